@@ -1,0 +1,31 @@
+"""What every test shares: one thread, reproducible hypothesis runs, and the options that lengthen a run."""
+import os
+
+for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")  # before numpy loads: two pools of spinning threads slow each other down
+
+import hypothesis
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+# `derandomize`: a run of the whole suite tries the same examples every time; look for new ones with
+# HYPOTHESIS_PROFILE=search.
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.register_profile("search", deadline=None, max_examples=1000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--full-conformance", action="store_true",
+                     default=bool(os.environ.get("READTORCH_FULL_CONFORMANCE")),
+                     help="run every op_db sample of every operator (hours become minutes without it)")
+
+
+@pytest.fixture(autouse=True)
+def same_seed_everywhere():
+    """Each test starts from the same random state in both implementations, whatever ran before it."""
+    import readtorch
+    torch.manual_seed(0)
+    readtorch.manual_seed(0)

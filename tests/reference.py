@@ -1,0 +1,414 @@
+"""Tools for tests that compare readtorch with its reference, PyTorch.
+
+Conversion. `to_readtorch(x)` and `to_torch(x)` carry tensors (values, strides, offset, requires_grad), dtypes, sizes
+and any nesting of list, tuple, dict and slice from one side to the other, always copying the numbers.
+
+Comparison. `assert_close(ours, theirs)` checks dtype, shape and values (within the reference's own tolerances for
+the dtype; integers and bools exactly) through any nesting; `exact=True` wants equal bits, `strides=True` equal
+strides.
+
+One expression on both sides. `both(fn, *args)` calls `fn(torch, *args)` and `fn(readtorch, *converted_args)` and
+compares everything that can be seen: the results, their strides, grad_fn names and aliasing with the inputs, the
+changed inputs, the gradients of all inputs that require grad, or the type and text of the error.
+
+    def test_add():
+        both(lambda T, a, b: T.add(a, b, alpha=2), torch.randn(3, 4, requires_grad=True), torch.randn(4))
+
+    def test_softmax_wants_an_existing_dim():
+        both(lambda T, a: T.softmax(a, 5), torch.randn(3))                 # the same error with the same words
+
+    @given(tensors(requires_grad=True))
+    def test_tanh(a):
+        both(lambda T, a: T.tanh(a), a)
+
+Strategies (hypothesis). `shapes()`, `broadcastable(n)`, `dtypes(kinds)`, `tensors(...)`, `tensor_lists(n, ...)` make
+tensors of the reference in every layout: contiguous, permuted, sliced with a step and an offset, expanded.
+"""
+import contextlib
+import random
+import warnings
+
+import hypothesis.extra.numpy
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+import readtorch as rt
+
+FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+COMPLEX = (torch.complex64, torch.complex128)
+INTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+DTYPES = FLOATS + COMPLEX + INTS + (torch.bool,)
+DTYPES_OF_KIND = {"f": FLOATS, "c": COMPLEX, "i": INTS, "b": (torch.bool,), "d": (torch.float64,)}
+
+
+# Conversion
+
+
+def to_readtorch(value, share=None):
+    """`value` with every object of torch replaced by readtorch's. Tensors that share a storage still share it."""
+    share = {} if share is None else share
+    if isinstance(value, torch.Tensor):
+        return _tensor_to_readtorch(value, share)
+    if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
+        return getattr(rt, str(value).removeprefix("torch."))
+    if isinstance(value, torch.device):
+        return rt.device(str(value))
+    if isinstance(value, torch.Size):
+        return rt.Size(value)
+    if isinstance(value, torch.Generator):
+        generator = rt.Generator()
+        generator.set_state(to_readtorch(value.get_state()))
+        return generator
+    return _rebuild(value, lambda v: to_readtorch(v, share))
+
+
+def to_torch(value):
+    """`value` with every object of readtorch replaced by torch's. Strides are kept, shared storages are not."""
+    if isinstance(value, rt.Tensor):
+        return _tensor_to_torch(value)
+    if isinstance(value, (rt.dtype, rt.layout, rt.memory_format)):
+        return getattr(torch, str(value).rpartition(".")[2])
+    if isinstance(value, rt.device):
+        return torch.device(str(value))
+    if isinstance(value, rt.Size):
+        return torch.Size(value)
+    return _rebuild(value, to_torch)
+
+
+def _rebuild(value, convert):
+    if isinstance(value, tuple):
+        parts = [convert(v) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, list):
+        return [convert(v) for v in value]
+    if isinstance(value, dict):
+        return {k: convert(v) for k, v in value.items()}
+    if isinstance(value, slice):
+        return slice(convert(value.start), convert(value.stop), convert(value.step))
+    return value
+
+
+def _tensor_to_readtorch(tensor, share):
+    physical = tensor.detach()
+    if physical.is_conj():
+        return rt.conj(_tensor_to_readtorch(physical.conj(), share)).requires_grad_(tensor.requires_grad)
+    physical = physical.resolve_neg()
+    storage = physical.untyped_storage()
+    key = (storage.data_ptr() or id(tensor), physical.dtype)
+    if key not in share:
+        flat = torch.empty(0, dtype=physical.dtype).set_(storage)
+        share[key] = (_numpy_of(flat).copy(), None)
+    flat, whole = share[key]
+    if physical.storage_offset() == 0 and flat.size == _span(physical):
+        strides = [s * flat.itemsize for s in physical.stride()]
+        result = rt.from_numpy(np.lib.stride_tricks.as_strided(flat, tuple(physical.shape), strides))
+        result = _as_bfloat16(result, physical)
+    else:  # a window into a larger storage: what lies outside it must exist on our side too
+        whole = whole if whole is not None else _as_bfloat16(rt.from_numpy(flat), physical)
+        share[key] = (flat, whole)
+        result = rt.as_strided(whole, tuple(physical.shape), physical.stride(), physical.storage_offset()).detach()
+    assert result.stride() == tensor.stride() and result.storage_offset() == tensor.storage_offset()
+    return result.requires_grad_() if tensor.requires_grad else result
+
+
+def _numpy_of(tensor):
+    return (tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def _as_bfloat16(result, like):
+    return result.view(rt.bfloat16).detach() if like.dtype == torch.bfloat16 else result
+
+
+def _span(tensor):
+    """How many elements of storage a tensor at offset 0 reaches."""
+    if tensor.numel() == 0:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+
+
+def _tensor_to_torch(tensor):
+    plain = tensor.detach()
+    if plain.is_conj():
+        plain = plain.resolve_conj()
+    if plain.is_neg():
+        plain = plain.resolve_neg()
+    if plain.dtype == rt.bfloat16:
+        result = torch.from_numpy(plain.view(rt.int16).numpy().copy()).view(torch.bfloat16)
+    else:
+        result = torch.from_numpy(np.array(plain.numpy(), order="K"))
+    return result.requires_grad_() if tensor.requires_grad else result
+
+
+# Comparison
+
+
+def assert_close(ours, theirs, *, rtol=None, atol=None, exact=False, strides=False, where="result"):
+    """Raise AssertionError unless `ours` (of readtorch) equals `theirs` (of torch) in type, shape, dtype and value."""
+    again = dict(rtol=rtol, atol=atol, exact=exact, strides=strides)
+    if isinstance(theirs, torch.Tensor):
+        assert isinstance(ours, rt.Tensor), f"{where}: a {type(ours).__name__} instead of a tensor"
+        _assert_tensor_close(ours, theirs, where=where, **again)
+    elif isinstance(theirs, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
+        assert _short(ours) == _short(theirs), f"{where}: {ours} instead of {theirs}"
+    elif isinstance(theirs, torch.Size):
+        assert isinstance(ours, rt.Size) and tuple(ours) == tuple(theirs), f"{where}: {ours} instead of {theirs}"
+    elif isinstance(theirs, (list, tuple)):
+        assert isinstance(ours, (list, tuple)), f"{where}: a {type(ours).__name__} instead of {type(theirs).__name__}"
+        assert isinstance(ours, list) == isinstance(theirs, list), f"{where}: {type(ours).__name__}"
+        assert len(ours) == len(theirs), f"{where}: {len(ours)} items instead of {len(theirs)}"
+        for i, (a, b) in enumerate(zip(ours, theirs)):
+            assert_close(a, b, where=f"{where}[{i}]", **again)
+    elif isinstance(theirs, dict):
+        assert list(ours) == list(theirs), f"{where}: keys {list(ours)} instead of {list(theirs)}"
+        for k in theirs:
+            assert_close(ours[k], theirs[k], where=f"{where}[{k!r}]", **again)
+    elif isinstance(theirs, (float, complex)):
+        assert type(ours) is type(theirs), f"{where}: {ours!r} instead of {theirs!r}"
+        wide = torch.complex128 if isinstance(theirs, complex) else torch.float64
+        _assert_values(torch.tensor(ours, dtype=wide), torch.tensor(theirs, dtype=wide), rtol or 1.3e-6,
+                       atol or 1e-5, exact, where)
+    else:
+        assert type(ours) is type(theirs) and ours == theirs, f"{where}: {ours!r} instead of {theirs!r}"
+
+
+def _assert_tensor_close(ours, theirs, *, rtol, atol, exact, strides, where):
+    assert _short(ours.dtype) == _short(theirs.dtype), f"{where}: dtype {ours.dtype} instead of {theirs.dtype}"
+    assert tuple(ours.shape) == tuple(theirs.shape), f"{where}: shape {tuple(ours.shape)} instead of {tuple(theirs.shape)}"
+    assert ours.requires_grad == theirs.requires_grad, f"{where}: requires_grad is {ours.requires_grad}"
+    if strides:
+        assert same_strides(ours, theirs), f"{where}: strides {ours.stride()} instead of {theirs.stride()}"
+    _assert_values(to_torch(ours.detach()), theirs.detach(), rtol, atol, exact, where)
+
+
+def _assert_values(ours, theirs, rtol, atol, exact, where):
+    if exact:
+        rtol = atol = 0.0
+    elif (rtol is None) != (atol is None):
+        rtol, atol = rtol or 0.0, atol or 0.0
+    torch.testing.assert_close(ours, theirs, rtol=rtol, atol=atol, equal_nan=True, check_stride=False,
+                               msg=lambda text: f"{where}: {text}")
+
+
+def same_strides(ours, theirs):
+    """Equal strides, where they matter: dimensions of size 1 and empty tensors may have any."""
+    if theirs.numel() == 0:
+        return True
+    return all(a == b for a, b, n in zip(ours.stride(), theirs.stride(), theirs.shape) if n != 1)
+
+
+def _short(named):
+    return str(named).rpartition(".")[2]
+
+
+# One expression on both sides
+
+
+class Outcome:
+    """What a call did: its value or its error, and the warnings that it gave."""
+
+    def __init__(self, fn, *args, **kwargs):
+        self.value = self.error = None
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                self.value = fn(*args, **kwargs)
+            except Exception as error:
+                self.error = error
+        self.warnings = [(w.category.__name__, str(w.message)) for w in caught]
+
+    def describe_error(self):
+        return f"{type(self.error).__name__}: {self.error}" if self.error is not None else "no error"
+
+
+def both(fn, *args, grad=True, strides=True, alias=True, grad_fn=True, message=True, exact=False, rtol=None, atol=None,
+         seed=0, **kwargs):
+    """Call `fn(torch, …)` and `fn(readtorch, …)` with the same arguments and compare; returns (ours, theirs).
+
+    `args` and `kwargs` are made of torch's objects. Each of these comparisons can be switched off: `grad` (gradients
+    of the inputs for one random cotangent), `strides`, `alias` (does a result share an input's storage, is it a
+    view), `grad_fn` (names), `message` (the text of an error; its type always counts).
+    """
+    their_args = _own_copy((args, kwargs))
+    our_args = to_readtorch(their_args)
+    seed_both(seed)
+    theirs = Outcome(fn, torch, *their_args[0], **their_args[1])
+    ours = Outcome(fn, rt, *our_args[0], **our_args[1])
+    if theirs.error is not None:
+        compare_errors(ours, theirs, message)
+        return ours.error, theirs.error
+    if ours.error is not None:
+        raise AssertionError(f"readtorch raised {ours.describe_error()}") from ours.error
+    close = dict(rtol=rtol, atol=atol, exact=exact)
+    assert_close(ours.value, theirs.value, strides=strides, **close)
+    assert_close(our_args, their_args, where="inputs afterwards", **close)
+    if alias:
+        assert_same_aliasing(ours.value, theirs.value, our_args, their_args)
+    if grad_fn:
+        assert_same_grad_fn(ours.value, theirs.value)
+    if grad:
+        assert_same_gradients(ours.value, theirs.value, our_args, their_args, **close)
+    return ours.value, theirs.value
+
+
+def compare_errors(ours, theirs, message=True):
+    """Both outcomes must be errors of the same type and, if `message`, with the same text."""
+    assert ours.error is not None, f"no error instead of {theirs.describe_error()}"
+    if type(ours.error).__name__ != type(theirs.error).__name__:
+        raise AssertionError(f"{ours.describe_error()}\ninstead of {theirs.describe_error()}") from ours.error
+    if message:
+        assert str(ours.error) == str(theirs.error), f"{ours.describe_error()}\ninstead of {theirs.describe_error()}"
+
+
+def seed_both(seed):
+    """The same random state everywhere: both implementations, numpy and the standard library."""
+    torch.manual_seed(seed)
+    rt.manual_seed(seed)
+    np.random.seed(seed)
+    random.seed(seed)
+
+
+def tensors_in(value, kind=(torch.Tensor, rt.Tensor)):
+    """All tensors in any nesting, in order."""
+    if isinstance(value, kind):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    if isinstance(value, slice):
+        value = (value.start, value.stop, value.step)
+    if isinstance(value, (list, tuple, type({}.values()))):
+        return [t for v in value for t in tensors_in(v, kind)]
+    return []
+
+
+def assert_same_aliasing(our_results, their_results, our_inputs, their_inputs):
+    """Results share storage with the same inputs, and are views or not, on both sides."""
+    ours, theirs = tensors_in(our_results), tensors_in(their_results)
+    our_inputs, their_inputs = tensors_in(our_inputs), tensors_in(their_inputs)
+    for i, (a, b) in enumerate(zip(ours, theirs)):
+        assert _shared(a, our_inputs) == _shared(b, their_inputs), \
+            f"result {i} shares storage with inputs {_shared(a, our_inputs)} instead of {_shared(b, their_inputs)}"
+        assert (a._base is None) == (b._base is None), f"result {i} is {'' if a._base is not None else 'not '}a view"
+
+
+def _shared(tensor, inputs):
+    address = tensor.untyped_storage().data_ptr()
+    return [i for i, t in enumerate(inputs) if address and t.untyped_storage().data_ptr() == address]
+
+
+def assert_same_grad_fn(our_results, their_results):
+    for i, (a, b) in enumerate(zip(tensors_in(our_results), tensors_in(their_results))):
+        ours, theirs = (t.grad_fn.name() if t.grad_fn is not None else None for t in (a, b))
+        assert ours == theirs, f"grad_fn of result {i} is {ours} instead of {theirs}"
+        assert a.is_leaf == b.is_leaf, f"result {i}: is_leaf is {a.is_leaf}"
+
+
+def assert_same_gradients(our_results, their_results, our_inputs, their_inputs, **close):
+    """One backward with the same random cotangents; the gradients of all leaves among the inputs must agree."""
+    pairs = [(a, b) for a, b in zip(tensors_in(our_results), tensors_in(their_results)) if b.requires_grad]
+    leaves = [(a, b) for a, b in zip(tensors_in(our_inputs), tensors_in(their_inputs)) if b.requires_grad]
+    if not pairs or not leaves:
+        return
+    generator = torch.Generator().manual_seed(1234)
+    cotangents = [torch.randn(b.shape, generator=generator, dtype=torch.float64).to(b.dtype) for _, b in pairs]
+    theirs = torch.autograd.grad([b for _, b in pairs], [b for _, b in leaves], cotangents, allow_unused=True)
+    ours = rt.autograd.grad([a for a, _ in pairs], [a for a, _ in leaves], to_readtorch(cotangents),
+                            allow_unused=True)
+    assert_close(tuple(ours), tuple(theirs), where="gradient", **close)
+
+
+def _own_copy(value):
+    """Tensors that the call may change without changing the caller's; leaves stay leaves and layouts stay."""
+    if isinstance(value, torch.Tensor):
+        copy = torch.empty(0, dtype=value.dtype)
+        copy.set_(value.detach().resolve_conj().resolve_neg().untyped_storage().clone(), value.storage_offset(),
+                  value.shape, value.stride())
+        return copy.requires_grad_(value.requires_grad)
+    return _rebuild(value, _own_copy)
+
+
+@contextlib.contextmanager
+def default_dtype(dtype):
+    """Both implementations with another default dtype."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    rt.set_default_dtype(to_readtorch(dtype))
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+        rt.set_default_dtype(to_readtorch(before))
+
+
+# Strategies
+
+
+def shapes(min_dims=0, max_dims=4, min_side=0, max_side=5):
+    return hypothesis.extra.numpy.array_shapes(min_dims=min_dims, max_dims=max_dims, min_side=min_side,
+                                               max_side=max_side)
+
+
+def broadcastable(n, max_dims=4, min_side=0, max_side=5):
+    """Lists of `n` shapes that broadcast with one another."""
+    return hypothesis.extra.numpy.mutually_broadcastable_shapes(
+        num_shapes=n, max_dims=max_dims, min_side=min_side, max_side=max_side).map(lambda s: list(s.input_shapes))
+
+
+def dtypes(kinds="fcib"):
+    """dtypes of the kinds given: f floats, c complex, i integers, b bool, d only float64."""
+    return st.sampled_from([d for k in kinds for d in DTYPES_OF_KIND[k]])
+
+
+LAYOUTS = ("contiguous", "permuted", "sliced", "expanded")
+
+
+@st.composite
+def tensors(draw, shape=None, dtype=None, layouts=LAYOUTS, low=-5.0, high=5.0, special=False, requires_grad=False):
+    """A tensor of torch. `shape` and `dtype` are values or strategies; `special` mixes in nan, inf and signed zeros.
+
+    `requires_grad` applies where the dtype allows it. An integer tensor holds whole numbers from `low` to `high`.
+    """
+    shape = draw(shape if isinstance(shape, st.SearchStrategy) else shapes() if shape is None else st.just(shape))
+    dtype = draw(dtype if isinstance(dtype, st.SearchStrategy) else st.just(dtype or torch.float32))
+    layout = draw(st.sampled_from(layouts))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**16)))
+    tensor = _in_layout(tuple(shape), layout, draw, lambda s: _numbers(s, dtype, low, high, special, generator))
+    return tensor.requires_grad_(requires_grad and (dtype.is_floating_point or dtype.is_complex))
+
+
+@st.composite
+def tensor_lists(draw, n, dtype=None, broadcast=True, **options):
+    """`n` tensors whose shapes broadcast (or are equal, with broadcast=False)."""
+    chosen = draw(broadcastable(n)) if broadcast else [draw(shapes())] * n
+    return [draw(tensors(s, dtype, **options)) for s in chosen]
+
+
+def _numbers(shape, dtype, low, high, special, generator):
+    if dtype == torch.bool:
+        return torch.randint(0, 2, shape, generator=generator).bool()
+    if not (dtype.is_floating_point or dtype.is_complex):
+        low = max(int(low), torch.iinfo(dtype).min)
+        return torch.randint(low, int(high) + 1, shape, generator=generator).to(dtype)
+    parts = [torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low for _ in range(2)]
+    if special:
+        odd = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0], dtype=torch.float64)
+        for i, part in enumerate(parts):
+            picked = odd[torch.randint(0, len(odd), shape, generator=generator)]
+            parts[i] = torch.where(torch.rand(shape, generator=generator) < 0.3, picked, part)
+    return (torch.complex(*parts) if dtype.is_complex else parts[0]).to(dtype)
+
+
+def _in_layout(shape, layout, draw, numbers):
+    if layout == "permuted" and len(shape) > 1:
+        order = draw(st.permutations(range(len(shape))))
+        back = [order.index(i) for i in range(len(shape))]
+        return numbers(tuple(shape[i] for i in order)).permute(back)
+    if layout == "sliced" and shape:
+        starts = draw(st.lists(st.integers(0, 2), min_size=len(shape), max_size=len(shape)))
+        steps = draw(st.lists(st.integers(1, 3), min_size=len(shape), max_size=len(shape)))
+        room = tuple(a + n * s for a, n, s in zip(starts, shape, steps))
+        return numbers(room)[tuple(slice(a, a + n * s, s) for a, n, s in zip(starts, shape, steps))]
+    if layout == "expanded" and shape:
+        kept = draw(st.lists(st.booleans(), min_size=len(shape), max_size=len(shape)))
+        return numbers(tuple(n if k else 1 for n, k in zip(shape, kept))).expand(shape)
+    return numbers(shape)
