@@ -1,0 +1,214 @@
+"""Quote PyTorch's source and ours, in a notebook and in the book.
+
+Chapters never copy code: they name an object, and the text is taken from the installed files when the cell
+runs. A digest of the quoted text, written beside the line numbers that refer to it, makes the cell fail when
+either side has changed, so that no mark points at a line that has moved.
+
+    show.source("torch.nn.Module.__setattr__", ours="readtorch.nn.Module.__setattr__")
+    show.table([("registers what you assign", "torch.nn.Module.__setattr__", "readtorch.nn.Module.__setattr__")])
+
+`python -m readtorch.show NAME` prints an object's lines as they are counted here, and its digest.
+CONTRIBUTING.md has the recipes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from html import escape
+from importlib import resources
+
+from readtorch.show import _links
+from readtorch.show._locate import Quote, is_ours, locate, parse_place
+from readtorch.show._render import Pair, Pane, panel
+
+__all__ = ["digest", "source", "table"]
+
+# The book's build moves what stands between these into one file for the whole site.
+CSS_BEGIN, CSS_END = "<!--rt-show-css-->", "<!--/rt-show-css-->"
+_serial = itertools.count(1)
+
+
+def stylesheet() -> str:
+    return resources.files(__name__).joinpath("show.css").read_text(encoding="utf8")
+
+
+class _Display:
+    """What a cell shows: HTML in a notebook and in the book, plain text elsewhere."""
+
+    html: str
+    text: str
+
+    def _repr_html_(self) -> str:
+        return f"{CSS_BEGIN}<style>{stylesheet()}</style>{CSS_END}{self.html}"
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class source(_Display):
+    """The source of one object, or of PyTorch's and ours side by side.
+
+    `name` and `ours` name what is quoted (see `locate`). All line numbers count from the object's first line:
+
+    keep, ours_keep    the lines to show, "1, 10-22"; the rest is folded and opens in place.
+                       Without it only a long docstring is folded.
+    emph, ours_emph    the lines to point at
+    pairs              which lines do the same: ["11-15 ~ 7-11: a Parameter is registered", "22 ~ 13-14"];
+                       each gets a letter, and the words after the colon stand in a legend
+    digest,            of the quoted text. Required with two sides, and wherever lines are named;
+    ours_digest        a wrong or missing one raises ValueError, which says the one to write.
+    """
+
+    def __init__(self, name, ours=None, *, keep="", emph="", ours_keep="", ours_emph="", pairs=(),
+                 digest=None, ours_digest=None):
+        pairs = _read_pairs(pairs)
+        panes = [_pane(name, keep, emph, [(pair, pair.theirs) for pair in pairs])]
+        counted = bool(ours or keep or emph)
+        wanted = [("digest", panes[0].quote, digest, counted)]
+        if ours:
+            panes.append(_pane(ours, ours_keep, ours_emph, [(pair, pair.ours) for pair in pairs]))
+            wanted.append(("ours_digest", panes[1].quote, ours_digest, counted))
+        elif pairs or ours_keep or ours_emph or ours_digest:
+            raise ValueError("pairs and ours_… need ours=, the name of our object")
+        _check_digests(wanted)
+        self.html = panel(panes, pairs, group=f"rt-show-{next(_serial)}")
+        self.text = "\n\n".join("\n".join([f"# {p.quote.where}", *p.quote.lines]) for p in panes)
+
+
+def digest(name: str) -> str:
+    """The eight letters that `source` wants to see for this object."""
+    return locate(name).digest
+
+
+def _pane(name: str, keep: str, emph: str, pairs: list[tuple[Pair, list[range]]]) -> Pane:
+    quote = locate(name)
+    side, title = ("ours", "readtorch") if is_ours(name) else ("theirs", f"PyTorch {_links.torch_release()}")
+    pane = Pane(side, title, quote, keep=_ranges(keep, quote), emphasis=_lines(_ranges(emph, quote)))
+    for pair, ranges in pairs:
+        for part in ranges:
+            _inside(part, quote)
+            pane.pairs.update(dict.fromkeys(part, pair))
+            pane.openings.add(part.start)
+    return pane
+
+
+def _check_digests(wanted: list[tuple[str, Quote, str | None, bool]]) -> None:
+    problems = []
+    for option, quote, told, required in wanted:
+        if told is None and required:
+            problems.append(f'{quote.name} is quoted without its digest: write {option}="{quote.digest}"')
+        elif told is not None and told != quote.digest:
+            problems.append(
+                f"the source of {quote.name} has changed: read it again, put the line numbers right, "
+                f'then write {option}="{quote.digest}" (now "{told}")'
+            )
+    if problems:
+        raise ValueError("\n".join(problems))
+
+
+def _read_pairs(pairs) -> list[Pair]:
+    if isinstance(pairs, str):
+        pairs = [pair for pair in pairs.split(";") if pair.strip()]
+    return [_read_pair(chr(ord("A") + i), text) for i, text in enumerate(pairs)]
+
+
+def _read_pair(letter: str, text: str) -> Pair:
+    lines, _, note = text.partition(":")
+    theirs, tilde, ours = lines.partition("~")
+    if not tilde:
+        raise ValueError(f'a pair looks like "11-15 ~ 7-11: what they do", not like {text!r}')
+    return Pair(letter, _split(theirs), _split(ours), note.strip())
+
+
+def _ranges(text: str, quote: Quote) -> list[range]:
+    parts = [_inside(part, quote) for part in _split(text)]
+    for before, after in itertools.pairwise(parts):
+        if after.start < before.stop:
+            raise ValueError(f"{quote.name}: {text!r} is not in rising order")
+    return parts
+
+
+def _split(text: str) -> list[range]:
+    parts = []
+    for part in re.split(r"[,\s]+", text.strip()) if text.strip() else []:
+        if not re.fullmatch(r"\d+(-\d+)?", part):
+            raise ValueError(f'lines look like "3, 10-22", not like {text!r}')
+        first, _, last = part.partition("-")
+        parts.append(range(int(first), int(last or first) + 1))
+    return parts
+
+
+def _inside(part: range, quote: Quote) -> range:
+    if not 1 <= part.start < part.stop <= len(quote.lines) + 1:
+        raise ValueError(f"{quote.name} has lines 1-{len(quote.lines)}, not {part.start}-{part.stop - 1}")
+    return part
+
+
+def _lines(parts: list[range]) -> set[int]:
+    return {i for part in parts for i in part}
+
+
+class table(_Display):
+    """The "Where to read it" table: what, where PyTorch has it, and where we have it.
+
+    A row is (what, theirs) or (what, theirs, ours). What is found by name gets its file and lines by itself.
+    What PyTorch writes in C++ is given by hand as "torch::autograd::Engine::execute @ path/file.cpp:10-20",
+    with the lines of the release's tag. None leaves a cell empty.
+    """
+
+    def __init__(self, rows):
+        rows = [(what, *(_place(name) for name in names)) for what, *names in rows]
+        width = max(len(row) for row in rows)
+        heads = ["What", f"In PyTorch {_links.torch_release()}", "In readtorch"][:width]
+        rows = [(*row, *[None] * (width - len(row))) for row in rows]
+        self.html = _table_html(heads, rows)
+        self.text = "\n".join(_table_text(row) for row in rows)
+
+
+def _place(name: str | None) -> tuple[str, str, str | None] | None:
+    """-> (name, path:lines, URL)"""
+    if name is None:
+        return None
+    label, at, place = name.partition(" @ ")
+    if at:
+        path, first, last = parse_place(place)
+        lines = f"{first}–{last}" if last > first else f"{first}"
+        return label.strip(), f"{path}:{lines}", _links.reference(path, first, last)
+    quote = locate(name)
+    return quote.name, quote.where, quote.url
+
+
+def _table_html(heads, rows) -> str:
+    head = "".join(f'<th role="columnheader" scope="col">{escape(text)}</th>' for text in heads)
+    body = "".join(
+        f'<tr role="row"><td role="cell">{_marked(what)}</td>'
+        + "".join(_cell(head, place) for head, place in zip(heads[1:], places, strict=True))
+        + "</tr>"
+        for what, *places in rows
+    )
+    return (
+        '<div class="rt-show"><table class="rt-table" role="table"><thead role="rowgroup"><tr role="row">'
+        f'{head}</tr></thead><tbody role="rowgroup">{body}</tbody></table></div>'
+    )
+
+
+def _cell(head: str, place) -> str:
+    if place is None:
+        return '<td role="cell" class="rt-none">–</td>'
+    name, where, url = place
+    link = f'<a href="{escape(url)}">{escape(where)}</a>' if url else escape(where)
+    return (
+        f'<td role="cell" data-head="{escape(head)}"><code class="rt-name">{escape(name)}</code> '
+        f'<span class="rt-where">{link}</span></td>'
+    )
+
+
+def _marked(text: str) -> str:
+    """`code` in a row's first cell."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def _table_text(row) -> str:
+    what, *places = row
+    return "  ".join([what, *(f"{place[0]} ({place[1]})" for place in places if place)])

@@ -1,0 +1,170 @@
+"""Quotes as HTML: numbered lines, folded ranges, lettered pairs, two panes.
+
+No markup here depends on the page around it: the same text stands in JupyterLab and in the book. Colours
+and layout are `show.css`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, Keyword, Name, Number, Operator, String
+
+from readtorch.show._locate import Quote
+
+LONGEST_DOCSTRING = 3  # lines; a longer one starts folded unless the caller says what to keep
+
+# A handful of colours serve reading better than Pygments' sixty classes. The first that contains the token wins.
+COLOURS = [
+    (Comment, "c"),
+    (String.Doc, "c"),
+    (String, "s"),
+    (Number, "n"),
+    (Keyword, "k"),
+    (Operator.Word, "k"),
+    (Name.Function, "f"),
+    (Name.Class, "f"),
+    (Name.Decorator, "d"),
+    (Name.Builtin, "b"),
+    (Name.Tag, "f"),
+]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Lines of one side and the lines of the other that do the same."""
+
+    letter: str
+    theirs: list[range]
+    ours: list[range]
+    note: str
+
+
+@dataclass
+class Pane:
+    """One quoted object, with what is to be folded and marked; lines are counted from 1 in the quote."""
+
+    side: str  # "theirs" or "ours"
+    title: str
+    quote: Quote
+    keep: list[range] = field(default_factory=list)
+    emphasis: set[int] = field(default_factory=set)
+    pairs: dict[int, Pair] = field(default_factory=dict)
+    openings: set[int] = field(default_factory=set)  # lines that carry their pair's letter
+
+    def html(self) -> str:
+        quote, name = self.quote, escape(self.quote.name)
+        where = escape(quote.where)
+        link = f'<a class="rt-where" href="{escape(quote.url)}">{where}</a>' if quote.url else where
+        return (
+            f'<div class="rt-pane rt-{self.side}"><div class="rt-caption"><span class="rt-who">{self.title}</span>'
+            f' <code class="rt-name">{name}</code> <span class="rt-where">{link}</span></div>'
+            f'<div class="rt-code" tabindex="0" role="group" aria-label="Source of {name}">{self._body()}</div></div>'
+        )
+
+    def _body(self) -> str:
+        coloured = colour(self.quote)
+        return "".join(
+            self._rows(part, coloured) if shown else self._folded(part, coloured) for part, shown in self._parts()
+        )
+
+    def _parts(self) -> Iterator[tuple[range, bool]]:
+        """Cut all lines into kept and folded ranges, in order."""
+        at, end = 1, len(self.quote.lines) + 1
+        for kept in self.keep or unfolded(self.quote):
+            if at < kept.start:
+                yield range(at, kept.start), False
+            yield kept, True
+            at = kept.stop
+        if at < end:
+            yield range(at, end), False
+
+    def _folded(self, part: range, coloured: list[str]) -> str:
+        first, last = self.quote.first + part.start - 1, self.quote.first + part.stop - 2
+        label = f"{len(part)} lines folded ({first}–{last})" if len(part) > 1 else f"1 line folded ({first})"
+        return f'<details class="rt-folded"><summary>{label}</summary>{self._rows(part, coloured)}</details>'
+
+    def _rows(self, part: range, coloured: list[str]) -> str:
+        return f"<pre>{''.join(self._row(i, coloured[i - 1]) for i in part)}</pre>"
+
+    def _row(self, i: int, code: str) -> str:
+        line, pair = self.quote.lines[i - 1], self.pairs.get(i)
+        classes = "rt-line" + (" rt-emphasis" if i in self.emphasis else "")
+        badge = ""
+        if pair:
+            classes += f" rt-pair rt-pair-{colour_of(pair)}"
+            badge = f'<span class="rt-letter" data-letter="{pair.letter}"></span>' if i in self.openings else ""
+        indent = len(line) - len(line.lstrip())
+        number = self.quote.first + i - 1
+        return f'<span class="{classes}" data-n="{number}" style="--indent:{indent}ch">{badge}{code}\n</span>'
+
+
+def colour_of(pair: Pair) -> int:
+    return (ord(pair.letter) - ord("A")) % 8 + 1
+
+
+def colour(quote: Quote) -> list[str]:
+    """The lines of a quote as HTML. No element crosses a line, so that each can stand by itself."""
+    lines: list[str] = [""]
+    for kind, text in get_lexer_by_name(quote.language, stripnl=False, ensurenl=False).get_tokens("\n".join(quote.lines)):
+        css = next((name for group, name in COLOURS if kind in group), None)
+        for n, piece in enumerate(text.split("\n")):
+            if n:
+                lines.append("")
+            if piece:
+                lines[-1] += f'<span class="rt-{css}">{escape(piece)}</span>' if css else escape(piece)
+    return lines
+
+
+def unfolded(quote: Quote) -> list[range]:
+    """Everything but a long docstring."""
+    whole = [range(1, len(quote.lines) + 1)]
+    if quote.language != "python":
+        return whole
+    try:
+        definition = ast.parse("\n".join(quote.lines)).body[0]
+    except SyntaxError:
+        return whole
+    if not isinstance(definition, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return whole
+    docstring = definition.body[0]
+    if not (isinstance(docstring, ast.Expr) and isinstance(docstring.value, ast.Constant)):
+        return whole
+    if docstring.end_lineno - docstring.lineno < LONGEST_DOCSTRING:
+        return whole
+    parts = [range(1, docstring.lineno), range(docstring.end_lineno + 1, len(quote.lines) + 1)]
+    return [part for part in parts if part]
+
+
+def panel(panes: list[Pane], pairs: list[Pair], group: str) -> str:
+    """One pane, or two with a switch between them where there is no room for both."""
+    body = "".join(pane.html() for pane in panes)
+    if len(panes) == 2:
+        body = f'{_switch(panes, group)}<div class="rt-panes">{body}</div>{_legend(pairs)}'
+    single = "" if len(panes) == 2 else " rt-single"
+    return f'<div class="rt-show"><div class="rt-source{single}">{body}</div></div>'
+
+
+def _switch(panes: list[Pane], group: str) -> str:
+    buttons = "".join(
+        f'<label><input type="radio" name="{group}" class="rt-pick-{p.side}"{" checked" * (p.side == "theirs")}>'
+        f" {p.title}</label>"
+        for p in panes
+    )
+    return f'<div class="rt-switch" role="radiogroup" aria-label="Which source">{buttons}</div>'
+
+
+def _legend(pairs: list[Pair]) -> str:
+    if not any(pair.note for pair in pairs):
+        return ""
+    rows = "".join(
+        f'<li class="rt-pair-{colour_of(p)}"><span class="rt-letter" data-letter="{p.letter}"></span>'
+        f'<span class="rt-unseen">{p.letter}: </span>{escape(p.note)}</li>'
+        for p in pairs
+        if p.note
+    )
+    return f'<ul class="rt-legend" aria-label="Lines that correspond">{rows}</ul>'
