@@ -1,0 +1,94 @@
+"""The book's side of the figures of ``readtorch.viz``: pages that need no kernel and no other host.
+
+* Each figure's text/html carries its front end, so that it works alone. Here that part moves out of the pages into
+  one script for each kind of figure, loaded once by the reader's browser and cached.
+* The widget state that myst-nb adds for Jupyter's own front end, and that front end (from a CDN), are dropped.
+* A page with a widget of another library fails the strict build, since it would show nothing without a kernel.
+"""
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+
+LOG = logging.getLogger(__name__)
+FOLDER = "readtorch"   # under _static
+ASSETS = re.compile(r"<!--rt-assets-->(.*?)<!--/rt-assets-->", re.DOTALL)
+ASSET = re.compile(r'<script type="application/json" data-rt-asset="([^"]+)">(.*?)</script>', re.DOTALL)
+MOUNT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+EXPORT = re.compile(r"^export default (\{[^;]*\});?\s*$", re.MULTILINE)
+OURS = {"AnyModel", "LayoutModel"}
+
+
+class HoistAssets(SphinxPostTransform):
+    """Take the front ends out of a page. Runs after myst-nb has chosen the mime type (its transform has 4)."""
+
+    default_priority = 50
+
+    def run(self, **kwargs):
+        if self.app.builder.format != "html":
+            return
+        keys = {}   # a dict, for its order
+        for node in list(self.document.findall(nodes.raw)):
+            html = node.astext()
+            for part in ASSETS.findall(html):
+                keys.update((key, None) for key in write_assets(Path(self.app.outdir), part))
+            if ASSETS.search(html):
+                node.replace_self(nodes.raw("", ASSETS.sub("", html), format="html"))
+        self.document["rt_keys"] = list(keys)
+
+
+def write_assets(outdir: Path, part: str) -> list[str]:
+    """Write the scripts that one figure needs; the names of its front ends."""
+    folder = outdir / "_static" / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    assets = ASSET.findall(part)
+    for key, source in assets:
+        (folder / f"{key}.js").write_text(classic_script(key, json.loads(source)), encoding="utf8")
+    (folder / "mount.js").write_text(MOUNT.search(ASSET.sub("", part))[1], encoding="utf8")
+    return [key for key, _ in assets]
+
+
+def classic_script(key: str, asset: dict) -> str:
+    """The ES module as a function in a classic script: browsers refuse modules from file://."""
+    body, exports = EXPORT.subn(r"return \1;", asset["esm"])
+    if exports != 1 or re.search(r"^\s*(import|export)\b", body, re.MULTILINE):
+        raise ValueError(f"{key}: a front end needs exactly one `export default {{...}}` and no import")
+    style = f'css:{json.dumps(asset["css"])},cssKey:{json.dumps(asset["cssKey"])}'
+    return ("(window.__readtorch=window.__readtorch||{assets:{},models:{},modules:{}})"
+            f'.assets[{json.dumps(key)}]={{{style},make:function(){{"use strict";\n{body}\n}}}};\n')
+
+
+def add_page_files(app, pagename, templatename, context, doctree):
+    keys = doctree.get("rt_keys") if doctree is not None else None
+    for key in keys or []:
+        app.add_js_file(f"{FOLDER}/{key}.js", loading_method="defer")
+    if keys:
+        app.add_js_file(f"{FOLDER}/mount.js", loading_method="defer", priority=900)
+
+
+def drop_widget_state(app, doctree):
+    """Remove the state that Jupyter's front end would read, and refuse widgets that only it could show."""
+    docname = app.env.docname
+    scripts = getattr(app.env, "nb_metadata", {}).get(docname, {}).get("js_files", {})
+    state = scripts.get("ipywidgets_state")
+    if state is None:
+        return
+    models = json.loads(state[1]["body"].replace(r"<\/script>", "</script>"))["state"].values()
+    foreign = sorted({model["model_name"] for model in models} - OURS)
+    if foreign:
+        LOG.warning("widgets that a page without a kernel cannot show: %s", ", ".join(foreign),
+                    location=docname, type="rt_static")
+    for name in [name for name in scripts if name.startswith("ipywidgets")]:
+        del scripts[name]
+
+
+def setup(app):
+    app.add_post_transform(HoistAssets)
+    app.connect("doctree-read", drop_widget_state)
+    app.connect("html-page-context", add_page_files)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,80 @@
+"""Pictures of the running code: interactive figures that work in Jupyter and on a page without a kernel.
+
+Every function takes live objects (readtorch's or PyTorch's alike), looks at them once, and returns a widget
+that shows itself when it is the last value of a cell::
+
+    from readtorch import viz
+
+    viz.house_map()                                   # the rooms of the package and who imports whom
+    viz.house_map(step, title="One training step")    # … and, stepwise, the rooms that the call step() enters
+    viz.strides(x)                                    # an element's place: offset + sum of index * stride
+    viz.strides([("x", x), ("x.t()", x.t())])         # views of one storage side by side
+    viz.dispatch("add", a, b)                         # one operator call, from Python down to its kernel
+    viz.autograd(loss, names=net)                     # the graph behind loss; backward in the engine's order
+    viz.autograd(loss, names={"x": x, "h": h})        # … with the reader's own names on leaves and results
+    viz.module_tree(net)                              # what a Module holds and which dict holds it
+
+Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install readtorch[book]``.
+The models behind the figures (``record_backward``, ``graph_layout``, …) need nothing and can be used alone.
+"""
+from __future__ import annotations
+
+__all__ = ["autograd", "dispatch", "house_map", "module_tree", "strides"]
+
+
+def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0):
+    """The graph behind one or more tensors, and the order in which ``backward()`` walks it (chapter 4).
+
+    Runs one real backward with ``retain_graph=True`` and puts every leaf's ``.grad`` back afterwards, so the
+    tensors can be used as if nothing had happened (hooks of yours on them do run).
+
+    names: a Module, a dict ``{name: tensor}``, or pairs; leaves and results of nodes are labelled with them.
+    grad: the gradient to start from, as in ``Tensor.backward``; a sequence when there are several outputs.
+    step: the step shown first; 0 is "before backward".
+    """
+    from ._widgets import AutogradExplorer
+    from .record_backward import record_backward
+
+    return AutogradExplorer(record_backward(outputs, names, grad), title=title, step=step)
+
+
+def strides(tensors, title="Stride explorer"):
+    """Where each element of a tensor lies in its storage (chapter 2).
+
+    tensors: one tensor, a dict ``{label: tensor}`` or pairs ``(label, tensor)``. Tensors that share a storage are
+    drawn over the same storage. At most 400 elements each.
+    """
+    from ._widgets import StrideExplorer
+    from .storage_layout import describe_views
+
+    return StrideExplorer(describe_views(tensors), title=title)
+
+
+def module_tree(module, name="net", title="Module tree"):
+    """A Module with everything it holds: submodules, parameters, buffers, plain attributes (chapters 5, 6)."""
+    from ._widgets import ModuleTree
+    from .module_walk import walk_module
+
+    return ModuleTree(walk_module(module, name), title=title)
+
+
+def dispatch(operator, *args, title=None, **kwargs):
+    """One operator call, step by step, from the Python name to the kernel that computes (chapter 3).
+
+    operator: a name such as ``"add"`` or ``"add.Tensor"``; args, kwargs: what it is called with.
+    """
+    from ._widgets import DispatchStepper
+    from .dispatch_steps import record_dispatch
+
+    return DispatchStepper(record_dispatch(operator, args, kwargs), title=title or f"Dispatch of {operator}")
+
+
+def house_map(call=None, title="The house"):
+    """The rooms of ``src/readtorch``, their counterparts in PyTorch, and who imports whom (chapter 0).
+
+    call: a function without arguments; it is run once and the rooms that it enters can be stepped through.
+    """
+    from ._widgets import HouseMap
+    from .rooms import survey, trace_rooms
+
+    return HouseMap(survey(), trace_rooms(call) if call else None, title=title)

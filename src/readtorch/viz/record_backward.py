@@ -1,0 +1,192 @@
+"""The graph behind a tensor and one real run of backward through it, written down for the autograd explorer.
+
+It uses only what every node offers to Python: ``name``, ``next_functions``, ``_saved_*``, ``register_prehook`` and
+``register_hook``, and of an AccumulateGrad its ``variable``. So it reads PyTorch's graphs as well as ours.
+"""
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+
+from .graph_layout import layered_layout
+from .tensor_notes import is_tensor, library_of, named_pairs, note
+
+LARGEST_INT64 = (1 << 63) - 1
+LIBRARY_FILE = re.compile(r'[^"]*/(torch|readtorch|IPython|ipykernel|site-packages)/')
+
+
+@dataclass
+class NodeRecord:
+    """One node. ``order`` is its place in the run (None: never ran), ``needs`` the gradients that it waits for."""
+
+    id: int
+    name: str
+    is_leaf: bool
+    label: str | None
+    sequence_nr: int | None
+    needs: int = 0
+    saved: list = field(default_factory=list)
+    next: list = field(default_factory=list)           # [id or None, input number] for each next function
+    order: int | None = None
+    grads_in: list = field(default_factory=list)
+    grads_out: list = field(default_factory=list)
+    made_by: str | None = None
+
+
+def record_backward(outputs, names=None, grad=None) -> dict:
+    """Walk the graph of ``outputs`` (a tensor or several), run backward once, and return what happened as JSON."""
+    outputs = [outputs] if is_tensor(outputs) else list(outputs)
+    for output in outputs:
+        if not is_tensor(output) or output.grad_fn is None:
+            raise ValueError("the autograd explorer needs tensors with a grad_fn: results of operations on "
+                             "tensors that require grad")
+    functions = collect_nodes(outputs)
+    labels = labels_of_nodes(functions, named_pairs(names))
+    records = describe_nodes(functions, labels)
+    with grads_put_back(functions):
+        run_with_hooks(outputs, grad, functions, records)
+    return with_layout(records)
+
+
+def collect_nodes(outputs) -> dict:
+    """Every node that can be reached, with its number, depth first. The dict keeps the nodes alive, so that
+    equal ids stay equal nodes."""
+    numbers = {}
+    stack = [output.grad_fn for output in reversed(outputs)]
+    while stack:
+        function = stack.pop()
+        if function not in numbers:
+            numbers[function] = len(numbers)
+            stack.extend(f for f, _ in reversed(function.next_functions) if f is not None)
+    return numbers
+
+
+def labels_of_nodes(functions, pairs) -> dict:
+    """Node -> label: the name of the tensor that it made, or for an AccumulateGrad, of its variable."""
+    labels = {}
+    leaf_names = {}
+    for name, tensor in pairs:
+        leaf_names.setdefault(id(tensor), name)
+        if tensor.grad_fn in functions:
+            labels.setdefault(tensor.grad_fn, f"{name} {list(tensor.shape)}")
+    for function in functions:
+        if is_accumulate_grad(function):
+            variable = function.variable
+            labels[function] = f"{leaf_names.get(id(variable), 'leaf')} {list(variable.shape)}"
+    return labels
+
+
+def is_accumulate_grad(function) -> bool:
+    return short_name(function) == "AccumulateGrad"
+
+
+def short_name(function) -> str:
+    """``torch::autograd::AccumulateGrad`` -> ``AccumulateGrad``; most names have no namespace."""
+    return function.name().rpartition("::")[2]
+
+
+def describe_nodes(functions, labels) -> list[NodeRecord]:
+    records = []
+    for function, number in functions.items():
+        leaf = is_accumulate_grad(function)
+        records.append(NodeRecord(
+            id=number, name=short_name(function), is_leaf=leaf, label=labels.get(function),
+            # AccumulateGrad has the largest number there is, so that it runs as soon as it is ready
+            sequence_nr=None if leaf else function._sequence_nr(),
+            saved=[note("variable", function.variable)] if leaf else saved_values(function),
+            next=[[None if f is None else functions[f], input_nr] for f, input_nr in function.next_functions],
+            made_by=line_that_made(function)))
+    for record in records:
+        for target, _ in record.next:
+            if target is not None:
+                records[target].needs += 1
+    return records
+
+
+def saved_values(function) -> list:
+    notes = []
+    for attribute in sorted(a for a in dir(function) if a.startswith("_saved_")):
+        name = attribute.removeprefix("_saved_")
+        try:
+            value = getattr(function, attribute)
+        except RuntimeError as error:   # released by an earlier backward
+            notes.append(note(name, str(error).partition(".")[0]))
+            continue
+        if isinstance(value, tuple) and any(map(is_tensor, value)):
+            notes += [note(f"{name}[{i}]", v) for i, v in enumerate(value)]
+        else:
+            notes.append(note(name, as_signed(value)))
+    return notes
+
+
+def as_signed(value):
+    """PyTorch hands a saved negative int, such as dim=-2, to Python as an unsigned one."""
+    if isinstance(value, tuple):
+        return tuple(map(as_signed, value))
+    if isinstance(value, int) and value > LARGEST_INT64:
+        return value - (1 << 64)
+    return value
+
+
+def line_that_made(function) -> str | None:
+    """The reader's line of the forward pass. Nodes know it when the forward pass ran under anomaly mode."""
+    trace = (getattr(function, "metadata", None) or {}).get("traceback_") or ""
+    frames = "".join(trace).split('  File "')[1:]
+    own = [frame for frame in frames if not LIBRARY_FILE.match(frame)]
+    code = own[-1].splitlines()[1:] if own else []
+    return code[0].strip() if code else None
+
+
+@contextmanager
+def grads_put_back(functions):
+    """Let backward write into ``.grad`` of the leaves, and restore what was there."""
+    leaves = [function.variable for function in functions if is_accumulate_grad(function)]
+    before = [leaf.grad for leaf in leaves]
+    for leaf in leaves:
+        leaf.grad = None if leaf.grad is None else leaf.grad.clone()   # accumulation may happen in place
+    try:
+        yield
+    finally:
+        for leaf, grad in zip(leaves, before):
+            leaf.grad = grad
+
+
+def run_with_hooks(outputs, grad, functions, records):
+    """One real backward. A pre-hook on every node notes when it runs and with what, a hook what it returned."""
+    ran = 0
+    handles = []
+
+    def watch(function, record):
+        def before(grads_in):
+            nonlocal ran
+            record.order, ran = ran, ran + 1
+            record.grads_in = [note(f"grad {i}", g) for i, g in enumerate(grads_in)]
+
+        def after(grads_out, _grads_in):
+            if record.is_leaf:
+                record.grads_out = [note(".grad afterwards", function.variable.grad)]
+            else:
+                record.grads_out = [note(f"to input {i}", g) for i, g in enumerate(grads_out)]
+
+        handles.extend([function.register_prehook(before), function.register_hook(after)])
+
+    for function, number in functions.items():
+        watch(function, records[number])
+    try:
+        library_of(outputs[0]).autograd.backward(outputs, grad, retain_graph=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def with_layout(records) -> dict:
+    edges = [(r.id, target) for r in records for target, _ in r.next if target is not None]
+    drawing = layered_layout([(r.name, r.label) if r.label else (r.name,) for r in records], edges)
+    nodes = [{**asdict(record), **dict(zip(("x", "y", "w", "h", "layer"), box))}
+             for record, box in zip(records, drawing.boxes)]
+    return {
+        "nodes": nodes,
+        "edges": [{"from": a, "to": b, "points": p} for (a, b), p in zip(edges, drawing.paths)],
+        "width": drawing.width, "height": drawing.height,
+    }

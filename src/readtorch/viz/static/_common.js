@@ -1,0 +1,160 @@
+// Helpers of all figures; they stand in front of each module (see front_end in _base.py).
+
+// ---- elements
+
+// JupyterLab takes arrows and letters in command mode. It looks for this mark on the focused element itself,
+// so every element that can have the focus carries it, not the figure's root.
+const KEEPS_ITS_KEYS = "data-lm-suppress-shortcuts";
+const FOCUSABLE = /^(input|button|select|summary)$/i;
+
+function build(el, attributes, children) {
+  if (FOCUSABLE.test(el.tagName) || "tabindex" in attributes) el.setAttribute(KEEPS_ITS_KEYS, "true");
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) el.addEventListener(name.slice(2), value);
+    else el.setAttribute(name, value === true ? "" : value);
+  }
+  el.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
+  return el;
+}
+const h = (tag, attributes = {}, ...children) => build(document.createElement(tag), attributes, children);
+const s = (tag, attributes = {}, ...children) =>
+  build(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+
+let serial = 0;
+const uniqueId = (prefix) => `rt-${prefix}-${Date.now().toString(36)}-${++serial}`;
+const shapeText = (shape) => `[${shape.join(", ")}]`;
+const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+
+// ---- keys
+
+// Call the handler of a key, and keep the key from the page and from Jupyter when there is one.
+function onKeys(el, handlers) {
+  el.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || !(event.key in handlers)) return;
+    if (handlers[event.key](event) === false) return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+}
+
+// ---- scrolling: the element's own box only, never the page
+
+function revealIn(box, left, top, right, bottom, pad = 24) {
+  if (left - pad < box.scrollLeft) box.scrollLeft = left - pad;
+  else if (right + pad > box.scrollLeft + box.clientWidth) box.scrollLeft = right + pad - box.clientWidth;
+  if (top - pad < box.scrollTop) box.scrollTop = top - pad;
+  else if (bottom + pad > box.scrollTop + box.clientHeight) box.scrollTop = bottom + pad - box.clientHeight;
+}
+
+function reveal(box, el) {
+  const outer = box.getBoundingClientRect(), inner = el.getBoundingClientRect();
+  const left = inner.left - outer.left + box.scrollLeft, top = inner.top - outer.top + box.scrollTop;
+  revealIn(box, left, top, left + inner.width, top + inner.height, 8);
+}
+
+// ---- the player: buttons and a slider that move through steps
+
+const ICON = {
+  first: "M3 3h2v10H3zM13 3v10L6 8z", back: "M11 2l2 2-4 4 4 4-2 2-6-6z", play: "M4 3l9 5-9 5z",
+  pause: "M4 3h3v10H4zM9 3h3v10H9z", next: "M5 2l6 6-6 6-2-2 4-4-4-4z", last: "M11 3h2v10h-2zM3 3l7 5-7 5z",
+};
+function icon(name) {
+  return s("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true", focusable: "false" },
+    s("path", { d: ICON[name], fill: "currentColor" }));
+}
+function iconButton(label, name, onclick) {
+  return h("button", { type: "button", class: "rt-btn", "aria-label": label, title: label, onclick }, icon(name));
+}
+
+// `last`: the number of the last step; `what`: what plays ("the backward pass"); get, set: the step now.
+function player({ last, what, get, set, milliseconds = 900 }) {
+  let timer = null;
+  const go = (step) => set(Math.max(0, Math.min(last, step)));
+  const slider = h("input", {
+    type: "range", min: 0, max: last, step: 1, class: "rt-slider", "aria-label": `Step of ${what}`,
+    oninput: () => { stop(); go(+slider.value); },
+  });
+  const count = h("span", { class: "rt-count" });
+  const now = h("p", { class: "rt-now", "aria-live": "polite" });
+  const toggle = iconButton(`Play ${what}`, "play", () => (timer ? stop() : start()));
+  const move = (step) => { stop(); go(step); };
+
+  function face(label, name) {
+    toggle.setAttribute("aria-label", label);
+    toggle.title = label;
+    toggle.replaceChildren(icon(name));
+  }
+  function start() {
+    if (get() >= last) go(0);
+    now.setAttribute("aria-live", "off"); // nobody wants a voice for every frame
+    face("Pause", "pause");
+    timer = setInterval(() => {
+      go(get() + 1);
+      if (get() >= last) stop();
+    }, milliseconds);
+  }
+  function stop() {
+    if (!timer) return;
+    clearInterval(timer);
+    timer = null;
+    now.setAttribute("aria-live", "polite");
+    face(`Play ${what}`, "play");
+  }
+  const buttons = [
+    iconButton("First step", "first", () => move(0)), iconButton("Back one step", "back", () => move(get() - 1)), toggle,
+    iconButton("Forward one step", "next", () => move(get() + 1)), iconButton("Last step", "last", () => move(last)),
+    count,
+  ];
+  function show(...sentence) {
+    slider.value = get();
+    count.textContent = `step ${get()} of ${last}`;
+    now.replaceChildren(...sentence);
+    slider.setAttribute("aria-valuetext", `step ${get()} of ${last}: ${now.textContent}`);
+  }
+  // , and . step from anywhere in the figure; p plays
+  const keys = {
+    ",": () => move(get() - 1), ".": () => move(get() + 1), p: () => (timer ? stop() : start()),
+  };
+  return { buttons, slider, now, show, stop, keys };
+}
+const KEY_HINT = "Keys: , and . step, p plays.";
+
+// ---- pieces that several figures show
+
+function tensorItem(t) {
+  const kind = t.shape ? `${t.dtype} ${shapeText(t.shape)}` : t.value ?? "";
+  const numbers = t.shape && t.value ? h("pre", { tabindex: 0 }, t.value) : null;
+  return h("li", {}, h("code", {}, t.name), " ", h("span", { class: "rt-dim" }, kind), numbers);
+}
+function tensorList(notes, ifNone) {
+  return notes.length ? h("ul", {}, notes.map(tensorItem)) : h("p", { class: "rt-dim" }, ifNone);
+}
+function factList(facts) {
+  const known = facts.filter(([, value]) => value !== null && value !== undefined);
+  return h("dl", {}, known.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+}
+const heading = (text) => h("p", { class: "rt-dhead" }, text);
+const linkButton = (text, onclick) => h("button", { type: "button", class: "rt-link", onclick }, text);
+function legend(entries) {
+  return h("div", { class: "rt-legend", "aria-hidden": "true" },
+    entries.map(([cls, text]) => h("span", {}, h("i", { class: `rt-key ${cls}` }), text)));
+}
+// Lines of source with their numbers; `mark` is a line number to point at.
+function codeBlock(lines, first, mark = null) {
+  const rows = lines.map((line, i) => h("span", { class: first + i === mark ? "rt-cl rt-mark" : "rt-cl" },
+    h("i", { "data-n": first + i }), `${line}\n`));
+  return h("pre", { class: "rt-code", tabindex: 0 }, rows);
+}
+
+// Redraw whenever one of the traits changes; the returned function ends it.
+function bind(model, names, update) {
+  const events = names.map((name) => `change:${name}`);
+  events.forEach((event) => model.on(event, update));
+  update();
+  return () => events.forEach((event) => model.off(event, update));
+}
+function assign(model, name, value) {
+  model.set(name, value);
+  model.save_changes();
+}
