@@ -1,0 +1,106 @@
+"""Box-Muller in float32, with the vector logarithm, sine and cosine that PyTorch's AVX2 kernel uses.
+
+Note [The vector normal]
+`randn` of 16 or more float32 does not call libm. PyTorch's kernel computes log, sin and cos with polynomials that work
+on eight numbers at once (they go back to the Cephes library), and their last bits differ from libm's. So we
+evaluate the same polynomials in the same order, with every `a * b + c` rounded once, where PyTorch's compiler rounds once.
+All arguments are in range here (uniform numbers in (0, 1], angles in [0, 2 pi)), so what the general functions do for
+negative, denormal or huge arguments is left out.
+
+In PyTorch: `normal_fill_16_AVX2` (`native/cpu/DistributionTemplates.h`) and `native/cpu/avx_mathfun.h`.
+"""
+import math
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+from .distribution_loops import fma32, uniform_float
+
+f32 = np.float32
+ONE, HALF, TWO_PI, FOUR_OVER_PI = f32(1), f32(0.5), f32(2 * math.pi), f32(4 / math.pi)
+SQRT_HALF = f32(0.707106781186547524)
+LOG_2_HIGH, LOG_2_LOW = f32(0.693359375), f32(-2.12194440e-4)                   # log 2 in two pieces
+LOG_COEFFICIENTS = tuple(f32(c) for c in (
+    7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+    -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1))
+# pi / 4 in three pieces, negated
+EIGHTH_1, EIGHTH_2, EIGHTH_3 = f32(-0.78515625), f32(-2.4187564849853515625e-4), f32(-3.77489497744594108e-8)
+SIN_0, SIN_1, SIN_2 = f32(-1.9515295891e-4), f32(8.3321608736e-3), f32(-1.6666654611e-1)
+COS_0, COS_1, COS_2 = f32(2.443315711809948e-5), f32(-1.388731625493765e-3), f32(4.166664568298827e-2)
+
+
+@intrinsic
+def bits_of(typing_context, x):
+    """The bits of a float32, as an int32."""
+    def emit(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(types.int32))
+    return types.int32(types.float32), emit
+
+
+@intrinsic
+def float_of(typing_context, bits):
+    """The float32 that has these bits."""
+    def emit(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(types.float32))
+    return types.float32(types.int32), emit
+
+
+@njit(inline="always")
+def log(x):
+    """Natural logarithm for 0 < x <= 1: exponent and mantissa apart, then a polynomial around 1."""
+    bits = bits_of(x)
+    exponent = f32((bits >> np.int32(23)) - np.int32(0x7F)) + ONE
+    mantissa = float_of((bits & np.int32(0x807FFFFF)) | np.int32(0x3F000000))
+    small = mantissa < SQRT_HALF
+    exponent = exponent - (ONE if small else f32(0))
+    t = (mantissa - ONE) + (mantissa if small else f32(0))
+    square = t * t
+    y = LOG_COEFFICIENTS[0]
+    for i in range(1, 9):
+        y = fma32(y, t, LOG_COEFFICIENTS[i])
+    y = fma32(y * t, square, exponent * LOG_2_LOW)
+    y = fma32(-square, HALF, y)
+    return fma32(exponent, LOG_2_HIGH, t + y)
+
+
+@njit(inline="always")
+def sin_cos(x):
+    """Sine and cosine for x >= 0: the distance to the nearest even eighth of a turn, a polynomial each, then swap and sign."""
+    eighth = np.int32(x * FOUR_OVER_PI)
+    eighth = (eighth + np.int32(1)) & ~np.int32(1)
+    count = f32(eighth)
+    t = fma32(count, EIGHTH_1, x)
+    t = fma32(count, EIGHTH_2, t)
+    t = fma32(count, EIGHTH_3, t)
+    square = t * t
+    cosine = fma32(fma32(COS_0, square, COS_1), square, COS_2) * square
+    cosine = fma32(cosine, square, -(square * HALF)) + ONE
+    sine = fma32(fma32(SIN_0, square, SIN_1), square, SIN_2) * square
+    sine = fma32(sine, t, t)
+    swapped = (eighth & np.int32(2)) != 0
+    sine_sign = (eighth & np.int32(4)) << np.int32(29)
+    cosine_sign = (~(eighth - np.int32(2)) & np.int32(4)) << np.int32(29)
+    return (float_of(bits_of(cosine if swapped else sine) ^ np.int32(sine_sign)),
+            float_of(bits_of(sine if swapped else cosine) ^ np.int32(cosine_sign)))
+
+
+@njit(cache=True)
+def box_muller_float(data, mean, std):
+    """Turn 16 uniform numbers at a time into normal ones, in place: 8 radii, then 8 angles."""
+    for block in range(0, data.size - 15, 16):
+        for i in range(block, block + 8):
+            radius = f32(math.sqrt(f32(-2) * log(ONE - data[i])))
+            sine, cosine = sin_cos(TWO_PI * data[i + 8])
+            data[i] = fma32(radius * cosine, std, mean)
+            data[i + 8] = fma32(radius * sine, std, mean)
+
+
+@njit(cache=True)
+def normal_float(state, out, mean, std):
+    """The path of 16 numbers and more. If they are no multiple of 16, the last 16 are drawn anew."""
+    uniform_float(state, out, f32(0), ONE)
+    box_muller_float(out, mean, std)
+    if out.size % 16:
+        uniform_float(state, out[-16:], f32(0), ONE)
+        box_muller_float(out[-16:], mean, std)
