@@ -1,0 +1,85 @@
+# `make book` and `make test` do everything on a machine with python3 (3.11 or newer, with venv) and a package index.
+
+PYTHON ?= python3
+ARGS ?=
+TESTS ?= tests
+PORT ?= 8000
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BUILT := _build/html/index.html
+
+# One thread: steady timings and the same sums on every machine; and only this checkout's kernels and settings.
+export OMP_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+export NUMBA_NUM_THREADS := 1
+export JUPYTER_PREFER_ENV_PATH := 1
+export IPYTHONDIR := $(CURDIR)/_build/.ipython
+export PYTHONPATH :=
+
+.PHONY: help setup book chapter test lab serve bench gpu clean distclean
+
+help:
+	@echo "make book             set up, run every chapter, build the site"
+	@echo "make test             set up, run all tests (TESTS=tests/test_x.py ARGS='-x -k word')"
+	@echo "make lab              the chapters in JupyterLab"
+	@echo "make serve            the built site at http://localhost:$(PORT)"
+	@echo "make chapter NAME=x   build book/x.md alone, with the same strict checks"
+	@echo "make bench            compare speed with PyTorch on this machine"
+	@echo "make gpu              tests and benchmarks that need an NVIDIA GPU, with the system's python3"
+	@echo "make clean            remove what was built; make distclean: the environment too"
+
+setup: $(READY)
+
+$(READY): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "readtorch needs Python 3.11 or newer: make PYTHON=python3.x"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	@touch $@
+
+# A failed page must not count as up to date the next time: Sphinx would keep quiet about it.
+STRICT = -W --keep-going || { rm -rf $(1)/_build/.doctrees; exit 1; }
+
+book: $(READY)
+	$(BIN)/jupyter-book build . $(call STRICT,.)
+	@echo "The book is built: file://$(CURDIR)/$(BUILT)"
+
+chapter: $(READY)
+	@test -f book/$(NAME).md || { echo "make chapter NAME=x, where book/x.md is the chapter"; exit 1; }
+	@mkdir -p _build/one/$(NAME)
+	@printf 'format: jb-book\nroot: book/$(NAME)\n' > _build/one/$(NAME)/_toc.yml
+	READTORCH_ONE_CHAPTER=1 $(BIN)/jupyter-book build . --toc _build/one/$(NAME)/_toc.yml --path-output _build/one/$(NAME) \
+		$(call STRICT,_build/one/$(NAME))
+	@echo "The chapter is built: file://$(CURDIR)/_build/one/$(NAME)/_build/html/book/$(NAME).html"
+
+test: $(READY)
+	$(BIN)/python -m pytest $(TESTS) $(ARGS)
+
+lab: $(READY)
+	JUPYTER_CONFIG_PATH=$(CURDIR)/book/_lab $(BIN)/jupyter lab --notebook-dir=. book/index.md $(ARGS)
+
+serve: $(BUILT)
+	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(dir $(BUILT))
+
+$(BUILT):
+	$(MAKE) book
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks $(ARGS)
+
+gpu: export PYTHONPATH := src
+gpu:
+	@if nvidia-smi -L >/dev/null 2>&1; then \
+		$(PYTHON) -m pytest $(TESTS) -m gpu $(ARGS) && $(PYTHON) -m benchmarks --gpu; \
+	else \
+		echo "no NVIDIA GPU is visible here (nvidia-smi -L finds none): nothing was run"; \
+	fi
+
+clean:
+	rm -rf _build build .pytest_cache .hypothesis
+	find src book tests -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV) src/*.egg-info
