@@ -15,3 +15,18 @@ class AutogradExplorer(StaticWidget):
 
     step = Int(0).tag(sync=True)
     selected = Int(-1).tag(sync=True)
+
+
+class StrideExplorer(StaticWidget):
+    _esm = front_end("strides")
+    fallback = "Stride explorer: where each element of a tensor lies in its storage (needs JavaScript)."
+
+    view = Int(0).tag(sync=True)          # the view that is looked at
+    index = List(Int()).tag(sync=True)    # the element of it that is picked
+
+
+class ModuleTree(StaticWidget):
+    _esm = front_end("module_tree")
+    fallback = "Module tree: what a module holds and where it is registered (needs JavaScript)."
+
+    selected = Unicode("").tag(sync=True)   # a dotted path; "" is the module itself

@@ -5,7 +5,8 @@ It uses only what every node offers to Python: ``name``, ``next_functions``, ``_
 """
 from __future__ import annotations
 
-import re
+import os
+import sys
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 
@@ -13,7 +14,6 @@ from .graph_layout import layered_layout
 from .tensor_notes import is_tensor, library_of, named_pairs, note
 
 LARGEST_INT64 = (1 << 63) - 1
-LIBRARY_FILE = re.compile(r'[^"]*/(torch|readtorch|IPython|ipykernel|site-packages)/')
 
 
 @dataclass
@@ -133,9 +133,14 @@ def line_that_made(function) -> str | None:
     """The reader's line of the forward pass. Nodes know it when the forward pass ran under anomaly mode."""
     trace = (getattr(function, "metadata", None) or {}).get("traceback_") or ""
     frames = "".join(trace).split('  File "')[1:]
-    own = [frame for frame in frames if not LIBRARY_FILE.match(frame)]
+    own = [frame for frame in frames if not frame.startswith(library_folders())]
     code = own[-1].splitlines()[1:] if own else []
     return code[0].strip() if code else None
+
+
+def library_folders() -> tuple[str, ...]:
+    found = [sys.modules[name] for name in ("torch", "readtorch") if name in sys.modules]
+    return tuple(os.path.dirname(package.__file__) + os.sep for package in found if package.__file__)
 
 
 @contextmanager
