@@ -1,0 +1,22 @@
+"""The layers as functions: what a module's `forward` calls, with the weights as arguments.
+
+In PyTorch: one file of 7,300 lines, `torch/nn/functional.py`. Here by family: `activation.py`, `dropout.py`,
+`loss.py`, and the rest below. Each function checks its arguments and forwards to an operator (`aten/native`).
+Chapter 9 stands at this seam.
+"""
+import readtorch
+from readtorch._C import _nn
+from readtorch.nn.functional.activation import *  # noqa: F403
+from readtorch.nn.functional.dropout import *  # noqa: F403
+from readtorch.nn.functional.loss import *  # noqa: F403
+
+# y = x Wᵀ + b: input (*, in_features), weight (out_features, in_features), bias (out_features) or None.
+linear = _nn.linear
+
+# y = x₁ᵀ A x₂ + b: input1 (*, in1), input2 (*, in2), weight (out, in1, in2), bias (out) or None.
+bilinear = readtorch.bilinear
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Normalize over the last dimensions, whose sizes are `normalized_shape`. See `LayerNorm`."""
+    return readtorch.layer_norm(input, normalized_shape, weight, bias, eps)

@@ -1,0 +1,200 @@
+"""Activation functions. In PyTorch: part of `torch/nn/functional.py`."""
+import warnings
+
+import readtorch
+from readtorch._C import _nn
+
+__all__ = [
+    "threshold", "threshold_", "relu", "relu_", "glu", "hardtanh", "hardtanh_", "relu6", "elu", "elu_", "selu",
+    "selu_", "celu", "celu_", "leaky_relu", "leaky_relu_", "prelu", "rrelu", "rrelu_", "logsigmoid", "gelu",
+    "hardshrink", "tanhshrink", "softsign", "softplus", "softmin", "softmax", "gumbel_softmax", "log_softmax",
+    "softshrink", "tanh", "sigmoid", "hardsigmoid", "silu", "mish", "hardswish",
+]
+
+# Operators that need no check here; a name with "_" at its end writes into its argument.
+threshold_ = readtorch.threshold_
+relu_ = readtorch.relu_
+hardtanh_ = _nn.hardtanh_
+elu_ = _nn.elu_
+selu_ = readtorch.selu_
+celu_ = readtorch.celu_
+leaky_relu_ = _nn.leaky_relu_
+rrelu_ = readtorch.rrelu_
+prelu = readtorch.prelu
+logsigmoid = _nn.log_sigmoid
+gelu = _nn.gelu
+hardshrink = readtorch.hardshrink
+softshrink = _nn.softshrink
+softplus = _nn.softplus
+
+
+def threshold(input, threshold, value, inplace=False):
+    """x where x > threshold, else value."""
+    if inplace:
+        return readtorch.threshold_(input, threshold, value)
+    return readtorch.threshold(input, threshold, value)
+
+
+def relu(input, inplace=False):
+    """max(x, 0)."""
+    if inplace:
+        return readtorch.relu_(input)
+    return readtorch.relu(input)
+
+
+def glu(input, dim=-1):
+    """a · sigmoid(b), where a and b are the two halves of the input along `dim`."""
+    if input.dim() == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    return _nn.glu(input, dim)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    """x, cut off below min_val and above max_val."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    if inplace:
+        return _nn.hardtanh_(input, min_val, max_val)
+    return _nn.hardtanh(input, min_val, max_val)
+
+
+def relu6(input, inplace=False):
+    """min(max(x, 0), 6)."""
+    if inplace:
+        return _nn.relu6_(input)
+    return _nn.relu6(input)
+
+
+def elu(input, alpha=1.0, inplace=False):
+    """x where x > 0, else alpha · (exp(x) - 1)."""
+    if inplace:
+        return _nn.elu_(input, alpha)
+    return _nn.elu(input, alpha)
+
+
+def selu(input, inplace=False):
+    """scale · elu(x, alpha), with the two constants that keep mean 0 and variance 1 from layer to layer."""
+    if inplace:
+        return readtorch.selu_(input)
+    return readtorch.selu(input)
+
+
+def celu(input, alpha=1.0, inplace=False):
+    """max(0, x) + min(0, alpha · (exp(x / alpha) - 1))."""
+    if inplace:
+        return readtorch.celu_(input, alpha)
+    return readtorch.celu(input, alpha)
+
+
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    """x where x > 0, else negative_slope · x."""
+    if inplace:
+        return _nn.leaky_relu_(input, negative_slope)
+    return _nn.leaky_relu(input, negative_slope)
+
+
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+    """leaky_relu with a random slope in [lower, upper] for each element; in evaluation the mean of the two."""
+    if inplace:
+        return readtorch.rrelu_(input, lower, upper, training)
+    return readtorch.rrelu(input, lower, upper, training)
+
+
+def tanhshrink(input):
+    """x - tanh(x)."""
+    return input - input.tanh()
+
+
+def softsign(input):
+    """x / (|x| + 1)."""
+    return input / (input.abs() + 1)
+
+
+def tanh(input):
+    return input.tanh()
+
+
+def sigmoid(input):
+    return input.sigmoid()
+
+
+def hardsigmoid(input, inplace=False):
+    """min(max(x / 6 + 1/2, 0), 1)."""
+    if inplace:
+        return _nn.hardsigmoid_(input)
+    return _nn.hardsigmoid(input)
+
+
+def silu(input, inplace=False):
+    """x · sigmoid(x)."""
+    if inplace:
+        return _nn.silu_(input)
+    return _nn.silu(input)
+
+
+def mish(input, inplace=False):
+    """x · tanh(softplus(x))."""
+    if inplace:
+        return _nn.mish_(input)
+    return _nn.mish(input)
+
+
+def hardswish(input, inplace=False):
+    """x · min(max(x + 3, 0), 6) / 6."""
+    if inplace:
+        return _nn.hardswish_(input)
+    return _nn.hardswish(input)
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """exp(x) / Σ exp(x) along `dim`. dtype: cast the input first, against overflow."""
+    if dim is None:
+        dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
+    if dtype is None:
+        return input.softmax(dim)
+    return input.softmax(dim, dtype=dtype)
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """softmax(-x)."""
+    if dim is None:
+        dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
+    if dtype is None:
+        return (-input).softmax(dim)
+    return (-input).softmax(dim, dtype=dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """log(softmax(x)), computed together because a probability that rounds to zero has no logarithm."""
+    if dim is None:
+        dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
+    if dtype is None:
+        return input.log_softmax(dim)
+    return input.log_softmax(dim, dtype=dtype)
+
+
+def _get_softmax_dim(name, ndim, stacklevel):
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. "
+        "Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """A sample from the distribution softmax(logits) that has a gradient; nearly one-hot for small tau.
+
+    hard: one-hot in forward, the gradient of the soft sample in backward.
+    E. Jang, S. Gu, B. Poole: Categorical reparameterization with Gumbel-softmax (2016).
+    """
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    gumbels = -readtorch.empty_like(logits, memory_format=readtorch.legacy_contiguous_format).exponential_().log()
+    y_soft = ((logits + gumbels) / tau).softmax(dim)
+    if not hard:
+        return y_soft
+    index = y_soft.max(dim, keepdim=True)[1]
+    zeros = readtorch.zeros_like(logits, memory_format=readtorch.legacy_contiguous_format)
+    y_hard = zeros.scatter_(dim, index, 1.0)
+    return y_hard - y_soft.detach() + y_soft

@@ -1,0 +1,97 @@
+"""Dropout and its relatives. In PyTorch: part of `torch/nn/functional.py`."""
+import warnings
+
+import readtorch
+
+__all__ = ["dropout", "alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    """Zero each element with probability p, scale the others by 1/(1-p); the identity unless `training`."""
+    _check_probability(p)
+    return readtorch.dropout_(input, p, training) if inplace else readtorch.dropout(input, p, training)
+
+
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """Dropout that keeps mean 0 and variance 1."""
+    _check_probability(p)
+    return readtorch.alpha_dropout_(input, p, training) if inplace else readtorch.alpha_dropout(input, p, training)
+
+
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """`alpha_dropout` of whole channels."""
+    _check_probability(p)
+    if inplace:
+        return readtorch.feature_alpha_dropout_(input, p, training)
+    return readtorch.feature_alpha_dropout(input, p, training)
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    """Dropout of whole channels of an input (N, C, L) or (C, L)."""
+    _check_probability(p)
+    inp_dim = input.dim()
+    if inp_dim not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {inp_dim}D input. "
+            "Note that dropout1d exists to provide channel-wise dropout on inputs with 1 "
+            "spatial dimension, a channel dimension, and an optional batch dimension "
+            "(i.e. 2D or 3D inputs)."
+        )
+    return _feature_dropout_of_batch(input, p, training, inplace, is_batched=inp_dim == 3)
+
+
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    """Dropout of whole channels of an input (N, C, H, W)."""
+    _check_probability(p)
+    inp_dim = input.dim()
+    if inp_dim not in (3, 4):
+        _warn_wrong_dims("dropout2d", 2, inp_dim, "3D or 4D")
+    if inp_dim == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise "
+            "1D dropout behavior is desired - input is interpreted as shape (N, C, L), where C "
+            "is the channel dim. This behavior will change in a future release to interpret the "
+            "input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D "
+            "channel-wise dropout behavior, please switch to using dropout1d instead.",
+            stacklevel=2,
+        )
+    return _feature_dropout(input, p, training, inplace)
+
+
+def dropout3d(input, p=0.5, training=True, inplace=False):
+    """Dropout of whole channels of an input (N, C, D, H, W) or (C, D, H, W)."""
+    _check_probability(p)
+    inp_dim = input.dim()
+    if inp_dim not in (4, 5):
+        _warn_wrong_dims("dropout3d", 3, inp_dim, "4D or 5D")
+    return _feature_dropout_of_batch(input, p, training, inplace, is_batched=inp_dim == 5)
+
+
+def _check_probability(p):
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _warn_wrong_dims(name, spatial, inp_dim, expected):
+    warnings.warn(
+        f"{name}: Received a {inp_dim}-D input to {name}, which is deprecated "
+        "and will result in an error in a future release. To retain the behavior "
+        f"and silence this warning, please use dropout instead. Note that {name} "
+        f"exists to provide channel-wise dropout on inputs with {spatial} spatial dimensions, "
+        f"a channel dimension, and an optional batch dimension (i.e. {expected} inputs).",
+        stacklevel=3,
+    )
+
+
+def _feature_dropout(input, p, training, inplace):
+    if inplace:
+        return readtorch.feature_dropout_(input, p, training)
+    return readtorch.feature_dropout(input, p, training)
+
+
+def _feature_dropout_of_batch(input, p, training, inplace, is_batched):
+    if is_batched:
+        return _feature_dropout(input, p, training, inplace)
+    if inplace:
+        return _feature_dropout(input.unsqueeze_(0), p, training, inplace).squeeze_(0)
+    return _feature_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)

@@ -1,0 +1,153 @@
+"""Losses. In PyTorch: part of `torch/nn/functional.py`.
+
+`reduction` is "none" (a loss an element), "mean" or "sum". `size_average` and `reduce` are its deprecated form.
+"""
+import warnings
+
+import readtorch
+from readtorch._C import _nn
+from readtorch.nn import _reduction as _Reduction
+
+__all__ = [
+    "nll_loss", "kl_div", "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "smooth_l1_loss", "huber_loss", "l1_loss", "mse_loss",
+]
+
+
+def _reduction_enum(size_average, reduce, reduction):
+    """The number that the operators know a reduction by."""
+    if size_average is not None or reduce is not None:
+        return _Reduction.legacy_get_enum(size_average, reduce, stacklevel=5)
+    return _Reduction.get_enum(reduction)
+
+
+def cross_entropy(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+    label_smoothing=0.0,
+):
+    """-log softmax(input)[target], averaged. Input: logits (C), (N, C) or (N, C, d1, …).
+
+    target: class indices of the input's shape without C, or probabilities of the input's shape.
+    weight: (C); ignore_index: a class that counts nothing.
+    """
+    enum = _reduction_enum(size_average, reduce, reduction)
+    return _nn.cross_entropy_loss(input, target, weight, enum, ignore_index, label_smoothing)
+
+
+def nll_loss(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
+):
+    """-input[target], averaged: cross entropy for an input of log-probabilities."""
+    enum = _reduction_enum(size_average, reduce, reduction)
+    return _nn.nll_loss_nd(input, target, weight, enum, ignore_index)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """-(t log x + (1 - t) log(1 - x)), averaged. Input: probabilities; target: of the same shape."""
+    enum = _reduction_enum(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    if weight is not None:
+        weight = weight.expand(readtorch.broadcast_shapes(target.size(), weight.size()))
+    return _nn.binary_cross_entropy(input, target, weight, enum)
+
+
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+):
+    """`binary_cross_entropy` of sigmoid(input), safe for large inputs. pos_weight: weight of the positive class."""
+    enum = _reduction_enum(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    return readtorch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, enum)
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    """target · (log target - input), averaged. Input: log-probabilities; log_target: the target too.
+
+    reduction "batchmean" is the mathematical definition: the sum divided by the first size.
+    """
+    if size_average is not None or reduce is not None:
+        enum = _Reduction.legacy_get_enum(size_average, reduce)
+    else:
+        if reduction == "mean":
+            warnings.warn(
+                "reduction: 'mean' divides the total loss by both the batch size and the support size."
+                "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+                "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+                stacklevel=2,
+            )
+        enum = _Reduction.get_enum("sum" if reduction == "batchmean" else reduction)
+    reduced = readtorch.kl_div(input, target, enum, log_target=log_target)
+    if reduction == "batchmean" and input.dim() != 0:
+        reduced = reduced / input.size()[0]
+    return reduced
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """(x - t)², averaged. weight: of the input's shape; the mean is then weighted too."""
+    input, target, reduction = _same_size(input, target, weight, size_average, reduce, reduction)
+    if weight is not None:
+        return _weighted(readtorch.pow(input - target, 2), weight, reduction)
+    return _nn.mse_loss(input, target, _Reduction.get_enum(reduction))
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """|x - t|, averaged. weight: of the input's shape; the mean is then weighted too."""
+    input, target, reduction = _same_size(input, target, weight, size_average, reduce, reduction)
+    if weight is not None:
+        return _weighted(readtorch.abs(input - target), weight, reduction)
+    return _nn.l1_loss(input, target, _Reduction.get_enum(reduction))
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """(x - t)² / (2 beta) where |x - t| < beta, else |x - t| - beta / 2; averaged."""
+    input, target, reduction = _same_size(input, target, None, size_average, reduce, reduction)
+    if beta == 0.0:
+        return _nn.l1_loss(input, target, _Reduction.get_enum(reduction))
+    return _nn.smooth_l1_loss(input, target, _Reduction.get_enum(reduction), beta)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """(x - t)² / 2 where |x - t| < delta, else delta · (|x - t| - delta / 2); averaged.
+
+    weight: of the input's shape. The mean is the plain one also with weights.
+    """
+    input, target, reduction = _same_size(input, target, weight, None, None, reduction)
+    if weight is None:
+        return _nn.huber_loss(input, target, _Reduction.get_enum(reduction), delta)
+    weighted = _nn.huber_loss(input, target, _Reduction.get_enum("none"), delta) * weight
+    return _reduce(weighted, reduction, readtorch.mean)
+
+
+def _same_size(input, target, weight, size_average, reduce, reduction):
+    """Input and target, broadcast (with a warning, for it is mostly a mistake), and the name of the reduction."""
+    if target.size() != input.size():
+        warnings.warn(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
+            "This will likely lead to incorrect results due to broadcasting. "
+            "Please ensure they have the same size.",
+            stacklevel=3,
+        )
+    if size_average is not None or reduce is not None:
+        reduction = _Reduction.legacy_get_string(size_average, reduce, stacklevel=4)
+    if weight is not None and weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    return *readtorch.broadcast_tensors(input, target), reduction
+
+
+def _weighted(errors, weight, reduction):
+    return _reduce(errors * weight, reduction, lambda weighted: readtorch.sum(weighted) / readtorch.sum(weight))
+
+
+def _reduce(errors, reduction, mean):
+    if reduction == "none":
+        return errors
+    if reduction == "sum":
+        return readtorch.sum(errors)
+    if reduction == "mean":
+        return mean(errors)
+    raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")

@@ -1,0 +1,10 @@
+"""All layers. In PyTorch: `torch/nn/modules/__init__.py`."""
+from readtorch.nn.modules.activation import *  # noqa: F403
+from readtorch.nn.modules.container import *  # noqa: F403
+from readtorch.nn.modules.dropout import *  # noqa: F403
+from readtorch.nn.modules.flatten import *  # noqa: F403
+from readtorch.nn.modules.linear import *  # noqa: F403
+from readtorch.nn.modules.loss import *  # noqa: F403
+from readtorch.nn.modules.module import Module
+from readtorch.nn.modules.normalization import *  # noqa: F403
+from readtorch.nn.modules import _functions

@@ -1,0 +1,139 @@
+"""Changing all tensors of a module at once: dtype, device, memory.
+
+In PyTorch: part of `torch/nn/modules/module.py`. Chapter 5 shows `_apply`, from which everything here follows.
+"""
+import warnings
+
+import readtorch
+from readtorch.nn.parameter import Parameter
+
+
+class _Convert:
+    """The part of `Module` that moves and casts."""
+
+    def apply(self, fn):
+        """Call `fn(module)` for every module below this one, children first, then for this one. Returns self."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn, recurse=True):
+        """Replace the contents of every parameter, gradient and buffer by `fn` of it. Returns self.
+
+        Parameters stay the same objects: an optimizer that holds them goes on working.
+        """
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for key, param in self._parameters.items():
+            if param is not None:
+                self._parameters[key] = _apply_to_param(fn, param)
+        for key, buf in self._buffers.items():
+            if buf is not None:
+                self._buffers[key] = fn(buf)
+        return self
+
+    def type(self, dst_type):
+        """Cast all parameters and buffers to `dst_type`."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def float(self):
+        """Cast all floating point parameters and buffers to float32."""
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self):
+        """Cast all floating point parameters and buffers to float64."""
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def half(self):
+        """Cast all floating point parameters and buffers to float16."""
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    def bfloat16(self):
+        """Cast all floating point parameters and buffers to bfloat16."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
+    def cpu(self):
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device=None):
+        # in PyTorch: also ipu, xpu and mtia
+        return self._apply(lambda t: t.cuda(device))
+
+    def to_empty(self, *, device, recurse=True):
+        """Give all tensors uninitialized memory on `device`: how a module leaves the meta device."""
+        return self._apply(lambda t: readtorch.empty_like(t, device=device), recurse=recurse)
+
+    def share_memory(self):
+        return self._apply(lambda t: t.share_memory_())
+
+    def to(self, *args, **kwargs):
+        """`to(device, dtype, non_blocking)`, `to(dtype)`, `to(tensor)`, `to(memory_format=…)`. Returns self.
+
+        Only floating point and complex tensors change their dtype; TypeError for a dtype that is neither.
+        """
+        device, dtype, non_blocking, convert_to_format = readtorch._C._nn._parse_to(*args, **kwargs)
+        if dtype is not None:
+            _check_dtype(dtype)
+
+        def convert(t):
+            new_dtype = dtype if t.is_floating_point() or t.is_complex() else None
+            try:
+                if convert_to_format is not None and t.dim() in (4, 5):
+                    return t.to(device, new_dtype, non_blocking, memory_format=convert_to_format)
+                return t.to(device, new_dtype, non_blocking)
+            except NotImplementedError as e:
+                if str(e) != "Cannot copy out of meta tensor; no data!":
+                    raise
+                raise NotImplementedError(
+                    f"{e} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() "
+                    f"when moving module from meta to a different device."
+                ) from None
+
+        return self._apply(convert)
+
+
+def _check_dtype(dtype):
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise TypeError(
+            f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+        )
+    if dtype.is_complex:
+        warnings.warn(
+            "Complex modules are a new feature under active development whose design may change, "
+            "and some modules might not work as expected when using complex tensors as parameters or buffers. "
+            "Please file an issue at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml "
+            "if a complex module does not work as expected.",
+            stacklevel=3,
+        )
+
+
+def _apply_to_param(fn, param):
+    # in PyTorch: `torch.__future__` can ask for new parameters, or for `swap_tensors`, in all cases
+    param_grad = param.grad
+    with readtorch.no_grad():  # parameters are leaves: moving one is no operation that autograd shall see
+        param_applied = fn(param)
+    if _has_compatible_data(param, param_applied):
+        param.data = param_applied
+        out_param = param
+    else:
+        out_param = Parameter(param_applied, param.requires_grad)
+    if param_grad is not None:
+        _apply_to_grad(fn, param_grad, out_param)
+    return out_param
+
+
+def _apply_to_grad(fn, grad, out_param):
+    with readtorch.no_grad():
+        grad_applied = fn(grad)
+    if _has_compatible_data(grad, grad_applied):
+        grad.data = grad_applied
+    else:
+        out_param.grad = grad_applied.requires_grad_(grad.requires_grad)
+
+
+def _has_compatible_data(tensor, other):
+    """Whether `tensor.data = other` is allowed: not between memory and the meta device, which has none."""
+    # in PyTorch: `torch._has_compatible_shallow_copy_type`, which compares dispatch keys
+    return tensor.is_meta == other.is_meta

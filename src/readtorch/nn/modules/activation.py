@@ -1,0 +1,401 @@
+"""Activation functions as modules: they keep the settings, `nn.functional` computes.
+
+In PyTorch: `torch/nn/modules/activation.py`.
+"""
+import warnings
+
+import readtorch
+from readtorch.nn import functional as F
+from readtorch.nn import init
+from readtorch.nn.modules.module import Module
+from readtorch.nn.parameter import Parameter
+
+__all__ = [
+    "Threshold", "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish",
+    "Hardswish", "ELU", "CELU", "SELU", "GLU", "GELU", "Hardshrink", "LeakyReLU", "LogSigmoid", "Softplus",
+    "Softshrink", "PReLU", "Softsign", "Tanhshrink", "Softmin", "Softmax", "Softmax2d", "LogSoftmax",
+]
+
+
+# Without settings
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x))."""
+
+    def forward(self, input):
+        return readtorch.sigmoid(input)
+
+
+class Tanh(Module):
+    """(exp(x) - exp(-x)) / (exp(x) + exp(-x))."""
+
+    def forward(self, input):
+        return readtorch.tanh(input)
+
+
+class LogSigmoid(Module):
+    """log(1 / (1 + exp(-x)))."""
+
+    def forward(self, input):
+        return F.logsigmoid(input)
+
+
+class Softsign(Module):
+    """x / (1 + |x|)."""
+
+    def forward(self, input):
+        return F.softsign(input)
+
+
+class Tanhshrink(Module):
+    """x - tanh(x)."""
+
+    def forward(self, input):
+        return F.tanhshrink(input)
+
+
+# With the choice to write into the input
+
+
+class _Inplace(Module):
+    """inplace: write the result into the input's memory."""
+
+    __constants__ = ["inplace"]
+
+    def __init__(self, inplace=False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        settings = [*self._settings(), *(["inplace=True"] if self.inplace else [])]
+        return ", ".join(settings)
+
+    def _settings(self):
+        """The settings besides `inplace`, as the repr shows them."""
+        return []
+
+
+class ReLU(_Inplace):
+    """max(x, 0)."""
+
+    def forward(self, input):
+        return F.relu(input, inplace=self.inplace)
+
+
+class SiLU(_Inplace):
+    """x · sigmoid(x)."""
+
+    def forward(self, input):
+        return F.silu(input, inplace=self.inplace)
+
+
+class Mish(_Inplace):
+    """x · tanh(softplus(x))."""
+
+    def forward(self, input):
+        return F.mish(input, inplace=self.inplace)
+
+
+class SELU(_Inplace):
+    """scale · elu(x, alpha) with the two constants that keep mean 0 and variance 1 from layer to layer."""
+
+    def forward(self, input):
+        return F.selu(input, self.inplace)
+
+
+class Hardsigmoid(_Inplace):
+    """min(max(x / 6 + 1/2, 0), 1)."""
+
+    def forward(self, input):
+        return F.hardsigmoid(input, self.inplace)
+
+    extra_repr = Module.extra_repr  # in PyTorch too: the repr of this one hides `inplace`
+
+
+class Hardswish(_Inplace):
+    """x · min(max(x + 3, 0), 6) / 6."""
+
+    def forward(self, input):
+        return F.hardswish(input, self.inplace)
+
+    extra_repr = Module.extra_repr  # in PyTorch too: the repr of this one hides `inplace`
+
+
+class Threshold(_Inplace):
+    """x where x > threshold, else value."""
+
+    __constants__ = ["threshold", "value", "inplace"]
+
+    def __init__(self, threshold, value, inplace=False) -> None:
+        super().__init__(inplace)
+        self.threshold = threshold
+        self.value = value
+
+    def forward(self, input):
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+    def _settings(self):
+        return [f"threshold={self.threshold}", f"value={self.value}"]
+
+
+class RReLU(_Inplace):
+    """LeakyReLU with a random slope in [lower, upper] in training, with their mean in evaluation."""
+
+    __constants__ = ["lower", "upper", "inplace"]
+
+    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False) -> None:
+        super().__init__(inplace)
+        self.lower = lower
+        self.upper = upper
+
+    def forward(self, input):
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def _settings(self):
+        return [f"lower={self.lower}", f"upper={self.upper}"]
+
+
+class Hardtanh(_Inplace):
+    """x, cut off below min_val and above max_val."""
+
+    __constants__ = ["min_val", "max_val", "inplace"]
+
+    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None) -> None:
+        super().__init__(inplace)
+        if min_value is not None:
+            min_val = min_value
+            _warn_renamed("min_value", "min_val")
+        if max_value is not None:
+            max_val = max_value
+            _warn_renamed("max_value", "max_val")
+        self.min_val = min_val
+        self.max_val = max_val
+        if self.max_val <= self.min_val:
+            raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
+
+    def forward(self, input):
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def _settings(self):
+        return [f"min_val={self.min_val}", f"max_val={self.max_val}"]
+
+
+def _warn_renamed(old, new):
+    warnings.warn(
+        f"keyword argument `{old}` is deprecated and renamed to `{new}`", FutureWarning, stacklevel=3
+    )
+
+
+class ReLU6(Hardtanh):
+    """min(max(x, 0), 6)."""
+
+    def __init__(self, inplace=False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def _settings(self):
+        return []
+
+
+class ELU(_Inplace):
+    """x where x > 0, else alpha · (exp(x) - 1)."""
+
+    __constants__ = ["alpha", "inplace"]
+
+    def __init__(self, alpha=1.0, inplace=False) -> None:
+        super().__init__(inplace)
+        self.alpha = alpha
+
+    def forward(self, input):
+        return F.elu(input, self.alpha, self.inplace)
+
+    def _settings(self):
+        return [f"alpha={self.alpha}"]
+
+
+class CELU(_Inplace):
+    """max(0, x) + min(0, alpha · (exp(x / alpha) - 1))."""
+
+    __constants__ = ["alpha", "inplace"]
+
+    def __init__(self, alpha=1.0, inplace=False) -> None:
+        super().__init__(inplace)
+        self.alpha = alpha
+
+    def forward(self, input):
+        return F.celu(input, self.alpha, self.inplace)
+
+    def _settings(self):
+        return [f"alpha={self.alpha}"]
+
+
+class LeakyReLU(_Inplace):
+    """x where x > 0, else negative_slope · x."""
+
+    __constants__ = ["inplace", "negative_slope"]
+
+    def __init__(self, negative_slope=1e-2, inplace=False) -> None:
+        super().__init__(inplace)
+        self.negative_slope = negative_slope
+
+    def forward(self, input):
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
+    def _settings(self):
+        return [f"negative_slope={self.negative_slope}"]
+
+
+# With settings only
+
+
+class GELU(Module):
+    """x · Φ(x), Φ the normal distribution function; approximate="tanh": by a formula with tanh."""
+
+    __constants__ = ["approximate"]
+
+    def __init__(self, approximate="none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input):
+        return F.gelu(input, approximate=self.approximate)
+
+    def extra_repr(self) -> str:
+        return f"approximate={self.approximate!r}"
+
+
+class GLU(Module):
+    """a · sigmoid(b), where a and b are the two halves of the input along `dim`."""
+
+    __constants__ = ["dim"]
+
+    def __init__(self, dim=-1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input):
+        return F.glu(input, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class Hardshrink(Module):
+    """x where |x| > lambd, else 0."""
+
+    __constants__ = ["lambd"]
+
+    def __init__(self, lambd=0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input):
+        return F.hardshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return f"{self.lambd}"
+
+
+class Softshrink(Module):
+    """x moved towards 0 by lambd, at most to 0."""
+
+    __constants__ = ["lambd"]
+
+    def __init__(self, lambd=0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input):
+        return F.softshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Softplus(Module):
+    """log(1 + exp(beta · x)) / beta, and x itself where beta · x > threshold."""
+
+    __constants__ = ["beta", "threshold"]
+
+    def __init__(self, beta=1.0, threshold=20.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+    def forward(self, input):
+        return F.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class PReLU(Module):
+    """x where x > 0, else weight · x, with one learned weight or one for each channel (dimension 1)."""
+
+    __constants__ = ["num_parameters"]
+
+    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(readtorch.empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        init.constant_(self.weight, self.init)
+
+    def forward(self, input):
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+# Over a dimension
+
+
+class _OverDim(Module):
+    """dim: the dimension whose elements belong together."""
+
+    __constants__ = ["dim"]
+
+    def __init__(self, dim=None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.__dict__.setdefault("dim", None)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class Softmax(_OverDim):
+    """exp(x) / Σ exp(x)."""
+
+    def forward(self, input):
+        return F.softmax(input, self.dim, _stacklevel=5)
+
+
+class Softmin(_OverDim):
+    """softmax(-x)."""
+
+    def forward(self, input):
+        return F.softmin(input, self.dim, _stacklevel=5)
+
+
+class LogSoftmax(_OverDim):
+    """log(softmax(x))."""
+
+    def forward(self, input):
+        return F.log_softmax(input, self.dim, _stacklevel=5)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of an input (N, C, H, W) or (C, H, W), at every place."""
+
+    def forward(self, input):
+        if input.dim() not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+        return F.softmax(input, -3, _stacklevel=5)
