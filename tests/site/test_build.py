@@ -1,0 +1,117 @@
+"""The builder: what it makes of a sound book, and that it refuses an unsound one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from . import pages
+from .conftest import HERE, build_book, run_builder
+
+pytestmark = pytest.mark.slow
+
+BROKEN = {  # page of tests/site/broken: what the builder's log must say about it
+    "error": "a cell failed",
+    "stderr": "stderr was found in the cell outputs",
+    "stale": "the source of torch.nn.Module.__setattr__ has changed",
+    "foreign": "widgets that a page without a kernel cannot show: IntSlider",
+    "math": "'\\\\nosuchcommand' is not known to latex2mathml",
+    "link": "cross-reference target not found: 'nowhere.md'",
+}
+
+
+@pytest.fixture(scope="module")
+def broken_book(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("broken_book")
+    chapters = folder / "chapters"
+    (chapters / "book").mkdir(parents=True)
+    for page in (HERE / "broken").glob("*.md"):
+        (chapters / "book" / page.name).write_text(page.read_text())
+    names = "\n".join(f"- file: book/{name}" for name in BROKEN if name != "math")
+    (chapters / "_toc.yml").write_text(f"format: jb-book\nroot: book/math\nchapters:\n{names}\n")
+    return build_book(folder, chapters)
+
+
+def test_an_unsound_book_is_refused(broken_book):
+    assert broken_book.returncode != 0
+
+
+@pytest.mark.parametrize("page", BROKEN)
+def test_what_is_unsound_is_named(broken_book, page):
+    assert BROKEN[page] in " ".join(broken_book.stdout.split()), broken_book.stdout[-6000:]
+    assert f"{page}.md" in broken_book.stdout
+
+
+def test_every_broken_page_is_tried():
+    assert {page.stem for page in (HERE / "broken").glob("*.md")} == set(BROKEN)
+
+
+def test_cells_run_once(fixture_book):
+    folder, first = fixture_book
+    (folder / "book/parts.md").open("a").write("\nAnother sentence.\n")
+    second = run_builder(folder)
+    assert second.returncode == 0, second.stdout[-6000:]
+    assert "Executed notebook" in first
+    assert "Executed notebook" not in second.stdout
+    assert "Another sentence." in (folder / "_build/html/book/parts.html").read_text()
+
+
+def test_links_lead_somewhere(fixture_site):
+    assert pages.dead_links(fixture_site) == []
+
+
+def test_nothing_is_loaded_from_elsewhere(fixture_site):
+    assert pages.foreign_loads(fixture_site) == []
+
+
+def test_one_style_sheet_for_all_panels(fixture_site):
+    text = (fixture_site / "book/parts.html").read_text()
+    assert text.count('class="rt-source') == 3
+    assert "rt-show.css" in text
+    assert ".rt-pane {" not in text
+    assert ".rt-pane {" in (fixture_site / "_static/rt-show.css").read_text()
+
+
+def test_formulas_are_mathml(fixture_site):
+    text = (fixture_site / "book/parts.html").read_text()
+    assert text.count("<math ") == 3
+    assert "mathjax" not in text.lower()
+
+
+def test_a_chapter_can_be_taken_along_as_notebook(fixture_site, tmp_path):
+    notebook = fixture_site / "_sources/book/parts.ipynb"
+    assert "_sources/book/parts.ipynb" in (fixture_site / "book/parts.html").read_text()
+    cells = json.loads(notebook.read_text())["cells"]
+    assert sum(cell["cell_type"] == "code" for cell in cells) == 13
+    assert any("Every part of a chapter" in "".join(cell["source"]) for cell in cells)
+
+
+def test_the_notebook_runs(fixture_site, tmp_path):
+    from .conftest import ROOT
+
+    copy = tmp_path / "parts.ipynb"
+    copy.write_text((fixture_site / "_sources/book/parts.ipynb").read_text())
+    done = subprocess.run(
+        [Path(sys.executable).with_name("jupyter"), "execute", "--inplace", copy], capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "JUPYTER_PREFER_ENV_PATH": "1"}, timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    outputs = [output for cell in json.loads(copy.read_text())["cells"] for output in cell.get("outputs", [])]
+    panels = [o["data"]["text/html"] for o in outputs if "rt-source" in "".join(o.get("data", {}).get("text/html", ""))]
+    assert len(panels) == 3
+    assert all(".rt-pane {" in "".join(panel) for panel in panels), "a panel in a notebook brings its own style"
+
+
+def test_the_cache_follows_the_package(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(HERE.parents[1] / "book/_ext")
+    import rt_site
+
+    (tmp_path / "module.py").write_text("x = 1")
+    before = rt_site._hash_of([tmp_path], ["torch==2.13.0"])
+    assert rt_site._hash_of([tmp_path], ["torch==2.13.0"]) == before
+    assert rt_site._hash_of([tmp_path], ["torch==2.13.1"]) != before
+    (tmp_path / "module.py").write_text("x = 2")
+    assert rt_site._hash_of([tmp_path], ["torch==2.13.0"]) != before

@@ -1,0 +1,65 @@
+"""Every page, in a real browser, opened as a file: of the book in _build/html, and of the fixture book."""
+
+from importlib import resources
+
+import pytest
+
+from . import pages
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+BOOK = pages.listed(pages.ROOT / "_toc.yml")
+FIXTURE = pages.listed(pages.ROOT / "tests/site/fixture/_toc.yml")
+VIEWS = [(1400, "light"), (1400, "dark"), (390, "light"), (390, "dark")]
+HEAVIEST = 6_000_000  # bytes a reader may have to load for one page, before compression
+
+AUDIT = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations.flatMap(
+    violation => violation.nodes.map(node => `${violation.id}: ${node.target} ${node.html.slice(0, 120)}`))"""
+
+
+@pytest.fixture(scope="session")
+def axe():
+    return resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf8")
+
+
+def examine(visit, axe, file, width, scheme):
+    with visit(file, width=width, scheme=scheme) as seen:
+        assert seen.problems == []
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
+        seen.page.evaluate(axe)
+        assert seen.page.evaluate(AUDIT) == []
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
+@pytest.mark.parametrize("name", BOOK)
+def test_page_of_the_book(visit, axe, book_site, name, view):
+    examine(visit, axe, book_site / name, *view)
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
+@pytest.mark.parametrize("name", FIXTURE)
+def test_page_of_the_fixture(visit, axe, fixture_site, name, view):
+    examine(visit, axe, fixture_site / name, *view)
+
+
+def test_every_listed_page_is_built(book_site):
+    assert set(BOOK) <= set(pages.built(book_site)), "make book"
+
+
+def test_links_lead_somewhere(book_site):
+    assert pages.dead_links(book_site) == []
+
+
+def test_nothing_is_loaded_from_elsewhere(book_site):
+    assert pages.foreign_loads(book_site) == []
+
+
+def test_no_page_is_heavy(book_site):
+    heavy = {name: pages.weight(book_site, name) for name in pages.built(book_site)}
+    assert {name: weight for name, weight in heavy.items() if weight > HEAVIEST} == {}
+
+
+def test_the_front_door_leads_to_the_first_page(visit, book_site):
+    with visit(book_site / "index.html") as seen:
+        seen.page.wait_for_url("**/book/index.html", timeout=5_000)
+        assert seen.problems == []

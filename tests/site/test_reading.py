@@ -1,0 +1,89 @@
+"""What a reader does on a page: unfold, switch, copy, search, change colours. Without a server."""
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture
+def parts(fixture_site):
+    return fixture_site / "book/parts.html"
+
+
+def test_two_panes_stand_side_by_side_where_there_is_room(visit, parts):
+    with visit(parts, width=1400) as seen:
+        theirs, ours = (seen.page.locator(f".rt-source:not(.rt-single) .rt-{side}").bounding_box() for side in ("theirs", "ours"))
+        assert theirs["y"] == ours["y"]
+        assert ours["x"] >= theirs["x"] + theirs["width"]
+        assert not seen.page.locator(".rt-switch").is_visible()
+
+
+def test_one_pane_at_a_time_where_there_is_not(visit, parts):
+    with visit(parts, width=390) as seen:
+        theirs, ours = (seen.page.locator(f".rt-source:not(.rt-single) .rt-{side}") for side in ("theirs", "ours"))
+        assert theirs.is_visible() and not ours.is_visible()
+        seen.page.locator(".rt-pick-theirs").focus()
+        seen.page.keyboard.press("ArrowRight")
+        assert ours.is_visible() and not theirs.is_visible()
+
+
+def test_folded_lines_open_in_place(visit, parts):
+    with visit(parts) as seen:
+        folded = seen.page.locator(".rt-theirs .rt-folded").first
+        line = folded.locator(".rt-line").first
+        assert not line.is_visible()
+        folded.locator("summary").focus()
+        seen.page.keyboard.press("Enter")
+        assert line.is_visible()
+
+
+def test_copied_source_is_code_alone(visit, parts):
+    with visit(parts) as seen:
+        copied = seen.page.evaluate("""() => {
+            const panes = [...document.querySelectorAll('.rt-single .rt-code pre')];
+            getSelection().selectAllChildren(panes[0]);
+            return getSelection().toString();
+        }""")
+        assert copied.startswith("def digest(name: str) -> str:\n    \"\"\"")
+        compile(copied, "copied", "exec")
+
+
+def test_letters_tie_lines_to_the_legend(visit, parts):
+    with visit(parts) as seen:
+        legend = seen.page.locator(".rt-legend li")
+        assert legend.all_inner_texts() == ["A: first this is done <here> & there", "B: and then that"]
+        letters = seen.page.eval_on_selector_all(".rt-ours .rt-letter", "found => found.map(one => one.dataset.letter)")
+        assert letters == ["A", "B", "C"]
+
+
+def test_a_solution_opens_by_keyboard(visit, parts):
+    with visit(parts) as seen:
+        solution = seen.page.locator(".solution.dropdown").first
+        code = solution.locator(".cell_input").first
+        assert not code.is_visible()
+        seen.page.locator(".solution.dropdown .toggle-button, .solution.dropdown button").first.focus()
+        seen.page.keyboard.press("Enter")
+        seen.page.wait_for_timeout(300)
+        assert code.is_visible()
+        assert "right" in solution.locator(".cell_output").first.inner_text()
+
+
+def test_search_finds_words_without_a_server(visit, fixture_site):
+    with visit(fixture_site / "search.html", query="?q=parameter") as seen:
+        seen.page.wait_for_selector("#search-results li", timeout=5_000)
+        assert seen.problems == []
+
+
+def test_the_colour_button_goes_through_both_modes(visit, parts):
+    with visit(parts) as seen:
+        modes = set()
+        for _ in range(3):
+            seen.page.locator(".theme-switch-button").first.click()
+            modes.add(seen.page.evaluate("document.documentElement.dataset.theme"))
+        assert modes == {"light", "dark"}
+
+
+def test_the_notebook_is_in_the_download_menu(visit, parts):
+    with visit(parts) as seen:
+        link = seen.page.locator("a.btn-download-notebook-button, a[href$='_sources/book/parts.ipynb']")
+        assert link.count() == 1
