@@ -1,7 +1,8 @@
-"""`CPUGeneratorImpl`: an mt19937 engine, its seed, the spare normal number, and the bytes that a state is saved as.
+"""`CPUGeneratorImpl`: an mt19937 engine, its seed, the spare normal number, and the bytes that a state is
+saved as.
 
-In PyTorch: `aten/src/ATen/CPUGeneratorImpl.cpp`. The engine itself is in `mt19937.py`, which needs numba and is
-therefore loaded by the first draw, not by `import readtorch`.
+In PyTorch: `aten/src/ATen/CPUGeneratorImpl.cpp`. The engine itself is in `mt19937.py`, which needs numba and
+is therefore loaded by the first draw, not by `import readtorch`.
 """
 import os
 import threading
@@ -13,9 +14,9 @@ POSITION, SEEDED = MERSENNE_STATE_N, MERSENNE_STATE_N + 1       # see Note [Engi
 DEFAULT_SEED = 67280421310721                                   # c10::detail's `default_rng_seed_val`
 
 # Note [Bytes of a generator's state]
-# A saved state is 5056 bytes, laid out as the C structs `CPUGeneratorImplStateLegacy` and `CPUGeneratorImplState`:
-# words of 32 bits in slots of 64, and fields that nothing reads any more. We keep every byte where PyTorch has it,
-# so that a checkpoint's random state moves between the two libraries.
+# A saved state is 5056 bytes, laid out as the C structs `CPUGeneratorImplStateLegacy` and
+# `CPUGeneratorImplState`: words of 32 bits in slots of 64, and fields that nothing reads any more. We keep
+# every byte where PyTorch has it, so that a checkpoint's random state moves between the two libraries.
 STATE_LAYOUT = np.dtype([
     ("initial_seed", "<u8"),
     ("left", "<i4"),                    # how many words until the next block, plus one
@@ -45,8 +46,8 @@ def seed_words(seed):
 class CPUGeneratorImpl:
     """The CPU's source of random numbers.
 
-    `state` is the engine (see Note [Engine state]); `spare_normal` holds [valid, value] of the second number of the
-    last Box-Muller pair. Kernels move both in place; whoever runs one holds `mutex`.
+    `state` is the engine (see Note [Engine state]); `spare_normal` holds [valid, value] of the second number
+    of the last Box-Muller pair. Kernels move both in place; whoever runs one holds `mutex`.
     """
 
     __slots__ = ("initial_seed", "state", "spare_normal", "next_float_normal_sample", "mutex", "__weakref__")
@@ -106,9 +107,10 @@ class CPUGeneratorImpl:
 
     def set_state(self, saved):
         """Take over a state of 5056 bytes; RuntimeError where PyTorch refuses it."""
-        if saved.size != STATE_LAYOUT.itemsize:
-            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {STATE_LAYOUT.itemsize} but found the input "
-                               f"RNG state size to be {saved.size}")
+        size = STATE_LAYOUT.itemsize
+        if saved.size != size:
+            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state "
+                               f"size to be {saved.size}")
         saved = np.ascontiguousarray(saved).view(STATE_LAYOUT)[0]
         left, position = int(saved["left"]), int(saved["next"]) & 0xFFFFFFFF
         if not saved["seeded"] or not 0 < left <= MERSENNE_STATE_N or position > MERSENNE_STATE_N:

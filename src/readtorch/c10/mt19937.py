@@ -1,8 +1,9 @@
-"""The mt19937 engine: 624 words of state, a recurrence that renews them all at once, and a scrambling of each word
-as it is handed out. Every random number that the CPU generator gives is made from these words.
+"""The mt19937 engine: 624 words of state, a recurrence that renews them all at once, and a scrambling of each
+word as it is handed out. Every random number that the CPU generator gives is made from these words.
 
-The state is one `uint32` array of 625: the words, then the position of the next one (see Note [Engine state]).
-In PyTorch: `aten/src/ATen/core/MT19937RNGEngine.h`. numba compiles these functions when they are first called.
+The state is one `uint32` array of 625: the words, then the position of the next one (see Note [Engine
+state]). In PyTorch: `aten/src/ATen/core/MT19937RNGEngine.h`. numba compiles these functions when they are
+first called.
 """
 import numpy as np
 from numba import njit
@@ -14,16 +15,17 @@ UPPER_MASK = np.uint32(0x80000000)
 LOWER_MASK = np.uint32(0x7FFFFFFF)
 
 # Note [Engine state]
-# Word 624 of the state is the position of the next word to hand out. 624 means that the block is used up, and 625 that
-# it was never begun: the seed has just been laid down. Both make the next draw renew the block first; they differ only
-# in the bytes that `get_state` writes. A kernel moves the position in place, so it needs no other word than the array.
+# Word 624 of the state is the position of the next word to hand out. 624 means that the block is used up, and
+# 625 that it was never begun: the seed has just been laid down. Both make the next draw renew the block
+# first; they differ only in the bytes that `get_state` writes. A kernel moves the position in place, so it
+# needs no other word than the array.
 POSITION = MERSENNE_STATE_N
 SEEDED = MERSENNE_STATE_N + 1
 
 
 @njit(inline="always")
 def mix(first, second, distant):
-    """One step of the recurrence. `0 - (second & 1)` is all ones when `second` is odd: a choice without a branch."""
+    """One step of the recurrence. `0 - (second & 1)` is all ones if `second` is odd: no branch needed."""
     joined = (first & UPPER_MASK) | (second & LOWER_MASK)
     odd = np.uint32(0) - (second & np.uint32(1))
     return distant ^ (joined >> np.uint32(1)) ^ (odd & MATRIX_A)
@@ -31,7 +33,7 @@ def mix(first, second, distant):
 
 @njit(cache=True)
 def next_block(state):
-    """Renew all 624 words. Three loops, because the word `M` places ahead is old for the first part, new after it."""
+    """Renew all words. For the first part the word `M` places ahead is still an old one, after it a new one."""
     last = MERSENNE_STATE_N - 1
     ahead = MERSENNE_STATE_M
     behind = MERSENNE_STATE_M - MERSENNE_STATE_N

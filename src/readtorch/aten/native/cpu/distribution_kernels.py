@@ -1,8 +1,9 @@
 """Random numbers into NumPy arrays of any strides, bit for bit those of PyTorch's CPU kernels.
 
-Every function takes a `CPUGeneratorImpl`, draws from it in PyTorch's order, and checks nothing: errors are the operators'
-business (`native/random.py`). The loops are compiled by numba, which the first draw loads, not `import readtorch`.
-In PyTorch: `aten/src/ATen/native/cpu/DistributionTemplates.h` and `DistributionKernels.cpp`, `MultinomialKernel.cpp`.
+Every function takes a `CPUGeneratorImpl`, draws from it in PyTorch's order, and checks nothing: errors are
+the operators' business (`native/random.py`). The loops are compiled by numba, which the first draw loads, not
+`import readtorch`. In PyTorch: `aten/src/ATen/native/cpu/DistributionTemplates.h` and
+`DistributionKernels.cpp`, `MultinomialKernel.cpp`.
 """
 from importlib import import_module
 
@@ -30,16 +31,16 @@ vector_normal = _LoadedWhenUsed(".vector_normal")
 rejection = _LoadedWhenUsed(".rejection_loops")
 
 # Note [Visiting order]
-# A draw is a sequence, so the order in which elements are visited is part of the result. PyTorch's TensorIterator does
-# not visit rows first but memory: dimensions are sorted by stride, so that a transposed matrix gets the same numbers at
-# the same addresses as the matrix itself. With an input beside the output, the output's strides decide first; where
-# a stride is 0 (an expanded dimension) the input's decide.
+# A draw is a sequence, so the order in which elements are visited is part of the result. PyTorch's
+# TensorIterator does not visit rows first but memory: dimensions are sorted by stride, so that a transposed
+# matrix gets the same numbers at the same addresses as the matrix itself. With an input beside the output,
+# the output's strides decide first; where a stride is 0 (an expanded dimension) the input's decide.
 
 
 def visiting_order(*arrays):
-    """The dimensions, slowest first, in which TensorIterator walks these arrays (all of one shape, output first)."""
+    """The dimensions, slowest first, as TensorIterator walks these arrays: all of one shape, output first."""
     order = list(range(arrays[0].ndim - 1, -1, -1))         # fastest first, until the end
-    for i in range(1, len(order)):                          # insertion sort: with zero strides this is no total order
+    for i in range(1, len(order)):                          # insertion sort: zero strides make no total order
         moving = i
         for j in range(i - 1, -1, -1):
             verdict = _compare(arrays, order[j], order[moving])
@@ -99,16 +100,17 @@ def _fill(array, kind, generator, loop, *parameters):
         _place(array, _draw(array.size, kind, generator, loop, *parameters))
 
 
-# --- uniform ---------------------------------------------------------------------------------------------------------
+# --- uniform ------------------------------------------------------------------------------------------------
 
 def uniform_(array, low, high, generator):
     """Numbers of [low, high): float64 from 53 random bits, every other type from 24."""
+    low, high = float(low), float(high)
     if array.dtype == DOUBLE:
-        _fill(array, DOUBLE, generator, loops.uniform_double, float(low), float(high))
+        _fill(array, DOUBLE, generator, loops.uniform_double, low, high)
     elif array.dtype == FLOAT:
-        _fill(array, FLOAT, generator, loops.uniform_float, FLOAT.type(low), FLOAT.type(high))
+        _fill(array, FLOAT, generator, loops.uniform_float, low, high)
     else:
-        values = _draw(array.size, FLOAT, generator, loops.uniform_float, FLOAT.type(low), FLOAT.type(high))
+        values = _draw(array.size, FLOAT, generator, loops.uniform_float, low, high)
         values = values.astype(array.dtype)                 # may round up to `high`: see Note [The open end]
         values[values == array.dtype.type(high)] = array.dtype.type(low)
         _place(array, values)
@@ -129,22 +131,24 @@ def cauchy_(array, median, sigma, generator):
     _fill(array, DOUBLE, generator, loops.cauchy, float(median), float(sigma))
 
 
-# --- normal ----------------------------------------------------------------------------------------------------------
+# --- normal -------------------------------------------------------------------------------------------------
 
 def normal_(array, mean, std, generator):
-    """Normal numbers. Three ways of making them, three sequences: see the two notes on the normal distribution.
+    """Normal numbers.
 
     Note [Two normals]
-    16 or more numbers without gaps in memory are made in blocks, and only from the engine. Fewer, or strided ones,
-    are made one after the other, in float64, and each Box-Muller pair's second number waits in the generator for the next call.
+    16 or more numbers without gaps in memory are made in blocks, and only from the engine. Fewer, or strided
+    ones, are made one after the other, in float64, and the second number of a Box-Muller pair waits in the
+    generator for the next call. So `randn(8)` twice is not `randn(16)`.
     """
-    if array.size >= 16 and array.flags.c_contiguous:
-        if array.dtype == DOUBLE:
-            _fill(array, DOUBLE, generator, loops.normal_double, float(mean), float(std))
-        else:
-            _fill(array, FLOAT, generator, vector_normal.normal_float, FLOAT.type(mean), FLOAT.type(std))
+    mean, std = float(mean), float(std)
+    if array.size < 16 or not array.flags.c_contiguous:
+        _fill(array, DOUBLE, generator, loops.normal_one_by_one, generator.spare_normal, mean, std)
+    elif array.dtype == DOUBLE:
+        _fill(array, DOUBLE, generator, loops.normal_double, mean, std)
     else:
-        _fill(array, DOUBLE, generator, loops.normal_one_by_one, generator.spare_normal, float(mean), float(std))
+        loop = vector_normal.normal_float if array.dtype == FLOAT else vector_normal.normal_reduced
+        _fill(array, FLOAT, generator, loop, mean, std)
 
 
 def log_normal_(array, mean, std, generator):
@@ -152,7 +156,7 @@ def log_normal_(array, mean, std, generator):
     _fill(array, DOUBLE, generator, loops.log_normal, generator.spare_normal, float(mean), float(std))
 
 
-# --- whole numbers ---------------------------------------------------------------------------------------------------
+# --- whole numbers ------------------------------------------------------------------------------------------
 
 def random_(array, generator):
     """Whole numbers from 0 to the largest of an integer type, or to 2**digits of a floating one."""
@@ -162,13 +166,13 @@ def random_(array, generator):
         span = int(np.iinfo(array.dtype).max) + 1
     else:
         span = 2 ** (ml_dtypes.finfo(array.dtype).nmant + 1) + 1
-    wide = array.dtype in (LONG, DOUBLE)                    # 64 bits by type here, by width in random_from_to_
+    wide = array.dtype in (LONG, DOUBLE)                    # decided by type here, by span in random_from_to_
     _fill(array, LONG, generator, loops.wide_integers if wide else loops.integers, np.uint64(span), 0)
 
 
 def random_from_to_(array, span, base, generator):
     """Whole numbers from `base` to `base + span - 1`; span 0 stands for 2**64."""
-    wide = span == 0 or span >= 1 << 28                     # with 32 bits, `%` would favour small numbers by 5 percent
+    wide = span == 0 or span >= 1 << 28                     # else `%` would favour small numbers noticeably
     _fill(array, LONG, generator, loops.wide_integers if wide else loops.integers, np.uint64(span), base)
 
 
@@ -178,7 +182,7 @@ def randperm(n, dtype, generator):
     return _round(_draw(n, LONG, generator, loop), np.dtype(dtype))
 
 
-# --- yes or no -------------------------------------------------------------------------------------------------------
+# --- yes or no ----------------------------------------------------------------------------------------------
 
 def bernoulli_(array, p, generator):
     """1 with probability p, else 0. `p` is a number, or an array that broadcasts to `array`'s shape."""
@@ -190,12 +194,12 @@ def bernoulli_(array, p, generator):
     if p.dtype == DOUBLE:
         u = _draw(array.size, DOUBLE, generator, loops.uniform_double, 0.0, 1.0)
     else:
-        u = _draw(array.size, FLOAT, generator, loops.uniform_float, FLOAT.type(0), FLOAT.type(1))
+        u = _draw(array.size, FLOAT, generator, loops.uniform_float, 0.0, 1.0)
         p = p.astype(FLOAT)
     array[...] = u.reshape(array.shape) < p
 
 
-# --- one parameter an element ----------------------------------------------------------------------------------------
+# --- one parameter an element -------------------------------------------------------------------------------
 
 def _fill_from(array, parameters, generator, loop, *fixed):
     """Let `loop` fill `array` from parameter arrays of its shape, in the order of Note [Visiting order]."""
@@ -228,11 +232,12 @@ def dirichlet(array, concentration, generator):
     standard_gamma(gamma, concentration.astype(DOUBLE), generator)
     share = _round(gamma / gamma.sum(-1, keepdims=True), array.dtype)
     limits = ml_dtypes.finfo(array.dtype)
-    array[...] = np.clip(share, limits.smallest_normal, np.nextafter(array.dtype.type(1), array.dtype.type(0)))
+    below_one = np.nextafter(array.dtype.type(1), array.dtype.type(0))
+    array[...] = np.clip(share, limits.smallest_normal, below_one)
 
 
 def multinomial_with_replacement(probabilities, count, generator):
-    """`count` categories a row of `probabilities` (rows × categories): where a uniform number falls in the running sum."""
+    """`count` categories for each row of `probabilities`: where uniform numbers fall in its running sum."""
     running_type = DOUBLE if probabilities.dtype == DOUBLE else FLOAT
     running = np.cumsum(probabilities, axis=-1, dtype=running_type)
     running /= running[:, -1:].copy()
@@ -243,7 +248,11 @@ def multinomial_with_replacement(probabilities, count, generator):
 
 
 def exponential_race(probabilities, generator):
-    """p / q with q exponential: the k largest are k categories drawn without replacement (the one with the least arrival time wins)."""
+    """p / q with q exponential: the k largest are k categories, drawn without replacement.
+
+    q / p is the time at which a category with rate p arrives, and those who arrive first are drawn.
+    """
     q = np.empty_like(probabilities)
     exponential_(q, 1.0, generator)
-    return _round(probabilities.astype(FLOAT) / q.astype(FLOAT), q.dtype) if q.dtype in REDUCED else probabilities / q
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return probabilities / q

@@ -1,9 +1,10 @@
 """The loops of the distributions: each fills a contiguous array from an mt19937 state.
 
-A loop knows one accumulation type (float32, float64, int64 or uint8); `distribution_kernels` rounds to other types.
-All bits agree with PyTorch's CPU kernels in their AVX2 and AVX-512 builds: see Note [Fused multiply-add] and
-Note [The vector normal]. In PyTorch: `aten/src/ATen/core/TransformationHelper.h`, `DistributionsHelper.h`.
-numba compiles these functions when they are first called and keeps the result on disk.
+A loop knows one accumulation type (float32, float64, int64 or uint8); `distribution_kernels` rounds to other
+types. All bits agree with PyTorch's CPU kernels in their AVX2 and AVX-512 builds: see Note [Fused multiply-
+add] and Note [The vector normal]. In PyTorch: `aten/src/ATen/core/TransformationHelper.h`,
+`DistributionsHelper.h`. numba compiles these functions when they are first called and keeps the result on
+disk.
 """
 import math
 
@@ -13,15 +14,17 @@ from numba.extending import intrinsic
 
 from ....c10.mt19937 import random, random64, random_words
 
-# Words are drawn this many at a time: enough to amortise the call, few enough to stay in the first-level cache.
-CHUNK = 1248
+# Words are drawn this many at a time: enough to amortise the call, few enough to stay in the first-level
+# cache.
+CHUNK = 1280
 FLOAT_STEP = np.float32(1.0 / (1 << 24))
 DOUBLE_BITS = np.uint64((1 << 53) - 1)
 DOUBLE_STEP = 1.0 / (1 << 53)
 
 # Note [Fused multiply-add]
-# PyTorch compiles its kernels for AVX2, where the compiler joins `a * b + c` into one instruction that rounds once.
-# LLVM does that only when told to, so wherever PyTorch's expression has this shape we say fma: the last bit depends on it.
+# PyTorch compiles its kernels for AVX2, where the compiler joins `a * b + c` into one instruction that rounds
+# once. LLVM does that only when told to, so wherever PyTorch's expression has this shape we say fma: the last
+# bit depends on it.
 
 
 @intrinsic
@@ -40,7 +43,7 @@ def fma64(typing_context, a, b, c):
     return types.float64(types.float64, types.float64, types.float64), emit
 
 
-# --- whole numbers ---------------------------------------------------------------------------------------------------
+# --- whole numbers ------------------------------------------------------------------------------------------
 
 @njit(cache=True)
 def integers(state, out, span, base):
@@ -77,22 +80,24 @@ def shuffle(state, out):
 
 @njit(cache=True)
 def wide_shuffle(state, out):
-    """The same for n near 2**32, where 32 bits would favour some places: 64 bits, built from the inside out."""
+    """The same for n so large that 32 bits would favour some places: 64 bits, built from the inside out."""
     for i in range(out.size):
         other = np.int64(random64(state) % np.uint64(i + 1))
         out[i] = out[other]
         out[other] = i
 
 
-# --- uniform ---------------------------------------------------------------------------------------------------------
+# --- uniform ------------------------------------------------------------------------------------------------
 
 # Note [The open end]
-# `low + u * (high - low)` can round up to `high`, which does not belong to the range. PyTorch then gives `low`.
+# `low + u * (high - low)` can round up to `high`, which does not belong to the range. PyTorch then gives
+# `low`.
 
 @njit(cache=True)
 def uniform_float(state, out, low, high):
     """`low + u * (high - low)` with u of 24 random bits."""
     words = np.empty(min(CHUNK, out.size), np.uint32)
+    low, high = np.float32(low), np.float32(high)
     width = high - low
     for start in range(0, out.size, CHUNK):
         chunk = out[start:start + CHUNK]
@@ -120,7 +125,7 @@ def uniform_double(state, out, low, high):
 
 @njit(cache=True)
 def bernoulli(state, out, p):
-    """1 where u < p, u of 53 bits (uint8 `out`). Compared as whole numbers: u < p exactly where bits < ceil(p * 2**53)."""
+    """1 where u < p, u of 53 bits (uint8 `out`). As whole numbers: bits < p * 2**53."""
     words = np.empty(2 * min(CHUNK, out.size), np.uint32)
     threshold = np.int64(math.ceil(p * 9007199254740992.0))
     for start in range(0, out.size, CHUNK):
@@ -131,7 +136,7 @@ def bernoulli(state, out, p):
             chunk[i] = ((high << 32) | np.int64(words[2 * i + 1])) < threshold
 
 
-# --- inverse transforms: what a uniform number becomes ---------------------------------------------------------------
+# --- inverse transforms: what a uniform number becomes ------------------------------------------------------
 
 @njit(cache=True)
 def exponential(state, out, rate):
@@ -158,7 +163,7 @@ def cauchy(state, out, median, sigma):
         out[i] = fma64(sigma, math.tan(math.pi * (out[i] - 0.5)), median)
 
 
-# --- normal ----------------------------------------------------------------------------------------------------------
+# --- normal -------------------------------------------------------------------------------------------------
 
 @njit(cache=True)
 def next_uniform(state):
@@ -168,7 +173,7 @@ def next_uniform(state):
 
 @njit(cache=True)
 def next_normal(state, spare):
-    """The next standard normal number. Box and Muller's formula makes two at a time: `spare` keeps [valid, value]."""
+    """The next standard normal number. Box-Muller makes two at a time: `spare` keeps [valid, value]."""
     if spare[0]:
         value = spare[1]
         spare[0], spare[1] = 0.0, 0.0

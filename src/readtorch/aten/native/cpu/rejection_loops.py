@@ -1,12 +1,13 @@
 """The distributions that throw numbers away: how many words one sample takes is not known beforehand.
 
-Each loop reads its parameters from arrays as long as `out` and keeps the order of PyTorch's arithmetic, so that it
-accepts and rejects the same candidates. These functions are not compiled for AVX2 in PyTorch: no fused multiply-add here.
+Each loop reads its parameters from arrays as long as `out` and keeps the order of PyTorch's arithmetic, so
+that it accepts and rejects the same candidates. These functions are not compiled for AVX2 in PyTorch: no
+fused multiply-add here.
 
 Note [Precision of parameters]
-C++ computes with float32 parameters in float32 until a float64 number joins in, and some constants are float32
-even beside float64. `type(p)(1)` is a 1 of the parameter's type: it keeps numba from going to float64 earlier than C++ does.
-In PyTorch: `aten/src/ATen/native/Distributions.{h,cpp}`.
+C++ computes with float32 parameters in float32 until a float64 number joins in, and some constants are
+float32 even beside float64. `type(p)(1)` is a 1 of the parameter's type: it keeps numba from going to float64
+earlier than C++ does. In PyTorch: `aten/src/ATen/native/Distributions.{h,cpp}`.
 """
 import math
 
@@ -18,7 +19,7 @@ from .distribution_loops import next_normal, next_uniform
 
 @njit(cache=True)
 def one_poisson(state, rate):
-    """Small rates: multiply uniforms until the product falls below exp(-rate). Else transformed rejection (Hörmann 1993)."""
+    """Below 10: multiply uniforms until the product is below exp(-rate). Else rejection (Hörmann 1993)."""
     if rate == 0:
         return 0.0
     if rate < 10:
@@ -106,7 +107,8 @@ def binomial_by_rejection(state, count, p):
         bound = ((mode + 0.5) * math.log((mode + 1) / (odds * (count - mode + 1)))
                  + (count + 1) * math.log((count - mode + 1) / (count - k + one))
                  + (k + 0.5) * math.log(odds * (count - k + one) / (k + one))
-                 + stirling_tail(mode) + stirling_tail(count - mode) - stirling_tail(k) - stirling_tail(count - k))
+                 + stirling_tail(mode) + stirling_tail(count - mode)
+                 - stirling_tail(k) - stirling_tail(count - k))
         if v <= bound:
             return float(k)
 
@@ -135,7 +137,7 @@ def binomial(state, out, count, p):
             out[i] = np.nan
 
 
-THIRD, SQUEEZE = np.float32(1) / np.float32(3), np.float32(0.0331)      # float32 in C++ for every parameter type
+THIRD, SQUEEZE = np.float32(1) / np.float32(3), np.float32(0.0331)  # float32 for any parameter type
 
 
 @njit(cache=True)
