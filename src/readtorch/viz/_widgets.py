@@ -30,3 +30,21 @@ class ModuleTree(StaticWidget):
     fallback = "Module tree: what a module holds and where it is registered (needs JavaScript)."
 
     selected = Unicode("").tag(sync=True)   # a dotted path; "" is the module itself
+
+
+class DispatchStepper(StaticWidget):
+    _esm = front_end("dispatch")
+    fallback = "Dispatch stepper: one operator call from its Python name to its kernel (needs JavaScript)."
+
+    step = Int(0).tag(sync=True)
+
+
+class HouseMap(StaticWidget):
+    _esm = front_end("house_map")
+    fallback = "Map of the house: the rooms of the package and who imports whom (needs JavaScript)."
+
+    step = Int(0).tag(sync=True)
+    selected = Unicode("").tag(sync=True)   # a room's path
+
+    def __init__(self, survey: dict, trace: dict | None, title: str, **traits):
+        super().__init__({**survey, "trace": trace}, title, **traits)

@@ -1,0 +1,221 @@
+"""One operator call, watched from the Python name down to the kernel, written down for the dispatch stepper.
+
+Nothing is predicted: the call runs once under ``watch_calls``, and each step is a function that really started.
+What it ORs and masks is read from its operands and from the dispatcher at that moment.
+
+Note [ What a frame tells ]
+Every function through which a call passes on its way was generated with what it needs as its globals. One that has a
+``DispatchTable`` among them is an entry: it ORs the keys of its operands, masks them and looks in the table. The next
+function that it starts, other than those that convert its operands, is the kernel which the table gave. A generated
+kernel with a ``kernel`` of its own among its globals (autograd's) hands the call down to it.
+"""
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+from ..aten.dispatcher import DispatchTable, fallbacks
+from ..c10.dispatch_key import BACKENDS, NAMES, highest_key, tls
+from .tensor_notes import note
+from .watch_calls import GENERATED, SourceNote, source_note, watch_calls
+
+MOST_CALLS = 40
+
+
+@dataclass
+class KernelCall:
+    """A kernel that ran, and why it was this one."""
+
+    name: str
+    why: str
+    source: SourceNote
+
+
+@dataclass
+class OperatorCall:
+    """One pass through an operator's entry. ``operands``: [name, keys, text] of each; ``depth``: calls around it."""
+
+    operator: str
+    schema: str
+    depth: int
+    entry: SourceNote
+    operands: list
+    mask: int
+    filled: bool = False          # whether the table had to ask resolve() first
+    kernels: list = field(default_factory=list)
+    registered: list = field(default_factory=list)     # [key name, kernel name]
+    table: list = field(default_factory=list)          # [keys, kernel name]: what is resolved so far
+
+    @property
+    def keys(self) -> int:
+        union = 0
+        for _, keys, _ in self.operands:
+            union |= keys
+        return union
+
+
+@dataclass
+class Step:
+    """What the figure shows at once. ``columns``: [label, key set] for the table of keys."""
+
+    title: str
+    text: str
+    depth: int
+    operator: str
+    columns: list = field(default_factory=list)
+    chosen: int = 0
+    source: SourceNote | None = None
+    operands: list = field(default_factory=list)
+    registered: list = field(default_factory=list)
+    table: list = field(default_factory=list)
+
+
+def record_dispatch(function, args=(), kwargs=None) -> dict:
+    """Run ``function(*args, **kwargs)`` once and return its way through the dispatcher as JSON.
+
+    ``function`` may be the name of a function of the package, such as "add". Raises ValueError when the call
+    passes no dispatcher.
+    """
+    face = find_face(function) if isinstance(function, str) else function
+    watcher = Watcher()
+    result = watch_calls(lambda: face(*args, **(kwargs or {})), watcher.on_call)
+    calls = watcher.calls[:MOST_CALLS]
+    if not calls:
+        raise ValueError(f"{function!r} called no operator of readtorch")
+    steps = [step for call in calls for step in steps_of(call)]
+    steps.append(Step("back in Python", "The result travels back up through every function above.", 0, calls[0].operator,
+                      operands=[asdict(note("result", result))]))
+    keys = [{"name": name, "bit": bit} for bit, name in sorted(NAMES.items(), reverse=True)]
+    return {"keys": keys, "steps": [asdict(step) for step in steps], "left_out": len(watcher.calls) - len(calls)}
+
+
+def find_face(name):
+    import readtorch
+    for place in (readtorch, readtorch.nn.functional, readtorch.Tensor):
+        if hasattr(place, name):
+            return getattr(place, name)
+    raise ValueError(f"readtorch has no function called {name!r}")
+
+
+class Watcher:
+    """Turns the frames of a call into OperatorCalls. Note [ What a frame tells ]"""
+
+    def __init__(self):
+        self.calls = []
+        self.open = {}      # frame -> the OperatorCall that it is the entry of, or whose kernel it is
+
+    def on_call(self, frame):
+        parent = self.open.get(frame.f_back)
+        if is_entry(frame):
+            self.open[frame] = self.enter(frame)
+        elif parent is not None:
+            self.inside(parent, frame)
+
+    def enter(self, frame) -> OperatorCall:
+        operator = frame.f_globals["table"].operator
+        call = OperatorCall(operator.name, str(operator.schema), self.depth(frame), source_note(frame.f_code),
+                            operands_of(frame), tls.mask)
+        call.registered = [[NAMES[key], function_name(kernel)] for key, kernel in operator.kernels.items()]
+        if operator.composite:
+            call.registered.append(["composite", function_name(operator.composite)])
+        if operator.derivative:
+            call.registered.append(["derivative", operator.derivative.__name__])
+        call.table = operator.table          # read when the call is over, see `steps_of`
+        self.calls.append(call)
+        return call
+
+    def depth(self, frame) -> int:
+        """How many operators' entries are still running around this one."""
+        depth, above = 0, frame.f_back
+        while above is not None:
+            depth += above in self.open and is_entry(above)
+            above = above.f_back
+        return depth
+
+    def inside(self, call, frame):
+        """A function started by an entry or by a kernel that hands down."""
+        above = frame.f_back
+        if frame.f_code is DispatchTable.__missing__.__code__:
+            call.filled = True
+        elif is_entry(above) and not call.kernels and runs_kernel(frame):
+            call.kernels.append(KernelCall(frame.f_code.co_qualname, why_this(call, frame.f_code), source_note(frame.f_code)))
+            self.open[frame] = call
+        elif not is_entry(above) and getattr(above.f_globals.get("kernel"), "__code__", None) is frame.f_code:
+            why = "Autograd has noted what backward will need; it hands the call to the kernel below, without its own keys."
+            call.kernels.append(KernelCall(frame.f_code.co_qualname, why, source_note(frame.f_code)))
+            self.open[frame] = call
+
+
+def is_entry(frame) -> bool:
+    return frame.f_code.co_filename.startswith(GENERATED) and isinstance(frame.f_globals.get("table"), DispatchTable)
+
+
+def runs_kernel(frame) -> bool:
+    """Is it what the table gave, and not a helper of the entry such as the argument parser?"""
+    entry = frame.f_back
+    candidates = set(entry.f_globals["table"].values())
+    return any(getattr(kernel, "__code__", None) is frame.f_code for kernel in candidates)
+
+
+def operands_of(frame) -> list:
+    """[name, keys, text] of each tensor among the arguments; a list of tensors counts one by one."""
+    found = []
+    names = frame.f_code.co_varnames[:frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
+    for name in names:
+        value = frame.f_locals[name]
+        for i, part in enumerate(value if isinstance(value, (list, tuple)) else [value]):
+            if hasattr(part, "_keys"):
+                label = f"{name}[{i}]" if part is not value else name
+                found.append([label, part._keys, shown(part)])
+            elif not isinstance(value, (list, tuple)):
+                found.append([name, 0, repr(value)])
+    return found
+
+
+def shown(tensor) -> str:
+    return f"{str(tensor.dtype).rpartition('.')[2]} {list(tensor.shape)}"
+
+
+def why_this(call, code) -> str:
+    """Which rule of ``Operator.resolve`` gave this kernel."""
+    operator = call.table.operator
+    if code is getattr(operator.composite, "__code__", None):
+        return "The operator is composed of other operators: its composition serves every backend, and autograd sees its parts."
+    for key, kernel in operator.kernels.items():
+        if code is getattr(kernel, "__code__", None):
+            return f"The operator has a kernel of its own for {NAMES[key]}."
+    key = highest_key(call.keys & call.mask)
+    made = "made it when it was first needed" if key in fallbacks else "gave it"
+    return f"No kernel is registered for {NAMES[key]}: the fallback of that key {made}."
+
+
+def function_name(function) -> str:
+    return getattr(function, "__qualname__", repr(function))
+
+
+# ---- steps
+
+def steps_of(call) -> list[Step]:
+    masked = call.keys & call.mask
+    columns = [[name, keys] for name, keys, _ in call.operands if keys]
+    union, mask, rest = ["OR", call.keys], ["mask", call.mask], ["left", masked]
+    chosen = highest_key(masked) if masked else 0
+    common = {"depth": call.depth, "operator": call.operator}
+    steps = [
+        Step("entry", f"The call arrives at the entry of {call.operator}. Its schema: {call.schema}", source=call.entry,
+             operands=[{"name": n, "value": text} for n, _, text in call.operands], registered=call.registered, **common),
+        Step("key sets", "Every tensor carries a set of dispatch keys. The entry ORs the sets of its operands.",
+             columns=[*columns, union], source=call.entry, **common),
+        Step("mask", "What this thread does not let through is masked off: a mode that is not active, or autograd under "
+             "no_grad().", columns=[*columns, union, mask, rest], **common)]
+    if masked:
+        steps.append(Step(
+            "look-up", f"The highest key that is left is {NAMES[chosen]}. The table of {call.operator} "
+            + ("had no kernel for this set yet, so resolve() found one and the table keeps it." if call.filled
+               else "has a kernel for this set."),
+            columns=[rest], chosen=chosen, registered=call.registered,
+            table=[[keys, function_name(kernel)] for keys, kernel in sorted(call.table.items())], **common))
+    for number, kernel in enumerate(call.kernels):
+        below = masked & BACKENDS if number else masked
+        steps.append(Step(f"kernel {kernel.name}", kernel.why, columns=[["left", below]], source=kernel.source,
+                          chosen=highest_key(below) if below else 0, **common))
+    return steps
