@@ -1,0 +1,137 @@
+"""`class Tensor`: TensorBase with the methods that PyTorch writes in Python.
+
+In PyTorch: `torch/_tensor.py`. Explained in the chapter "Tensor and Storage".
+"""
+from . import _tensor_str, autograd
+from .aten.functions import at
+from .c10 import tensor_impl
+from .c10.dispatch_key import GRAD_KEYS, MaskGuard
+from .csrc.autograd.hooks import RemovableHandle
+from .csrc.autograd.node import NodeHooks
+from .csrc.autograd.python_variable import TensorBase
+from .csrc.autograd.variable import autograd_meta, requires_grad
+
+
+class Tensor(TensorBase):
+    """A multi-dimensional array of one dtype that remembers how it was computed."""
+
+    __slots__ = ()
+
+    __hash__ = object.__hash__
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        """Add the gradient of this tensor to `.grad` of the leaves it was computed from; see `autograd.backward`."""
+        autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def register_hook(self, hook):
+        """`hook(grad)` runs when the gradient of this tensor is known and may return another to replace it."""
+        if not requires_grad(self):
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        hooks = _hooks_of(self)
+        handle = RemovableHandle(hooks.tensor_pre)
+        hooks.tensor_pre[handle.id] = (self.output_nr, hook)
+        return handle
+
+    def register_post_accumulate_grad_hook(self, hook):
+        """`hook(tensor)` runs after a gradient was added to this leaf's `.grad`."""
+        if not requires_grad(self):
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self.grad_fn is not None:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        meta = autograd_meta(self)
+        if meta.post_accumulate_hooks is None:
+            meta.post_accumulate_hooks = {}
+        handle = RemovableHandle(meta.post_accumulate_hooks)
+        meta.post_accumulate_hooks[handle.id] = hook
+        return handle
+
+    def __repr__(self, *, tensor_contents=None):
+        return _tensor_str._str(self, tensor_contents=tensor_contents)
+
+    def __len__(self):
+        if self._array.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self._array.shape[0]
+
+    def __iter__(self):
+        if self._array.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    # ----------------------------------------------------------------------------------------- Python numbers
+
+    def __bool__(self):
+        if self._array.size != 1:
+            kind = "no values" if self._array.size == 0 else "more than one value"
+            raise RuntimeError(f"Boolean value of Tensor with {kind} is ambiguous")
+        return bool(self._array.item())
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __complex__(self):
+        return complex(self.item())
+
+    def __index__(self):
+        if self._array.size != 1 or self._array.dtype.kind not in "iub":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self._array.item())
+
+    def __contains__(self, element):
+        if isinstance(element, (TensorBase, int, float, complex, bool)):
+            return bool((self == element)._array.any())
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+    def __format__(self, spec):
+        if self._array.ndim == 0 and type(self) is Tensor:
+            return self.item().__format__(spec)
+        return object.__format__(self, spec)
+
+    # ----------------------------------------------------------------------------------------- NumPy and copies
+
+    __array_priority__ = 1000  # numpy hands `ndarray + tensor` to us
+
+    def numpy(self, *, force=False):
+        """The elements as a NumPy array over the same memory."""
+        if force:
+            return self.detach()._array
+        if requires_grad(self):
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        return self._array
+
+    def __array__(self, dtype=None, copy=None):
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                               "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
+                               "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
+        if id(self) in memo:
+            return memo[id(self)]
+        with MaskGuard(exclude=GRAD_KEYS):
+            copied = at.clone(self) if type(self) is Tensor else type(self)._make_subclass(type(self), at.clone(self))
+        if self.requires_grad:
+            copied.requires_grad_()
+        memo[id(self)] = copied
+        return copied
+
+
+def _hooks_of(t):
+    """The NodeHooks that a hook on `t` belongs to: those of the node that made it, or of the leaf's accumulator."""
+    if t.grad_fn is not None:
+        return t.grad_fn._own_hooks()
+    meta = autograd_meta(t)
+    if meta.hooks is None:
+        meta.hooks = NodeHooks()
+        node = meta.accumulator and meta.accumulator()
+        if node:
+            node.hooks = meta.hooks
+    return meta.hooks
+
+
+tensor_impl.set_tensor_class(Tensor)

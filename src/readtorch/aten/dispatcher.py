@@ -1,0 +1,122 @@
+"""Operators and the dispatcher: which kernel an operator call reaches.
+
+In PyTorch: `aten/src/ATen/core/dispatch/{Dispatcher,OperatorEntry}.h`. Explained in the chapter "One operator call".
+"""
+from ..c10.dispatch_key import (AUTOGRAD, BACKENDS, CPU, GRAD_KEYS, INFERENCE_MODE, NAMES, PYTHON, TRACER, highest_key,
+                                key_names, tls)
+from .codegen import compile_function
+from .schema import parse_schema
+
+# All operators by full name, in order of registration.
+registry = {}
+
+# Key -> function(operator, keys) that makes a kernel for any operator. Rooms above put theirs here: autograd, the
+# tracer, modes. This table is where the engine, which knows no operation, meets the operations.
+fallbacks = {}
+
+
+class Operator:
+    """One overload of one operator, such as `aten::add.Tensor`: its schema and its kernels by key."""
+
+    def __init__(self, schema):
+        self.schema = schema
+        self.name = schema.full_name
+        self.kernels = {}  # backend key -> function, written for that backend
+        self.composite = None  # function of other operators: serves every backend and needs no derivative of its own
+        self.derivative = None  # class of formulas, see `Operator.backward`
+        self.inplace = self.out = None  # Operators derived from this one
+        self.variant_of = None  # the functional operator that this in-place or out= one was derived from
+        self.table = DispatchTable(self)
+        self.call = None  # entry that takes all arguments in schema order, set by `make_call`
+
+    def kernel(self, function, key=CPU):
+        """Decorator: `function` is the operator's kernel for a backend. It receives the schema's arguments."""
+        self.kernels[key] = function
+        self.table.clear()
+        return function
+
+    def compose(self, function):
+        """Decorator: `function` does the operator's work by calling other operators (CompositeImplicitAutograd)."""
+        self.composite = function
+        self.table.clear()
+        return function
+
+    def backward(self, formulas):
+        """Decorator for the class that holds the derivative: its name is the graph node's, each function in it is the
+        gradient of one input, and *the names of a function's parameters say what the node must save*.
+
+        In PyTorch: an entry of `tools/autograd/derivatives.yaml`; its formulas' names are read in the same way.
+        """
+        self.derivative = formulas
+        self.table.clear()
+        return formulas
+
+    def resolve(self, keys):
+        """The kernel for a masked key set: the highest key's own, else the fallback of that key."""
+        for key in (PYTHON, TRACER, INFERENCE_MODE):
+            if keys & key:
+                return fallbacks[key](self, keys)
+        backend = self.kernels.get(highest_key(keys & BACKENDS)) if keys & BACKENDS else None
+        if keys & GRAD_KEYS:
+            if AUTOGRAD in self.kernels:
+                return self.kernels[AUTOGRAD]
+            return self.composite or fallbacks[AUTOGRAD](self, keys)
+        kernel = backend or self.composite
+        if kernel is None and keys & BACKENDS and highest_key(keys & BACKENDS) in fallbacks:
+            kernel = fallbacks[highest_key(keys & BACKENDS)](self, keys)
+        if kernel is None:
+            raise RuntimeError(f"Could not run '{self.name}' with arguments from the '{key_names(keys or CPU)[0]}' backend. "
+                               f"'{self.name}' is only available for these backends: "
+                               f"[{', '.join(NAMES[key] for key in self.kernels)}].")
+        return kernel
+
+    def __repr__(self):
+        return f"<Operator {self.schema}>"
+
+
+class DispatchTable(dict):
+    """Masked key set -> kernel. Filled on the first call with that set, so a call costs one look-up."""
+
+    def __init__(self, operator):
+        self.operator = operator
+
+    def __missing__(self, keys):
+        kernel = self[keys] = self.operator.resolve(keys)
+        return kernel
+
+
+def register(text):
+    """A new operator for a schema text; also gives it its positional entry `call`."""
+    operator = Operator(parse_schema(text))
+    registry[operator.name] = operator
+    operator.call = make_call(operator)
+    return operator
+
+
+def key_lines(arguments, renamed=None):
+    """Source lines that OR the key sets of an operator's tensor arguments into `keys`."""
+    renamed = renamed or {}
+    tensors = [a for a in arguments if a.type.is_tensor]
+    plain = [renamed.get(a.name, a.name) for a in tensors if not a.type.is_list and not a.type.optional]
+    lines = [f"keys = {' | '.join(f'{n}._keys' for n in plain) or 'no_tensor_keys'}"]
+    for a in tensors:
+        name = renamed.get(a.name, a.name)
+        if a.type.is_list:
+            lines.append(f"for t in {name}:")
+            lines.append("    if t is not None: keys |= t._keys" if a.type.inner_optional else "    keys |= t._keys")
+        elif a.type.optional:
+            lines.append(f"if {name} is not None: keys |= {name}._keys")
+    return lines
+
+
+def make_call(operator):
+    """The function through which every call of `operator` passes: OR the key sets, mask, look up, run."""
+    name = operator.schema.name
+    parameters = ", ".join(a.name for a in operator.schema.arguments)
+    lines = "\n    ".join(key_lines(operator.schema.arguments))
+    source = f"def {name}({parameters}):\n    {lines}\n    return table[keys & tls.mask]({parameters})\n"
+    return compile_function(name, source, {"table": operator.table, "tls": tls, "no_tensor_keys": NO_TENSOR_KEYS})
+
+
+# What an operator without tensor arguments is dispatched on; its kernel looks at its `device` argument.
+NO_TENSOR_KEYS = CPU | PYTHON | TRACER | INFERENCE_MODE

@@ -1,0 +1,28 @@
+"""`at`: every operator's Python face by name, for code that is itself part of readtorch.
+
+In PyTorch: the functions of the C++ namespace `at::` (`ATen/Functions.h`). Explained in the chapter "One operator call".
+"""
+from . import python_arg_parser
+from .native_function import packets
+
+
+class _Functions:
+    """Names of operators -> functions. Faces are made when first asked for, so import stays fast."""
+
+    def __getattr__(self, name):
+        face = face_of("torch", name) or face_of("nn", name) or face_of("linalg", name.removeprefix("linalg_"))
+        if face is None:
+            raise AttributeError(f"readtorch has no operator named '{name}'")
+        setattr(self, name, face)
+        return face
+
+
+def face_of(module, name):
+    """The Python function of an operator, or None."""
+    packet = packets.get((module, name))
+    if packet is None:
+        return None
+    return python_arg_parser.make_face(packet, is_method=False)
+
+
+at = _Functions()

@@ -1,0 +1,5 @@
+"""Kernels and derivatives, one family of operators a file.
+
+In PyTorch: `aten/src/ATen/native` and `tools/autograd/derivatives.yaml`, here side by side.
+"""
+from . import binary_ops, copy, linear_algebra, reduce_ops, tensor_factories, views  # noqa: F401

@@ -1,0 +1,156 @@
+"""Arithmetic on two tensors: add, sub, mul, div.
+
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `cpu/BinaryOpsKernel.cpp`. Explained in the chapter "One operator call".
+"""
+import numpy as np
+
+from ...c10 import scalar_type
+from ...c10.scalar_type import FLOAT
+from ...c10.tensor_impl import wrap_result
+from ..native_function import native_function, write_result
+from .tensor_iterator import binary_inplace_kernel, binary_kernel, broadcast_error, compute, result_type
+
+BOTH = "function, method"
+BOOL = np.dtype(bool)
+
+
+def check_alpha(common, alpha):
+    """Raises RuntimeError when `alpha` is of a higher category than the result."""
+    if isinstance(alpha, bool) and common is not scalar_type.bool:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if common.category < FLOAT and isinstance(alpha, (float, complex)):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if not common.is_complex and isinstance(alpha, complex):
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+
+
+def scaled(t, alpha, common):
+    """`alpha * t` as an array of the type to compute in."""
+    wide = scalar_type.op_math_type(common).numpy
+    return np.multiply(t._array, wide.type(alpha), dtype=wide, casting="unsafe")
+
+
+def maybe_scale(grad, alpha):
+    return grad if alpha == 1 else grad * alpha
+
+
+# -------------------------------------------------------------------------------------------------- add, sub
+
+add = native_function("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", BOTH, inplace=True, out=True,
+                      direct=True, numbers_as_tensors=True)
+_add, _add_ = binary_kernel(np.add), binary_inplace_kernel(np.add)
+
+
+@add.kernel
+def add_cpu(self, other, alpha):
+    if alpha == 1 and alpha is not True:
+        return _add(self, other)
+    common = result_type(self, other)
+    check_alpha(common, alpha)
+    try:
+        return wrap_result(compute(np.add, (self._array, scaled(other, alpha, common)), common))
+    except ValueError:
+        raise broadcast_error(self._array.shape, other._array.shape) from None
+
+
+@add.inplace.kernel
+def add_cpu_(self, other, alpha):
+    if alpha == 1 and alpha is not True:
+        return _add_(self, other)
+    return write_result(self, add_cpu(self, other, alpha))
+
+
+@add.backward
+class AddBackward0:
+    def self(grad):
+        return grad
+
+    def other(grad, alpha):
+        return maybe_scale(grad, alpha)
+
+
+sub = native_function("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", BOTH, inplace=True, out=True,
+                      direct=True, numbers_as_tensors=True)
+_sub, _sub_ = binary_kernel(np.subtract), binary_inplace_kernel(np.subtract)
+
+
+def check_sub(self, other):
+    """PyTorch refuses `-` on bools rather than guess what it means."""
+    a, b = self._array.dtype.kind, other._array.dtype.kind
+    if a == "b" and b == "b":
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                           "`logical_xor()` operator instead.")
+    if a == "b" or b == "b":
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
+                           "mask, use the `~` or `logical_not()` operator instead.")
+
+
+@sub.kernel
+def sub_cpu(self, other, alpha):
+    if self._array.dtype is not other._array.dtype or self._array.dtype is BOOL:
+        check_sub(self, other)
+    if alpha == 1 and alpha is not True:
+        return _sub(self, other)
+    common = result_type(self, other)
+    check_alpha(common, alpha)
+    try:
+        return wrap_result(compute(np.subtract, (self._array, scaled(other, alpha, common)), common))
+    except ValueError:
+        raise broadcast_error(self._array.shape, other._array.shape) from None
+
+
+@sub.inplace.kernel
+def sub_cpu_(self, other, alpha):
+    if self._array.dtype is not other._array.dtype or self._array.dtype is BOOL:
+        check_sub(self, other)
+    if alpha == 1 and alpha is not True:
+        return _sub_(self, other)
+    return write_result(self, sub_cpu(self, other, alpha))
+
+
+@sub.backward
+class SubBackward0:
+    def self(grad):
+        return grad
+
+    def other(grad, alpha):
+        return -maybe_scale(grad, alpha)
+
+
+rsub = native_function("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", "function", direct=True,
+                       numbers_as_tensors=True)
+
+
+@rsub.kernel
+def rsub_cpu(self, other, alpha):
+    return sub_cpu(other, self, alpha)
+
+
+@rsub.backward
+class RsubBackward0:
+    def self(grad, alpha):
+        return -maybe_scale(grad, alpha)
+
+    def other(grad):
+        return grad
+
+
+# -------------------------------------------------------------------------------------------------- mul, div
+
+mul = native_function("mul.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True,
+                      numbers_as_tensors=True)
+mul.kernel(binary_kernel(np.multiply))
+mul.inplace.kernel(binary_inplace_kernel(np.multiply))
+
+
+def conj_if_complex(t):
+    return t.conj() if t._array.dtype.kind == "c" else t
+
+
+@mul.backward
+class MulBackward0:
+    def self(grad, other):
+        return grad * conj_if_complex(other)
+
+    def other(grad, self):
+        return grad * conj_if_complex(self)

@@ -1,0 +1,204 @@
+"""Copies and conversions: clone, contiguous, copy_, to and its relatives.
+
+In PyTorch: `aten/src/ATen/native/{Copy,TensorConversions,TensorProperties}.cpp`. Explained in "Tensor and Storage".
+"""
+import numpy as np
+
+from ...c10 import layout, scalar_type
+from ...c10.device import device as Device
+from ...c10.tensor_impl import dtype_of, wrap
+from ..functions import at
+from ..native_function import native_function, python_face
+from .tensor_iterator import inplace_shape_error
+
+BOTH = "function, method"
+
+
+def cast(array, numpy_dtype):
+    """The array's elements as another type, in C's way: floats to ints cut off, complex to real drops the imaginary part."""
+    if array.dtype.kind == "c" and numpy_dtype.kind not in "cb":
+        array = array.real
+    return array.astype(numpy_dtype)
+
+
+# ------------------------------------------------------------------------------------------------------ clone
+
+clone = native_function("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", BOTH, direct=True)
+
+
+def is_dense_permutation(array):
+    """Whether the elements fill their memory without gaps or overlap, in some order of the dimensions."""
+    expected = array.itemsize
+    for stride, size in sorted(zip(array.strides, array.shape)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+def channels_last_order(ndim):
+    """The axes of a channels-last tensor from the slowest to the fastest."""
+    return (0, *range(2, ndim), 1)
+
+
+def copy_in_format(array, memory_format):
+    """A copy laid out as `memory_format` says; by default as the original, if that has no gaps."""
+    if memory_format in (layout.channels_last, layout.channels_last_3d):
+        order = channels_last_order(array.ndim)
+        return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
+    if memory_format is layout.contiguous_format or not is_dense_permutation(array):
+        return array.copy("C")
+    return array.copy("K")
+
+
+@clone.kernel
+def clone_cpu(self, memory_format):
+    return wrap(copy_in_format(self._array, memory_format))
+
+
+@clone.backward
+class CloneBackward0:
+    def self(grad):
+        return grad
+
+
+contiguous = native_function("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", "method")
+
+
+def has_format(array, memory_format):
+    """Whether the array lies in memory as `memory_format` says."""
+    if memory_format in (layout.channels_last, layout.channels_last_3d):
+        ndim = 4 if memory_format is layout.channels_last else 5
+        return array.ndim == ndim and array.transpose(channels_last_order(ndim)).flags.c_contiguous
+    return array.flags.c_contiguous
+
+
+@contiguous.compose
+def contiguous_composite(self, memory_format):
+    return self if has_format(self._array, memory_format) else at.clone(self, memory_format=memory_format)
+
+
+# ------------------------------------------------------------------------------------------------------ copy_
+
+copy_ = native_function("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", "method",
+                        numbers_as_tensors=True)
+
+
+@copy_.kernel
+def copy_cpu(self, src, non_blocking):
+    target, source = self._array, src._array
+    if source.dtype.kind == "c" and target.dtype.kind not in "cb":
+        source = source.real
+    try:
+        np.copyto(target, source, casting="unsafe")
+    except ValueError:
+        raise inplace_shape_error(target.shape, source.shape) from None
+    self._counter[0] += 1
+    return self
+
+
+@copy_.backward
+class CopyBackwards:
+    def self(grad):
+        return at.zeros_like(grad)
+
+    def src(grad):
+        return grad
+
+
+# --------------------------------------------------------------------------------------------------------- to
+
+_to_copy = native_function(
+    "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+    "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", "function")
+
+
+@_to_copy.kernel
+def to_copy_cpu(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
+    array = copy_in_format(self._array, memory_format)
+    return wrap(array if dtype is None or dtype.numpy == array.dtype else cast(array, dtype.numpy))
+
+
+@_to_copy.backward
+class ToCopyBackward0:
+    may_return_integers = True
+
+    def self(grad, self_scalar_type):
+        return grad.to(self_scalar_type)
+
+
+def convert(self, dtype=None, device=None, copy=False, memory_format=None):
+    """`self` itself when it already is as asked, else a converted copy."""
+    same_type = dtype is None or dtype is self.dtype
+    same_device = device is None or device == self.device or (device.type == self.device.type and device.index is None)
+    same_format = memory_format in (None, layout.preserve_format) or has_format(self._array, memory_format)
+    if same_type and same_device and same_format and not copy:
+        return self
+    return _to_copy.call(self, dtype, None, device, None, False, memory_format)
+
+
+@python_face("to", "method")
+def to(self, *args, dtype=None, device=None, other=None, non_blocking=False, copy=False, memory_format=None):
+    """`to(dtype)`, `to(device, dtype)`, `to(other)`: self, or a converted copy (`at::_to_copy`)."""
+    places = list(args)
+    if places and hasattr(places[0], "_array"):
+        other = places.pop(0)
+    elif places and (places[0] is None or isinstance(places[0], (str, Device, int)) and not isinstance(places[0], type)):
+        device = places.pop(0)
+        if places and _is_dtype(places[0]):
+            dtype = places.pop(0)
+    elif places and _is_dtype(places[0]):
+        dtype = places.pop(0)
+    if places and not isinstance(places[0], bool):
+        raise TypeError(f"to() received an invalid combination of arguments - got ({', '.join(type(a).__name__ for a in args)})")
+    copy = places[1] if len(places) > 1 else copy
+    if other is not None:
+        dtype, device = other.dtype, other.device
+    dtype = scalar_type.from_python_type(dtype) if isinstance(dtype, type) else dtype
+    device = Device(device) if device is not None else None
+    return convert(self, dtype, device, copy, memory_format)
+
+
+def _is_dtype(value):
+    return isinstance(value, scalar_type.dtype) or isinstance(value, type) and scalar_type.from_python_type(value) is not None
+
+
+def _conversion(name, dtype):
+    @python_face(name, "method")
+    def face(self, memory_format=layout.preserve_format):
+        return convert(self, dtype=dtype, memory_format=memory_format)
+    face.__name__ = name
+    face.__doc__ = f"`self.to({dtype})`."
+
+
+for _name, _dtype in {**scalar_type.ALIASES, "bool": scalar_type.bool, "bfloat16": scalar_type.bfloat16, "char": scalar_type.int8,
+                      "byte": scalar_type.uint8}.items():
+    _conversion(_name, _dtype)
+
+
+@python_face("cpu", "method")
+def cpu(self, memory_format=layout.preserve_format):
+    """`self.to("cpu")`."""
+    return convert(self, device=Device("cpu"), memory_format=memory_format)
+
+
+@python_face("type_as", "method")
+def type_as(self, other):
+    """`self` with `other`'s dtype and device."""
+    return convert(self, dtype=dtype_of(other), device=other.device)
+
+
+@python_face("item", "method")
+def item(self):
+    """The only element as a Python number. Raises RuntimeError if there is not exactly one."""
+    if self._array.size != 1:
+        raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
+    return python_number(self._array.item(), self._array.dtype)
+
+
+def python_number(value, numpy_dtype):
+    """What `ndarray.item()` gave, as the Python type of its kind (ml_dtypes gives its own scalars)."""
+    return value if type(value) in (int, float, bool, complex) else float(value)
+
+

@@ -1,0 +1,294 @@
+"""Operators that return a view: new sizes and strides over the same storage, no element moved.
+
+In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
+"""
+import numpy as np
+
+from ...c10.dispatch_key import AUTOGRAD
+from ...c10.tensor_impl import alias, storage_impl, storage_offset, view as view_of, wrap
+from ...c10.wrap_dim import wrap_dim
+from ..functions import at
+from ..native_function import native_function
+
+BOTH = "function, method"
+
+# ------------------------------------------------------------------------------------------------ as_strided
+
+as_strided = native_function(
+    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", BOTH)
+
+
+@as_strided.kernel
+def as_strided_cpu(self, size, stride, offset):
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if min(stride, default=0) < 0:
+        raise RuntimeError("as_strided: Negative strides are not supported at the moment, "
+                           f"got strides: {list(stride)}")
+    offset = storage_offset(self) if offset is None else offset
+    storage = storage_impl(self)
+    try:
+        array = storage.as_strided(self._array.dtype, size, stride, offset)
+    except (ValueError, TypeError):
+        item = self._array.itemsize
+        last = sum((n - 1) * s for n, s in zip(size, stride)) + 1
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
+                           f"{item} requiring a storage size of {(offset + last) * item} are out of bounds for storage of "
+                           f"size {storage.nbytes}") from None
+    return view_of(self, array)
+
+
+@as_strided.backward
+class AsStridedBackward0:
+    def self(grad, self_geometry, size, stride, storage_offset):
+        return at.as_strided_backward(grad, self_geometry, size, stride, storage_offset)
+
+
+# ------------------------------------------------------------------------------------------- sizes and strides
+
+view = native_function("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "method")
+
+
+def infer_size(size, numel):
+    """`size` with its -1 replaced by what `numel` leaves for it. Raises RuntimeError if it does not fit."""
+    known, unknown = 1, None
+    for dim, n in enumerate(size):
+        if n == -1:
+            if unknown is not None:
+                raise RuntimeError("only one dimension can be inferred")
+            unknown = dim
+        elif n < 0:
+            raise RuntimeError(f"invalid shape dimension {n}")
+        else:
+            known *= n
+    if unknown is None:
+        if known == numel:
+            return size
+    elif known and numel % known == 0:
+        return (*size[:unknown], numel // known, *size[unknown + 1:])
+    elif known == 0 and numel == 0:
+        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified dimension size "
+                           "-1 can be any value and is ambiguous")
+    raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
+
+
+@view.kernel
+def view_cpu(self, size):
+    array = self._array
+    try:
+        return view_of(self, np.reshape(array, size, copy=False))
+    except ValueError:
+        infer_size(size, array.size)
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                           "across two contiguous subspaces). Use .reshape(...) instead.") from None
+
+
+@view.backward
+class ViewBackward0:
+    def self(grad, self_sym_sizes):
+        return grad.reshape(self_sym_sizes)
+
+
+expand = native_function("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "method")
+
+
+@expand.kernel
+def expand_cpu(self, size, implicit):
+    array = self._array
+    added = len(size) - array.ndim
+    if added < 0:
+        raise RuntimeError(f"expand({_type_of(self)}{{{list(array.shape)}}}, size={list(size)}): the number of sizes provided "
+                           f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({array.ndim})")
+    target = []
+    for dim, n in enumerate(size):
+        own = array.shape[dim - added] if dim >= added else 1
+        if n == -1:
+            if dim < added:
+                raise RuntimeError(f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}")
+            n = own
+        elif n != own and own != 1:
+            raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton "
+                               f"dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: {list(array.shape)}")
+        target.append(n)
+    strides = [0] * added + [s if n == t else 0 for s, n, t in zip(array.strides, array.shape, target[added:])]
+    return view_of(self, np.lib.stride_tricks.as_strided(array, tuple(target), tuple(strides)))
+
+
+def _type_of(t):
+    from ...c10.scalar_type import SCALAR_TYPE_NAMES
+    return f"torch.{SCALAR_TYPE_NAMES[t.dtype]}Tensor"
+
+
+@expand.backward
+class ExpandBackward0:
+    def self(grad, self_sym_sizes):
+        return at.sum_to_size(grad, self_sym_sizes)
+
+
+transpose = native_function("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, direct=True)
+
+
+@transpose.kernel
+def transpose_cpu(self, dim0, dim1):
+    array = self._array
+    ndim = array.ndim
+    return view_of(self, array.swapaxes(wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)) if ndim else array)
+
+
+@transpose.backward
+class TransposeBackward0:
+    def self(grad, dim0, dim1):
+        return grad.transpose(dim0, dim1)
+
+
+t = native_function("t(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
+
+
+@t.kernel
+def t_cpu(self):
+    array = self._array
+    if array.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
+    return view_of(self, array.T)
+
+
+@t.backward
+class TBackward0:
+    def self(grad):
+        return grad.t()
+
+
+permute = native_function("permute(Tensor(a) self, int[] dims) -> Tensor(a)", BOTH)
+
+
+@permute.kernel
+def permute_cpu(self, dims):
+    array = self._array
+    if len(dims) != array.ndim:
+        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+                           f"ordering of dimensions i.e. input.dim() = {array.ndim} is not equal to len(dims) = {len(dims)}")
+    wrapped = [wrap_dim(d, array.ndim) for d in dims]
+    if len(set(wrapped)) != len(wrapped):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return view_of(self, array.transpose(wrapped))
+
+
+@permute.backward
+class PermuteBackward0:
+    def self(grad, dims):
+        inverse = [0] * len(dims)
+        for place, d in enumerate(dims):
+            inverse[d % len(dims)] = place
+        return grad.permute(inverse)
+
+
+# ------------------------------------------------------------------------------------------ one index, one slice
+
+select = native_function("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", BOTH)
+
+
+@select.kernel
+def select_cpu(self, dim, index):
+    array = self._array
+    if array.ndim == 0:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim = wrap_dim(dim, array.ndim)
+    size = array.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(array.shape)} at dimension {dim}")
+    picked = array[index, ...] if dim == 0 else array[(slice(None),) * dim + (index, ...)]
+    return view_of(self, picked)
+
+
+@select.backward
+class SelectBackward0:
+    def self(grad, self_sym_sizes, dim, index):
+        return at.select_backward(grad, self_sym_sizes, dim, index)
+
+
+slice_ = native_function(
+    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", "")
+
+
+@slice_.kernel
+def slice_cpu(self, dim, start, end, step):
+    array = self._array
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    dim = wrap_dim(dim, array.ndim)
+    part = slice(start, end, step)
+    return view_of(self, array[part] if dim == 0 else array[(slice(None),) * dim + (part,)])
+
+
+@slice_.backward
+class SliceBackward0:
+    def self(grad, self_sym_sizes, dim, start, end, step):
+        return at.slice_backward(grad, self_sym_sizes, dim, start, end, step)
+
+
+def _scatter_into_zeros(name, text, kernel_index):
+    """select_backward and slice_backward: zeros of the input's sizes with `grad` in the place that was cut out."""
+    operator = native_function(text, "function")
+
+    @operator.kernel
+    def embed(grad_output, input_sizes, *place):
+        result = np.zeros(input_sizes, grad_output._array.dtype)
+        result[kernel_index(*place, len(input_sizes))] = grad_output._array
+        return wrap(result)
+    return operator
+
+
+select_backward = _scatter_into_zeros(
+    "select_backward", "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
+    lambda dim, index, ndim: (slice(None),) * wrap_dim(dim, ndim) + (index,))
+slice_backward = _scatter_into_zeros(
+    "slice_backward",
+    "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt? start, SymInt? end, SymInt step) -> Tensor",
+    lambda dim, start, end, step, ndim: (slice(None),) * wrap_dim(dim, ndim) + (slice(start, end, step),))
+
+
+@select_backward.backward
+class SelectBackwardBackward0:
+    def grad_output(grad, dim, index):
+        return grad.select(dim, index)
+
+
+@slice_backward.backward
+class SliceBackwardBackward0:
+    def grad_output(grad, dim, start, end, step):
+        return slice_.call(grad, dim, start, end, step)
+
+
+# ---------------------------------------------------------------------------------------------- size-1 dimensions
+
+unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", BOTH)
+
+
+@unsqueeze.kernel
+def unsqueeze_cpu(self, dim):
+    array = self._array
+    dim = wrap_dim(dim, array.ndim + 1)
+    step = array.shape[dim] * array.strides[dim] if dim < array.ndim else array.itemsize
+    shape, strides = list(array.shape), list(array.strides)
+    shape.insert(dim, 1)
+    strides.insert(dim, step)
+    return view_of(self, np.lib.stride_tricks.as_strided(array, shape, strides))
+
+
+@unsqueeze.backward
+class UnsqueezeBackward0:
+    def self(grad, dim):
+        return grad.squeeze(dim)
+
+
+# ------------------------------------------------------------------------------------------------------- detach
+
+detach = native_function("detach(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
+
+
+@detach.kernel
+def detach_cpu(self):
+    return alias(self, self._array)
+
+
+detach.kernel(detach_cpu, AUTOGRAD)  # the one operator that says: no history

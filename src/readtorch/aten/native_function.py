@@ -1,0 +1,215 @@
+"""How a family file declares an operator.
+
+    mul = native_function("mul.Tensor(Tensor self, Tensor other) -> Tensor", "function, method", inplace=True, out=True)
+
+    @mul.kernel                      # what it computes, on the CPU
+    def mul_cpu(self, other): ...
+
+    @mul.backward                    # and its derivative, right below
+    class MulBackward0:
+        def self(grad, other): return grad * other.conj()
+        def other(grad, self): return grad * self.conj()
+
+From the one declaration follow `mul_` and the `out=` form, the Python faces `torch.mul` and `Tensor.mul`, and the graph
+node. In PyTorch: an entry of `native_functions.yaml`. Explained in the chapter "One operator call".
+"""
+import warnings
+
+import numpy as np
+
+from ..c10 import scalar_type
+from ..c10.dispatch_key import GRAD_KEYS, MaskGuard
+from ..c10.tensor_impl import dtype_of, storage_impl, storage_offset, strides_of
+from .dispatcher import register
+
+# Python name -> Packet: all overloads that share a name and a Python module.
+packets = {}
+
+
+class Packet:
+    """All overloads of one name, in the order in which the argument parser tries them."""
+
+    def __init__(self, name, module):
+        self.name = name
+        self.module = module  # where its function lives: "torch", "nn", "linalg", "special", "fft"
+        self.overloads = []
+        self.is_function = False
+        self.is_method = False
+        self.out = {}  # functional Operator -> its out= Operator
+        self.direct = False  # whether the first overload's arguments need no conversion: see python_arg_parser
+        self.numbers_as_tensors = False
+        self.face = None  # hand-written Python function, when the generated one will not do
+
+
+def native_function(text, variants="function", *, module="torch", inplace=False, out=False, direct=False,
+                    numbers_as_tensors=False, name=None):
+    """Declare the operator that `text` spells.
+
+    variants: "function", "method", "function, method" or "" for one that has no Python face of its own.
+    inplace, out: also derive the in-place (`name_`) and the `out=` operator.
+    direct: the Python face may pass its arguments on as they are (tensors and numbers only).
+    numbers_as_tensors: a Python number may stand where the schema says Tensor.
+    name: the Python name, if it is not the schema's.
+    """
+    operator = register(text)
+    python_name = name or operator.schema.name
+    packet = _packet(python_name, module)
+    packet.overloads.append(operator)
+    packet.is_function |= "function" in variants
+    packet.is_method |= "method" in variants
+    packet.direct |= direct
+    packet.numbers_as_tensors |= numbers_as_tensors
+    if inplace:
+        _derive_inplace(operator, packet)
+    if out:
+        _derive_out(operator, packet)
+    return operator
+
+
+def python_face(name, variants="function, method", module="torch"):
+    """Decorator: this hand-written function is the Python face of the operators called `name`."""
+    def register_face(function):
+        packet = _packet(name, module)
+        packet.face = function
+        packet.is_function |= "function" in variants
+        packet.is_method |= "method" in variants
+        return function
+    return register_face
+
+
+def _packet(name, module):
+    return packets.setdefault((module, name), Packet(name, module))
+
+
+# ------------------------------------------------------------------------------------------- derived operators
+
+def _derive_inplace(operator, packet):
+    schema = operator.schema
+    overload = f".{schema.overload}" if schema.overload else ""
+    text = f"{schema.name}_{overload}({_join('Tensor(a!) self', schema.arguments[1:])}) -> Tensor(a!)"
+    inplace = operator.inplace = register(text)
+    inplace.variant_of = operator
+    target = _packet(packet.name + "_", packet.module)
+    target.overloads.append(inplace)
+    target.is_method = True
+    target.is_function = packet.is_function
+    target.direct = packet.direct
+    target.numbers_as_tensors = packet.numbers_as_tensors
+
+    @inplace.kernel
+    def compute_then_copy(self, *arguments):
+        return write_result(self, operator.call(self, *arguments))
+
+
+def _derive_out(operator, packet):
+    schema = operator.schema
+    overload = f"{schema.overload}_out" if schema.overload and packet.out else "out"
+    outputs = [r.name or "out" for r in schema.returns]
+    declared = ", ".join(f"Tensor({letter}!) {name}" for letter, name in zip("abcdefg", outputs))
+    returns = ", ".join(f"Tensor({letter}!)" + (f" {r.name}" if r.name else "") for letter, r in zip("abcdefg", schema.returns))
+    star = "" if any(a.keyword_only for a in schema.arguments) else "*, "
+    arguments = _join("", schema.arguments)
+    separator = ", " if arguments else ""
+    many = f"({returns})" if len(outputs) > 1 else returns
+    out = operator.out = register(f"{schema.name}.{overload}({arguments}{separator}{star}{declared}) -> {many}")
+    out.variant_of = operator
+    packet.out[operator] = out
+    count = len(outputs)
+
+    @out.kernel
+    def compute_then_copy(*arguments):
+        results = operator.call(*arguments[:-count])
+        return write_out(results, arguments[-count:])
+
+
+def _join(first, arguments):
+    parts, starred = ([first] if first else []), False
+    for a in arguments:
+        if a.keyword_only and not starred:
+            parts.append("*")
+            starred = True
+        parts.append(str_argument(a))
+    return ", ".join(parts)
+
+
+def str_argument(a):
+    """An argument as its schema spells it."""
+    if not a.has_default:
+        return f"{a.type} {a.name}"
+    value = a.default
+    shown = value if isinstance(value, str) and a.type.base not in ("str",) else repr(value)
+    return f"{a.type} {a.name}={shown}"
+
+
+def check_result_type(result, target):
+    """Raises RuntimeError unless `result`'s dtype may be written to `target`."""
+    have, want = dtype_of(result), dtype_of(target)
+    if have is not want and not scalar_type.can_cast(have, want):
+        raise RuntimeError(f"result type {scalar_type.SCALAR_TYPE_NAMES[have]} can't be cast to the desired output type "
+                           f"{scalar_type.SCALAR_TYPE_NAMES[want]}")
+
+
+def write_result(self, result):
+    """Finish an in-place call: copy `result` into `self`, whose shape must already be the result's."""
+    if result._array.shape != self._array.shape:
+        raise RuntimeError(f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
+                           f"{list(result._array.shape)}")
+    check_result_type(result, self)
+    np.copyto(self._array, result._array, casting="unsafe")
+    self._counter[0] += 1
+    return self
+
+
+def write_out(results, outs):
+    """Finish an `out=` call: resize each output to its result and copy."""
+    if len(outs) == 1:
+        return _write_one(results, outs[0])
+    return type(results)(*[_write_one(r, o) for r, o in zip(results, outs)]) if hasattr(results, "_fields") else tuple(
+        [_write_one(r, o) for r, o in zip(results, outs)])
+
+
+def _write_one(result, out):
+    check_result_type(result, out)
+    if out._array.shape != result._array.shape:
+        resize_output(out, result._array.shape, strides_of(result))
+    np.copyto(out._array, result._array, casting="unsafe")
+    out._counter[0] += 1
+    return out
+
+
+def resize_output(out, shape, strides=None):
+    """Give `out` a new shape; warns when it held elements (`resize_output` in `aten/src/ATen/native/Resize.cpp`)."""
+    if out._array.size:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which does not "
+            f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "
+            "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
+            "resizing it, inplace, to zero elements with t.resize_(0).", stacklevel=5)
+    resize(out, shape, strides)
+
+
+def resize(out, shape, strides=None):
+    """Change sizes and strides in place; the storage grows if it must, and keeps its bytes."""
+    array = out._array
+    strides = contiguous_strides(shape) if strides is None else strides
+    storage = storage_impl(out)
+    offset = storage_offset(out)
+    last = sum((n - 1) * s for n, s in zip(shape, strides)) + 1 if all(shape) else 0
+    needed = (offset + last) * array.itemsize
+    if needed > storage.nbytes:
+        storage.resize(needed)
+    out._array = storage.as_strided(array.dtype, tuple(shape), strides, offset)
+
+
+def contiguous_strides(shape):
+    """Row-major strides, counted in elements; a dimension of size 0 counts as 1."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def below_autograd():
+    """`with below_autograd():` calls inside skip autograd, as a kernel's calls do."""
+    return MaskGuard(exclude=GRAD_KEYS)

@@ -1,0 +1,329 @@
+"""Binds the arguments of a Python call to an operator's schema: overloads, defaults, aliases, conversions, errors.
+
+In PyTorch: `torch/csrc/utils/python_arg_parser.cpp` and the generated `python_torch_functions.cpp`.
+Explained in the chapter "One operator call".
+"""
+import operator as python_operator
+
+import numpy as np
+
+from ..c10 import layout as layouts
+from ..c10 import scalar_type
+from ..c10.device import device
+from ..c10.dispatch_key import tls
+from ..c10.tensor_impl import TensorImpl, wrap_number
+from .codegen import compile_function
+from .dispatcher import NO_TENSOR_KEYS, key_lines
+
+# NumPy's spellings, which PyTorch accepts beside its own.
+_NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}
+_NUMBERS = (int, float, complex, bool, np.number, np.bool_)
+_REJECT = object()
+
+
+class Signature:
+    """One overload as Python sees it: `self` is called `input` in a function, and `out` may be given."""
+
+    def __init__(self, operator, out_operator, packet, is_method):
+        self.operator = operator
+        self.out_operator = out_operator
+        self.arguments = operator.schema.arguments
+        self.names = ["input" if a.name == "self" else a.name for a in self.arguments]
+        self.numbers_as_tensors = packet.numbers_as_tensors
+        self.positional = [a for a in self.arguments if not a.keyword_only]
+        self.is_method = is_method
+
+    def bind(self, args, kwargs):
+        """The arguments in schema order, converted; or raises _Mismatch, which says what did not fit."""
+        args = self._gather_sizes(args)
+        if len(args) > len(self.positional):
+            raise _Mismatch(f"takes {_count(len(self.positional), self)} but {len(args)} were given", -1)
+        kwargs = dict(kwargs)
+        bound = list(map(self._convert, range(len(args)), args))
+        for position in range(len(args), len(self.arguments)):
+            bound.append(self._from_keyword(position, kwargs))
+        out = kwargs.pop("out", None)
+        if out is not None and self.out_operator is None:
+            raise _Mismatch("got an unexpected keyword argument 'out'", 1)
+        if kwargs:
+            raise _Mismatch(f"got an unexpected keyword argument '{next(iter(kwargs))}'", len(args))
+        return bound, out
+
+    def _gather_sizes(self, args):
+        """`x.view(2, 3)` means `x.view((2, 3))`: a leading list of ints may come as loose ints."""
+        first = 1 if self.positional and self.positional[0].name == "self" else 0
+        if len(args) <= first or len(self.positional) <= first:
+            return args
+        kind = self.positional[first].type
+        if not (kind.is_list and kind.base == "int") or not _is_int(args[first]):
+            return args
+        if len(self.positional) == first + 1 and all(map(_is_int, args[first:])):
+            return args[:first] + (tuple(args[first:]),)
+        return args
+
+    def _from_keyword(self, position, kwargs):
+        argument, name = self.arguments[position], self.names[position]
+        for spelling in (name, argument.name, _NUMPY_NAMES.get(name)):
+            if spelling is not None and spelling in kwargs:
+                return self._convert(position, kwargs.pop(spelling))
+        if argument.has_default or argument.type.optional:
+            default = argument.default
+            return convert(argument.type, default, False) if isinstance(default, str | list | tuple) else default
+        raise _Mismatch(f'missing 1 required positional arguments: "{name}"', position)
+
+    def _convert(self, position, value):
+        argument = self.arguments[position]
+        if value is None and argument.type.optional:
+            return None
+        converted = convert(argument.type, value, self.numbers_as_tensors and argument.name in ("self", "other", "end"))
+        if converted is _REJECT:
+            place = f" (position {position + (0 if self.is_method else 1)})" if not argument.keyword_only else ""
+            raise _Mismatch(f"argument '{self.names[position]}'{place} must be {_type_name(argument.type)}, "
+                            f"not {type(value).__name__}", position)
+        return converted
+
+    def __str__(self):
+        parts, starred = [], False
+        for a, name in zip(self.arguments, self.names):
+            if self.is_method and name == "input":
+                continue
+            if a.keyword_only and not starred:
+                parts.append("*")
+                starred = True
+            shown = "" if not a.has_default else f" = {a.default}"
+            parts.append(f"{_type_name(a.type)} {name}{shown}")
+        if self.out_operator is not None:
+            parts += ([] if starred else ["*"]) + ["Tensor out = None"]
+        return f"({', '.join(parts)})"
+
+
+class _Mismatch(Exception):
+    """The call does not fit a signature. `progress` counts the arguments that did."""
+
+    def __init__(self, reason, progress):
+        super().__init__(reason)
+        self.progress = progress
+
+
+def _count(n, signature):
+    return f"{n} positional argument{'' if n == 1 else 's'}"
+
+
+def _is_int(value):
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)) or (
+        isinstance(value, TensorImpl) and value._array.ndim == 0 and value._array.dtype.kind in "iu")
+
+
+# ------------------------------------------------------------------------------------------------ conversions
+
+def convert(kind, value, numbers_as_tensors):
+    """`value` as schema type `kind`, or _REJECT."""
+    if kind.is_list:
+        return _convert_list(kind, value)
+    if value is None:
+        return None if kind.optional else _REJECT
+    return _CONVERSIONS[kind.base](value) if kind.base != "Tensor" else _tensor(value, numbers_as_tensors)
+
+
+def _tensor(value, numbers_as_tensors):
+    if isinstance(value, TensorImpl):
+        return value
+    if numbers_as_tensors and isinstance(value, _NUMBERS):
+        return number_as_tensor(value)
+    return _REJECT
+
+
+def number_as_tensor(number):
+    """A Python or NumPy number as a 0-dimensional tensor, weak in type promotion."""
+    if isinstance(number, np.generic):
+        number = number.item()
+    return wrap_number(number, scalar_type.from_python_type(type(number)).numpy)
+
+
+def _convert_list(kind, value):
+    if isinstance(value, TensorImpl) and kind.base == "Tensor":
+        return _REJECT
+    if not isinstance(value, (list, tuple)):
+        if kind.size is None or value is None:
+            return _REJECT
+        one = _CONVERSIONS[kind.base](value) if kind.base != "Tensor" else _REJECT
+        return _REJECT if one is _REJECT else (one,) * kind.size
+    if kind.base == "Tensor":
+        fits = all(isinstance(v, TensorImpl) or (v is None and kind.inner_optional) for v in value)
+        return value if fits else _REJECT
+    converted = tuple([_CONVERSIONS[kind.base](v) for v in value])
+    return _REJECT if _REJECT in converted else converted
+
+
+def _int(value):
+    if type(value) is int:
+        return value
+    if _is_int(value):
+        return python_operator.index(value.item() if isinstance(value, TensorImpl) else value)
+    return _REJECT
+
+
+def _float(value):
+    if isinstance(value, TensorImpl):
+        return value.item() if value._array.ndim == 0 else _REJECT
+    if isinstance(value, (bool, np.bool_)):
+        return _REJECT
+    return float(value) if isinstance(value, (int, float, np.number)) else _REJECT
+
+
+def _bool(value):
+    if isinstance(value, TensorImpl) and value._array.ndim == 0 and value._array.dtype == bool:
+        return value.item()
+    return bool(value) if isinstance(value, (bool, np.bool_)) else _REJECT
+
+
+def _scalar(value):
+    if isinstance(value, TensorImpl):
+        return value.item() if value._array.ndim == 0 and not value.requires_grad else _REJECT
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if isinstance(value, (int, float, complex)) else _REJECT
+
+
+def _scalar_type(value):
+    if isinstance(value, scalar_type.dtype):
+        return value
+    if isinstance(value, str):
+        return scalar_type.dtype_by_name(value)
+    return scalar_type.from_python_type(value) or _REJECT if isinstance(value, type) else _REJECT
+
+
+def _device(value):
+    return device(value) if isinstance(value, (device, str, int)) and not isinstance(value, bool) else _REJECT
+
+
+def _instance(*kinds):
+    return lambda value: value if isinstance(value, kinds) else _REJECT
+
+
+def _memory_format(value):
+    if isinstance(value, str):
+        return getattr(layouts, value)
+    return value if isinstance(value, layouts.memory_format) else _REJECT
+
+
+_CONVERSIONS = {
+    "int": _int, "float": _float, "bool": _bool, "Scalar": _scalar, "ScalarType": _scalar_type, "Device": _device,
+    "Layout": _instance(layouts.layout), "MemoryFormat": _memory_format, "str": _instance(str),
+    "Generator": lambda value: value if hasattr(value, "_impl") else _REJECT,
+}
+
+
+def _type_name(kind):
+    if kind.is_list:
+        return {"int": "tuple of ints", "Tensor": "tuple of Tensors", "float": "tuple of floats"}.get(kind.base, f"tuple of {kind.base}s")
+    return {"Scalar": "Number", "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout",
+            "MemoryFormat": "torch.memory_format", "Generator": "torch.Generator"}.get(kind.base, kind.base)
+
+
+# ------------------------------------------------------------------------------------------------------ faces
+
+def make_parser(packet, is_method):
+    """A function (args, kwargs) -> result that finds the overload which fits and calls it."""
+    signatures = [Signature(op, packet.out.get(op), packet, is_method) for op in packet.overloads]
+
+    def parse(args, kwargs):
+        failures = []
+        for signature in signatures:
+            try:
+                bound, out = signature.bind(args, kwargs)
+            except _Mismatch as mismatch:
+                failures.append(mismatch)
+                continue
+            if out is None:
+                return signature.operator.call(*bound)
+            return signature.out_operator.call(*bound, *(out if isinstance(out, (tuple, list)) else (out,)))
+        raise TypeError(describe_failures(packet.name, signatures, failures, args, kwargs, is_method))
+    return parse
+
+
+def describe_failures(name, signatures, failures, args, kwargs, is_method):
+    """The message of a call that fits no overload, worded as PyTorch words it."""
+    if len(signatures) == 1:
+        reason = str(failures[0])
+        joint = " " if reason.startswith(("missing", "takes", "got")) else ": "
+        return f"{name}(){joint}{reason}"
+    given = [type(a).__name__ for a in (args[1:] if is_method else args)]
+    given += [f"{key}={type(value).__name__}" for key, value in kwargs.items()]
+    options = "\n".join(f" * {signature}" for signature in signatures)
+    return (f"{name}() received an invalid combination of arguments - got ({', '.join(given)}{',' if False else ''}), "
+            f"but expected one of:\n{options}\n")
+
+
+def make_face(packet, is_method):
+    """The Python function for a packet: hand-written, direct (no conversions), or through the argument parser."""
+    if packet.face is not None:
+        return packet.face
+    parse = make_parser(packet, is_method)
+    if packet.direct:
+        return _direct_face(packet, parse)
+    parameters = "*args, **kwargs"
+    source = f"def {packet.name}({parameters}):\n    return parse(args, kwargs)\n"
+    return compile_function(packet.name, source, {"parse": parse})
+
+
+def _direct_face(packet, parse):
+    """A face that ORs the key sets itself and leaves the parser to calls it does not understand."""
+    operator = packet.overloads[0]
+    out = packet.out.get(operator)
+    renamed = {"self": "input"}
+    arguments = operator.schema.arguments
+    names = [renamed.get(a.name, a.name) for a in arguments]
+    declared, starred = [], False
+    for a, name in zip(arguments, names):
+        if a.keyword_only and not starred:
+            declared.append("*")
+            starred = True
+        declared.append(f"{name}={a.default!r}" if a.has_default else f"{name}=None" if a.type.optional else name)
+    if out is not None:
+        declared += ([] if starred else ["*"]) + ["out=None"]
+    keywords = ", ".join(f"{a.name!r}: {n}" for a, n in zip(arguments, names) if a.keyword_only)
+    positional = ", ".join(n for a, n in zip(arguments, names) if not a.keyword_only) + ","
+    check_out = ""
+    if out is not None:
+        keywords += f"{', ' if keywords else ''}**({{}} if out is None else {{'out': out}})"
+        check_out = f"    if out is not None: return out_call({', '.join(names)}, out)\n"
+    lines = "\n        ".join(key_lines(arguments, renamed))
+    source = (f"def {packet.name}({', '.join(declared)}):\n"
+              f"    try:\n        {lines}\n"
+              f"    except AttributeError:\n        return parse(({positional}), {{{keywords}}})\n"
+              f"{check_out}"
+              f"    return table[keys & tls.mask]({', '.join(names)})\n")
+    return compile_function(packet.name, source, {
+        "table": operator.table, "tls": tls, "parse": parse, "no_tensor_keys": NO_TENSOR_KEYS,
+        "out_call": out.call if out is not None else None})
+
+
+def make_infix(name, packet, reflected=False):
+    """The method for an infix operator: hands operands it does not know back to Python (NotImplemented).
+
+    A number beside a tensor is the common case, so it is wrapped here in the tensor's own dtype when that loses nothing.
+    """
+    operator = packet.overloads[0]
+    extra = "".join(f", {a.default!r}" for a in operator.schema.arguments[2:])
+    operands = "other, self" if reflected else "self, other"
+    source = (f"def {name}(self, other):\n"
+              f"    try:\n        keys = self._keys | other._keys\n"
+              f"    except AttributeError:\n"
+              f"        other = number_beside(self, other)\n"
+              f"        if other is None: return NotImplemented\n"
+              f"        keys = self._keys | other._keys\n"
+              f"    return table[keys & tls.mask]({operands}{extra})\n")
+    return compile_function(name, source, {"table": operator.table, "tls": tls, "number_beside": number_beside})
+
+
+_FLOAT_OR_DOUBLE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+_LONG = np.dtype(np.int64)
+
+
+def number_beside(tensor, number):
+    """`number` as a tensor that may stand beside `tensor`, or None if it is not a number."""
+    kind, dtype = type(number), tensor._array.dtype
+    if kind is float and dtype in _FLOAT_OR_DOUBLE or kind is int and (dtype in _FLOAT_OR_DOUBLE or dtype is _LONG):
+        return wrap_number(number, dtype)
+    return number_as_tensor(number) if isinstance(number, _NUMBERS) else None

@@ -1,0 +1,86 @@
+"""Where a tensor's bytes live.
+
+In PyTorch: `c10/core/Device.h`, `torch/csrc/Device.cpp`. Explained in the chapter "Tensor and Storage".
+"""
+_TYPES = ("cpu", "cuda", "meta")
+# Kinds that PyTorch knows and this book does not build.
+_FOREIGN = ("ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy", "vulkan", "mps",
+            "hpu", "mtia", "privateuseone")
+
+
+def _parse(text):
+    kind, colon, index = text.partition(":")
+    if kind not in _TYPES:
+        if kind in _FOREIGN:
+            raise RuntimeError(f"readtorch has no '{kind}' device: it knows {', '.join(_TYPES)}")
+        raise RuntimeError(
+            "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
+            f"mps, meta, hpu, mtia, privateuseone device type at start of device string: {kind}")
+    if colon and not index.isdigit():
+        raise RuntimeError(f"Invalid device string: '{text}'")
+    return kind, int(index) if colon else None
+
+
+class device:
+    """`device("cuda:1")`, `device("cuda", 1)`, `device(1)` or `device("cpu")`. Immutable, hashable, a context manager.
+
+    Raises RuntimeError for a kind that is not known.
+    """
+
+    __slots__ = ("type", "index", "_previous")
+
+    def __init__(self, type, index=None):
+        if isinstance(type, device):
+            kind, own_index = type.type, type.index
+        elif isinstance(type, int):
+            kind, own_index = "cuda", type
+        elif isinstance(type, str):
+            kind, own_index = _parse(type)
+        else:
+            raise TypeError(f"Device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}")
+        if index is not None and own_index is not None:
+            raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
+        object.__setattr__(self, "type", kind)
+        object.__setattr__(self, "index", own_index if index is None else index)
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
+
+    def __eq__(self, other):
+        if not isinstance(other, device):
+            return NotImplemented
+        return self.type == other.type and self.index == other.index
+
+    def __hash__(self):
+        return hash((self.type, self.index))
+
+    def __repr__(self):
+        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self):
+        return (device, (self.type,) if self.index is None else (self.type, self.index))
+
+    def __enter__(self):
+        default_device.stack.append(self)
+        return self
+
+    def __exit__(self, *exception):
+        default_device.stack.pop()
+
+
+class _DefaultDevice:
+    """The device of factory calls that name none; `with device(...)` and `set_default_device` change it."""
+
+    def __init__(self):
+        self.stack = []
+        self.chosen = None
+
+    def get(self):
+        return self.stack[-1] if self.stack else self.chosen or cpu
+
+
+cpu = device("cpu")
+default_device = _DefaultDevice()

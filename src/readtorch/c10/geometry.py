@@ -1,0 +1,15 @@
+"""Sizes, strides and offset of a tensor without its data.
+
+In PyTorch: `aten/src/ATen/TensorGeometry.h`.
+"""
+from .tensor_impl import storage_offset, strides_of
+
+
+class TensorGeometry:
+    """What a node keeps of a tensor when it needs to know how it lay in memory."""
+
+    __slots__ = ("sizes", "strides", "offset", "dtype")
+
+    def __init__(self, t):
+        self.sizes, self.strides, self.offset = t._array.shape, strides_of(t), storage_offset(t)
+        self.dtype = t._array.dtype

@@ -1,0 +1,68 @@
+"""The bytes behind tensors.
+
+In PyTorch: `c10/core/StorageImpl.h`. Explained in the chapter "Tensor and Storage".
+"""
+import numpy as np
+
+from .device import cpu
+
+
+class StorageImpl:
+    """A run of bytes on a device. Tensors that share memory share one StorageImpl."""
+
+    __slots__ = ("buffer", "device", "resizable", "_face", "__weakref__")
+
+    def __init__(self, buffer, device=cpu, resizable=True):
+        self.buffer = buffer  # one-dimensional uint8 array over all bytes
+        self.device = device
+        self.resizable = resizable  # False when the memory is somebody else's, as after from_numpy
+        self._face = None  # the UntypedStorage that Python sees, made when first asked for
+
+    @property
+    def nbytes(self):
+        return self.buffer.nbytes
+
+    def data_ptr(self):
+        """The address of the first byte."""
+        return address_of(self.buffer) if self.buffer.nbytes else 0
+
+    def as_strided(self, numpy_dtype, sizes, strides, offset):
+        """A NumPy array over these bytes; strides and offset count elements. Raises ValueError if it leaves them."""
+        item = numpy_dtype.itemsize
+        return np.ndarray(sizes, numpy_dtype, self.buffer, offset * item, tuple([s * item for s in strides]))
+
+    def resize(self, nbytes):
+        """Make room for `nbytes`, keeping what is there. Arrays made before keep the old memory."""
+        grown = np.empty(nbytes, np.uint8)
+        kept = min(nbytes, self.buffer.nbytes)
+        grown[:kept] = self.buffer[:kept]
+        self.buffer = grown
+
+
+def address_of(array):
+    return array.__array_interface__["data"][0]
+
+
+def owner_of(array):
+    """The array that owns the memory `array` looks at."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def storage_of(array):
+    """A new StorageImpl over all the memory of the array that `array` looks at."""
+    owner = owner_of(array)
+    contiguous = owner.flags.c_contiguous or owner.flags.f_contiguous
+    return StorageImpl(np.ndarray((owner.nbytes,), np.uint8, owner) if contiguous else np.asarray(_Span(owner)))
+
+
+class _Span:
+    """The bytes from an array's first element to its last, whatever lies between, as NumPy's array interface."""
+
+    def __init__(self, array):
+        self.array = array  # keeps the memory alive
+        last = sum((size - 1) * stride for size, stride in zip(array.shape, array.strides))
+        length = last + array.itemsize if array.size else 0
+        self.__array_interface__ = {"data": (address_of(array), not array.flags.writeable), "shape": (length,),
+                                    "typestr": "|u1", "version": 3}

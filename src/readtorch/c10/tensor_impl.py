@@ -1,0 +1,141 @@
+"""What every tensor is made of, and the few functions that make one from an array.
+
+In PyTorch: `c10/core/TensorImpl.h`. Explained in the chapter "Tensor and Storage".
+"""
+import numpy as np
+
+from . import dispatch_key, scalar_type
+from .dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CPU_TENSOR, WRAPPED_NUMBER, tls
+from .storage_impl import address_of, storage_of
+
+ndarray = np.ndarray
+new = object.__new__
+
+# An edge is a pair (node, input number). This one leads nowhere: "does not require grad".
+NO_EDGE = (None, 0)
+
+
+class TensorImpl:
+    """Sizes, strides, offset and dtype over a storage, plus what the dispatcher and autograd need to know.
+
+    The first four numbers live in one strided NumPy array, kept ready for the kernels: a kernel reads `_array`, never
+    the parts. In PyTorch they are fields of their own, and a kernel gets a pointer.
+    """
+
+    __slots__ = (
+        "_array",  # the elements: a strided view of the storage's bytes
+        "_keys",  # dispatch key set
+        "_counter",  # [number of in-place writes], one cell shared by all views of the same data
+        "_edge",  # where a gradient of this tensor goes; None for a leaf that requires grad, else NO_EDGE
+        "_storage_impl",  # StorageImpl; None until a view or the user asks for it
+        "_view_info",  # ViewInfo if this is a view that autograd follows, else None
+        "_meta",  # AutogradMeta (grad, hooks, name …); None until needed
+        "__weakref__",
+    )
+
+
+class ViewInfo:
+    """What a view remembers of the tensor it looks at (`DifferentiableViewMeta` in PyTorch)."""
+
+    __slots__ = ("base", "creation", "version")
+
+    def __init__(self, base, creation, version):
+        self.base = base  # never itself a view
+        self.creation = creation  # one of the Creation values below
+        self.version = version  # of the shared counter, when the view's `_edge` was last right
+
+
+class Creation:
+    """How a view came to be; decides whether it may be written to in place (`CreationMeta`)."""
+
+    DEFAULT = "default"
+    IN_CUSTOM_FUNCTION = "in_custom_function"
+    MULTI_OUTPUT_NODE = "multi_output_node"
+    NO_GRAD_MODE = "no_grad_mode"
+    INFERENCE_MODE = "inference_mode"
+
+
+# The class that `wrap` instantiates. `_tensor.py` sets it once Tensor is defined; in PyTorch: THPVariableClass.
+tensor_class = TensorImpl
+
+
+def set_tensor_class(cls):
+    global tensor_class
+    tensor_class = cls
+
+
+def wrap(array):
+    """A new tensor that owns `array`: no history, version 0."""
+    t = new(tensor_class)
+    t._array = array
+    t._keys = CPU_TENSOR
+    t._counter = [0]
+    t._edge = NO_EDGE
+    t._storage_impl = t._view_info = t._meta = None
+    return t
+
+
+def wrap_result(result):
+    """Like `wrap`, for what a ufunc returned: NumPy gives a scalar where PyTorch has a 0-dimensional tensor."""
+    return wrap(result if type(result) is ndarray else np.asarray(result))
+
+
+def wrap_number(number, numpy_dtype):
+    """A Python number as a 0-dimensional tensor that is weak in type promotion."""
+    t = wrap(np.array(number, numpy_dtype))
+    t._keys |= WRAPPED_NUMBER
+    return t
+
+
+def storage_impl(t):
+    """The tensor's StorageImpl, made when first asked for."""
+    if t._storage_impl is None:
+        t._storage_impl = storage_of(t._array)
+    return t._storage_impl
+
+
+def view(base, array):
+    """A new tensor over `array`, which looks at `base`'s memory: shares storage and version counter.
+
+    It carries ADInplaceOrView, because an in-place write to a relative can give it a history later.
+    """
+    t = new(tensor_class)
+    t._array = array
+    t._keys = base._keys & ~(AUTOGRAD | WRAPPED_NUMBER) | ADINPLACEORVIEW
+    t._counter = counter = base._counter
+    t._edge = NO_EDGE
+    t._storage_impl = base._storage_impl or storage_impl(base)
+    info = base._view_info
+    if tls.mask & AUTOGRAD:
+        creation = Creation.DEFAULT if info is None else info.creation
+    else:
+        creation = Creation.INFERENCE_MODE if tls.mask & dispatch_key.INFERENCE_MODE else Creation.NO_GRAD_MODE
+    t._view_info = ViewInfo(base if info is None else info.base, creation, counter[0])
+    t._meta = None
+    return t
+
+
+def alias(base, array):
+    """A new tensor over `array` that shares `base`'s storage and version counter but that autograd does not follow."""
+    t = wrap(array)
+    t._keys |= base._keys & dispatch_key.INFERENCE_TENSOR
+    t._counter = base._counter
+    t._storage_impl = base._storage_impl or storage_impl(base)
+    return t
+
+
+def strides_of(t):
+    """Strides counted in elements."""
+    array = t._array
+    item = array.itemsize
+    return tuple([s // item for s in array.strides])
+
+
+def storage_offset(t):
+    """How many elements lie between the start of the storage and the tensor's first element."""
+    start = storage_impl(t).data_ptr()
+    return (address_of(t._array) - start) // t._array.itemsize if start else 0
+
+
+def dtype_of(t):
+    return scalar_type.by_numpy[t._array.dtype]

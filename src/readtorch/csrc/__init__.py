@@ -1,0 +1,1 @@
+"""csrc: the engine rooms between the operators and Python. In PyTorch: `torch/csrc`."""

@@ -1,0 +1,82 @@
+"""The node at the end of every path: adds the gradient to a leaf's `.grad`.
+
+In PyTorch: `torch/csrc/autograd/functions/accumulate_grad.{h,cpp}`. Explained in the chapter "Autograd".
+"""
+import threading
+from sys import getrefcount
+
+import numpy as np
+
+from ...c10.dispatch_key import AUTOGRAD, tls
+from ...c10.tensor_impl import alias, wrap
+from .node import Node
+
+
+class AccumulateGrad(Node):
+    """Adds what flows in to `variable.grad`. Nothing flows out."""
+
+    __slots__ = ("variable", "lock")
+
+    def __init__(self, variable, hooks):
+        self.sequence_nr = FIRST
+        self.next_edges = ()
+        self.shape = variable._array.shape
+        self.dtype = variable._array.dtype
+        self.hooks = hooks
+        self.variable = variable
+        self.lock = _locks[id(variable) % len(_locks)]
+
+    def _sequence_nr(self):
+        return 2**64 - 1
+
+    def apply(self, grad):
+        if grad is None:
+            return ()
+        variable = self.variable
+        with self.lock:
+            accumulate(variable, grad, getrefcount(grad) <= SOLE_OWNER)
+            meta = variable._meta
+            if meta.post_accumulate_hooks:
+                for hook in list(meta.post_accumulate_hooks.values()):
+                    hook(variable)
+        return ()
+
+
+# Higher than any other node's number: a gradient that is complete is delivered before anything else runs.
+FIRST = float("inf")
+
+# Two threads may run backward into the same leaf. A lock each leaf would cost more than the few that they share.
+_locks = [threading.RLock() for _ in range(16)]
+
+# References to a gradient that nobody but the engine knows: the engine's tuple, the engine's argument list, this
+# function's argument and getrefcount's own. One more means that somebody will look at it again.
+SOLE_OWNER = 4
+
+
+def accumulate(variable, grad, may_steal):
+    """Note [ Stealing gradients ]
+
+    The first gradient of a leaf becomes its `.grad` without a copy when nobody else can see it: the engine holds the
+    only reference, no other array shares the memory, and it is laid out as the leaf is. Otherwise a later `x.grad.zero_()`
+    would change a tensor that the user or another leaf still reads. In PyTorch: `accumulateGrad`, by use_count.
+    """
+    meta = variable._meta
+    old = meta.grad
+    if old is None:
+        meta.grad = _first_gradient(variable, grad, may_steal)
+    elif tls.mask & AUTOGRAD:
+        meta.grad = old + grad  # create_graph: the sum is itself part of a graph
+    else:
+        np.add(old._array, grad._array, out=old._array, casting="same_kind")
+        old._counter[0] += 1
+
+
+def _first_gradient(variable, grad, may_steal):
+    array = grad._array
+    if tls.mask & AUTOGRAD:
+        return grad.clone()
+    if may_steal and array.base is None and array.strides == variable._array.strides and array.flags.writeable:
+        return alias(grad, array)
+    copy = np.empty_like(variable._array, array.dtype)
+    copy[...] = array
+    return wrap(copy)

@@ -1,0 +1,315 @@
+"""The engine: walks a graph of nodes from its roots to its leaves, each node once, when all its gradients have arrived.
+
+In PyTorch: `torch/csrc/autograd/engine.cpp`. Explained in the chapter "Autograd".
+
+Note [ Order of nodes ]
+First one walk counts, for each node, from how many others it will receive (its dependencies). Then a queue holds the nodes
+that have received everything. Among those the one made last in forward runs first (highest sequence number): it is
+nearest to the loss, so its result frees memory soonest. No step recurses, so a graph may be of any depth.
+"""
+from heapq import heappop, heappush
+
+from ...aten.functions import at
+from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, tls
+from ...c10.tensor_impl import NO_EDGE, dtype_of
+from ...c10 import scalar_type
+from .accumulate_grad import AccumulateGrad
+from .node import AnomalyMode, Node, evaluating, input_metadata
+
+
+class GraphTask:
+    """One call of backward(): which nodes will run, what they have received so far, what the caller wants to keep."""
+
+    __slots__ = ("keep_graph", "dependencies", "buffers", "ready", "needed", "captures", "results", "tie", "callbacks")
+
+    def __init__(self, keep_graph):
+        self.keep_graph = keep_graph
+        self.dependencies = {}  # node -> how many gradients it still waits for
+        self.buffers = {}  # node -> gradients received so far, one entry an input (InputBuffer in PyTorch)
+        self.ready = []  # heap of (-sequence number, tie breaker, node)
+        self.needed = None  # with `inputs`: the nodes that lie on a way to one of them
+        self.captures = {}  # node -> [(input number, position in results)]
+        self.results = None
+        self.tie = 0
+        self.callbacks = []
+
+
+class GraphRoot(Node):
+    """The node above all roots: "produces" the gradients that the caller gave."""
+
+    __slots__ = ("gradients",)
+
+    def apply(self):
+        return self.gradients
+
+
+def execute(root_edges, gradients, keep_graph, create_graph, inputs=None, accumulate_grad=False):
+    """Run backward from `root_edges`, which receive `gradients`.
+
+    With `inputs` (a list of edges) only what lies on a way to them runs, and their gradients are returned, unless
+    `accumulate_grad`: then leaves among them get their `.grad` instead.
+    """
+    task = GraphTask(keep_graph)
+    root = GraphRoot(tuple(root_edges))
+    root.gradients = tuple(gradients)
+    count_dependencies(task, root)
+    if inputs is not None:
+        mark_needed(task, root, inputs, accumulate_grad)
+    previous_mask, previous_node = tls.mask, evaluating.node
+    tls.mask = previous_mask | GRAD_KEYS if create_graph else previous_mask & ~GRAD_KEYS
+    tasks.append(task)
+    try:
+        task.ready.append((float("-inf"), 0, root))
+        run(task)
+        for callback in task.callbacks:
+            callback()
+    finally:
+        tasks.pop()
+        tls.mask, evaluating.node = previous_mask, previous_node
+    return task.results
+
+
+class _Tasks(__import__("threading").local):
+    def __init__(self):
+        self.stack = []
+
+    def append(self, task):
+        self.stack.append(task)
+
+    def pop(self):
+        self.stack.pop()
+
+
+tasks = _Tasks()
+
+
+def count_dependencies(task, root):
+    """How many edges lead to each node that can be reached from `root`."""
+    dependencies, stack = task.dependencies, [root]
+    while stack:
+        for node, _ in stack.pop().next_edges:
+            if node is not None:
+                if node in dependencies:
+                    dependencies[node] += 1
+                else:
+                    dependencies[node] = 1
+                    stack.append(node)
+
+
+def mark_needed(task, root, inputs, accumulate_grad):
+    """Find the nodes from which one of `inputs` can be reached; note where gradients are to be captured."""
+    task.results = None if accumulate_grad else [None] * len(inputs)
+    targets = set()
+    for position, (node, nr) in enumerate(inputs):
+        targets.add(node)
+        if not accumulate_grad:
+            task.captures.setdefault(node, []).append((nr, position))
+    needed = {}
+    stack = [(root, iter(root.next_edges))]
+    on_way = {root}
+    while stack:
+        node, edges = stack[-1]
+        for child, _ in edges:
+            if child is None:
+                continue
+            if child not in on_way:
+                on_way.add(child)
+                stack.append((child, iter(child.next_edges)))
+                break
+        else:
+            stack.pop()
+            needed[node] = (node in targets and accumulate_grad) or any(
+                c is not None and (needed.get(c) or c in targets) for c, _ in node.next_edges)
+    needed[root] = True
+    task.needed = needed
+
+
+def run(task):
+    """Take the next ready node, apply it, hand its results on; until none is left."""
+    ready, buffers, dependencies = task.ready, task.buffers, task.dependencies
+    needed, captures = task.needed, task.captures
+    while ready:
+        node = heappop(ready)[2]
+        grads = buffers.pop(node, ())
+        if node.hooks is not None:
+            grads = run_pre_hooks(node, grads, needed is None or needed.get(node, False))
+        if captures and node in captures:
+            capture(task, node, grads)
+        if needed is not None and not needed.get(node, False):
+            continue
+        if node.hooks is not None and node.hooks.pre:
+            grads = run_node_prehooks(node, grads)
+        evaluating.node = node
+        outputs = apply_checked(node, grads) if AnomalyMode.enabled else node.apply(*grads)
+        edges = node.next_edges
+        if len(outputs) != len(edges):
+            outputs = check_count(node, outputs)
+        if node.hooks is not None and node.hooks.post:
+            outputs = run_post_hooks(node, outputs, grads)
+        if not task.keep_graph:
+            node.release_variables()
+        del grads
+        for i, (child, nr) in enumerate(edges):
+            if child is None:
+                continue
+            grad = outputs[i]
+            if grad is not None:
+                array = grad._array
+                if array.shape != child.shape or array.dtype is not child.dtype:
+                    grad = validate(node, i, grad, child, nr)
+            send(task, buffers, child, nr, grad)
+            left = dependencies[child] = dependencies[child] - 1
+            if left == 0:
+                task.tie += 1
+                heappush(ready, (-child.sequence_nr, task.tie, child))
+            grad = None
+        outputs = None
+
+
+def send(task, buffers, child, nr, grad):
+    """Add a gradient to what `child` has received for its input `nr`."""
+    if type(child.shape) is list:
+        buffer = buffers.get(child)
+        if buffer is None:
+            buffer = buffers[child] = [None] * len(child.shape)
+        if grad is not None:
+            buffer[nr] = grad if buffer[nr] is None else buffer[nr] + grad
+        return
+    old = buffers.get(child)
+    if old is None:
+        buffers[child] = (grad,)
+    elif grad is not None:
+        buffers[child] = (grad if old[0] is None else old[0] + grad,)
+
+
+def validate(node, index, grad, child, nr):
+    """Bring a gradient to the shape and dtype of the tensor it belongs to; Note [ Broadcasting ].
+
+    Note [ Broadcasting ]
+    Formulas ignore broadcasting: the gradient of `a` in `a + b` is simply `grad`. If `a` was expanded to `b`'s shape,
+    each of its elements was used several times and its gradient is a sum over those uses. The engine takes that sum for
+    all operations at once, here. In PyTorch: `validate_outputs`.
+    """
+    shape, dtype = input_metadata(child, nr)
+    if grad._array.shape != shape:
+        if not _is_expandable_to(shape, grad._array.shape):
+            raise RuntimeError(f"Function {node.name()} returned an invalid gradient at index {index} - got "
+                               f"{list(grad._array.shape)} but expected shape compatible with {list(shape)}")
+        grad = at.sum_to_size(grad, shape)
+    if dtype is not None and grad._array.dtype != dtype:
+        wanted = scalar_type.by_numpy[dtype]
+        if wanted.is_floating_point and dtype_of(grad).is_complex:
+            grad = at.real(grad)
+        if dtype_of(grad) is not wanted:
+            grad = grad.to(wanted)
+    return grad
+
+
+def _is_expandable_to(shape, target):
+    if len(shape) > len(target):
+        return False
+    return all(a == b or a == 1 for a, b in zip(reversed(shape), reversed(target)))
+
+
+def check_count(node, outputs):
+    """A custom Function may return more gradients than it had inputs, if the rest are None."""
+    wanted = len(node.next_edges)
+    if len(outputs) > wanted and all(o is None for o in outputs[wanted:]):
+        return outputs[:wanted]
+    raise RuntimeError(f"Function {node.name()} returned an incorrect number of gradients (expected {wanted}, got {len(outputs)})")
+
+
+# ------------------------------------------------------------------------------------------- hooks and captures
+
+def run_pre_hooks(node, grads, will_run):
+    """Hooks of the tensors that this node made (or of the leaf), then what retain_grad asked for."""
+    hooks, grads = node.hooks, list(grads)
+    for nr, hook in list(hooks.tensor_pre.values()):
+        if grads[nr] is not None:
+            replaced = hook(grads[nr])
+            if replaced is not None:
+                check_hook_result(grads[nr], replaced)
+                grads[nr] = replaced
+    for nr, hook in hooks.retain_grad.items():
+        if grads[nr] is not None:
+            hook(grads[nr])
+    return tuple(grads)
+
+
+def run_node_prehooks(node, grads):
+    for hook in list(node.hooks.pre.values()):
+        replaced = hook(tuple(grads))
+        if replaced is not None:
+            grads = replaced if isinstance(replaced, tuple) else (replaced,)
+    return grads
+
+
+def run_post_hooks(node, outputs, grads):
+    for hook in list(node.hooks.post.values()):
+        replaced = hook(tuple(outputs), tuple(grads))
+        if replaced is not None:
+            replaced = replaced if isinstance(replaced, tuple) else (replaced,)
+            if len(replaced) != len(outputs):
+                raise RuntimeError(f"hook '{getattr(hook, '__name__', 'hook')}' has returned an incorrect number of values "
+                                   f"(got {len(replaced)}, but expected {len(outputs)})")
+            outputs = replaced
+    return outputs
+
+
+def check_hook_result(old, new):
+    """A hook may change a gradient's values, not what it is."""
+    if not hasattr(new, "_array"):
+        raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
+    if new._array.shape != old._array.shape:
+        raise RuntimeError("hook 'hook' has changed the size of value")
+    if new._array.dtype != old._array.dtype:
+        raise RuntimeError("hook 'hook' has changed the type of value")
+
+
+def capture(task, node, grads):
+    for nr, position in task.captures[node]:
+        task.results[position] = grads[nr]
+
+
+# ------------------------------------------------------------------------------------------------ anomaly mode
+
+def apply_checked(node, grads):
+    """`node.apply`, with the forward traceback shown on error and a search for nan in what comes out."""
+    try:
+        outputs = node.apply(*grads)
+    except Exception:
+        warn_origin(node)
+        raise
+    if AnomalyMode.check_nan:
+        for i, output in enumerate(outputs):
+            if output is not None and (output._array != output._array).any():
+                warn_origin(node)
+                raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
+    return outputs
+
+
+def warn_origin(node):
+    """Say in a warning where the forward call of `node` stood, and that of the nodes that made it."""
+    import warnings
+    origin = node.metadata.get("traceback_")
+    if origin is None:
+        warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
+                      "forward pass for more information.", stacklevel=2)
+        return
+    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(origin)}",
+                  stacklevel=2)
+    parent = node.metadata.get("parent_")
+    while parent is not None:
+        above = parent.metadata.get("traceback_", ["No forward pass information available.\n"])
+        warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the "
+                      f"previous calculation:\n{''.join(above)}", stacklevel=2)
+        parent = parent.metadata.get("parent_")
+
+
+def queue_callback(callback):
+    """Run `callback()` when the backward that is running now has finished (`Variable._execution_engine`)."""
+    if not tasks.stack:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    tasks.stack[-1].callbacks.append(callback)
+
+

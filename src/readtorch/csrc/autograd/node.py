@@ -1,0 +1,166 @@
+"""Nodes of the graph that backward walks.
+
+In PyTorch: `torch/csrc/autograd/{function,edge,input_metadata}.h`. Explained in the chapter "Autograd".
+"""
+import itertools
+import threading
+import traceback
+
+from ...c10.tensor_impl import NO_EDGE
+from .hooks import RemovableHandle
+
+next_sequence_nr = itertools.count().__next__
+
+# Not empty while some feature wants to see every new node: saved-tensor hooks, anomaly mode. One truth test is all
+# that an ordinary call pays for them.
+watchers = {}
+
+
+class NodeHooks:
+    """Everything that runs around a node's `apply`; made when the first hook is registered."""
+
+    __slots__ = ("tensor_pre", "retain_grad", "pre", "post")
+
+    def __init__(self):
+        self.tensor_pre = {}  # handle id -> (input number, hook): from Tensor.register_hook
+        self.retain_grad = {}  # input number -> hook: from Tensor.retain_grad, run after the tensor hooks
+        self.pre = {}  # handle id -> hook(grad_outputs)
+        self.post = {}  # handle id -> hook(grad_inputs, grad_outputs)
+
+
+class Node:
+    """One step of backward: takes the gradients of an operation's outputs, gives those of its inputs.
+
+    A subclass is named as in PyTorch (`MulBackward0`) and implements `apply`.
+    """
+
+    __slots__ = ("sequence_nr", "next_edges", "shape", "dtype", "hooks", "_metadata", "__weakref__")
+
+    def __init__(self, next_edges=(), shape=(), dtype=None):
+        self.sequence_nr = next_sequence_nr()
+        self.next_edges = next_edges  # one (node, input number) for each input of the forward operation
+        self.shape = shape  # of the forward output; a list if there are several, as is dtype
+        self.dtype = dtype
+        self.hooks = None
+
+    def apply(self, *grads):
+        raise TypeError(f"{self.name()} has no derivative")
+
+    def release_variables(self):
+        """Drop what was saved for backward; the graph can then not be walked again."""
+
+    # What Python sees of a node.
+
+    def name(self):
+        return type(self).__name__
+
+    @property
+    def next_functions(self):
+        return tuple(self.next_edges)
+
+    @property
+    def metadata(self):
+        """A dict for whoever wants to note something on the node; anomaly mode does."""
+        try:
+            return self._metadata
+        except AttributeError:
+            self._metadata = {}
+            return self._metadata
+
+    def _sequence_nr(self):
+        return self.sequence_nr
+
+    def _input_metadata_count(self):
+        return len(self.shape) if type(self.shape) is list else 1
+
+    def _register_hook_dict(self, dictionary):
+        self._own_hooks().pre.update(dictionary)
+
+    def register_hook(self, hook):
+        """`hook(grad_inputs, grad_outputs)` runs after `apply` and may replace the grad_inputs."""
+        return _add(self._own_hooks().post, hook)
+
+    def register_prehook(self, hook):
+        """`hook(grad_outputs)` runs before `apply` and may replace its arguments."""
+        return _add(self._own_hooks().pre, hook)
+
+    def _own_hooks(self):
+        if self.hooks is None:
+            self.hooks = NodeHooks()
+        return self.hooks
+
+    def __call__(self, *grads):
+        return self.apply(*grads)
+
+    def __repr__(self):
+        return f"<{self.name()} object at {hex(id(self))}>"
+
+
+def _add(hooks, hook):
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def input_metadata(node, nr):
+    """Shape and dtype that a gradient flowing into input `nr` of `node` must have."""
+    shape = node.shape
+    return (shape[nr], node.dtype[nr]) if type(shape) is list else (shape, node.dtype)
+
+
+# ------------------------------------------------------------------------------------------- anomaly mode
+
+class _Evaluating(threading.local):
+    """The node that this thread's engine runs right now; nodes made meanwhile are its children."""
+
+    node = None
+
+
+evaluating = _Evaluating()
+
+
+class AnomalyMode:
+    """Whether new nodes note where they were made, and whether the engine looks for nan."""
+
+    enabled = False
+    check_nan = True
+
+    @classmethod
+    def set_enabled(cls, enabled, check_nan=True):
+        cls.enabled, cls.check_nan = enabled, check_nan
+        if enabled:
+            watchers["anomaly"] = note_origin
+        else:
+            watchers.pop("anomaly", None)
+
+
+def note_origin(node):
+    node.metadata["traceback_"] = traceback.format_stack()[:-3]
+    if evaluating.node is not None:
+        node.metadata["parent_"] = evaluating.node
+
+
+def notify_watchers(node):
+    for watcher in list(watchers.values()):
+        watcher(node)
+
+
+class Error(Node):
+    """A node that raises `message` when backward reaches it (`torch/csrc/autograd/functions/basic_ops.h`)."""
+
+    __slots__ = ("message",)
+
+    def apply(self, *grads):
+        raise RuntimeError(self.message)
+
+
+class NotImplemented_(Error):
+    """The node of an operator that has no derivative."""
+
+    __slots__ = ()
+
+    def name(self):
+        return "NotImplemented"
+
+
+NO_EDGE = NO_EDGE

@@ -1,0 +1,319 @@
+"""`TensorBase`: what a tensor is to Python before `Tensor` adds its conveniences.
+
+Its operator methods come from the registry, as PyTorch's come from a generated table (`variable_methods`).
+In PyTorch: `torch/csrc/autograd/python_variable.cpp`, `tools/autograd/templates/python_variable_methods.cpp`.
+Explained in the chapters "Tensor and Storage" and "Autograd".
+"""
+from ...aten import python_arg_parser
+from ...aten.native_function import packets
+from ...c10 import scalar_type
+from ...c10.device import cpu
+from ...c10.layout import contiguous_format, strided
+from ...c10.dispatch_key import INFERENCE_TENSOR
+from ...c10.size import Size
+from ...c10.storage_impl import address_of
+from ...c10.tensor_impl import NO_EDGE, TensorImpl, new, storage_impl, storage_offset, strides_of, wrap
+from ...c10.wrap_dim import wrap_dim
+from .variable import autograd_meta, refresh_view, requires_grad, set_requires_grad
+
+
+def operator_methods():
+    """Name -> function for every operator that is a method, and for Python's infix operators."""
+    methods = {}
+    for (module, name), packet in packets.items():
+        if packet.is_method:
+            methods[name] = python_arg_parser.make_face(packet, is_method=True)
+    methods.update(infix_methods())
+    return methods
+
+
+# Python's name -> (operator, reflected).
+_INFIX = {
+    "__add__": ("add", False), "__radd__": ("add", True), "__sub__": ("sub", False), "__mul__": ("mul", False),
+    "__rmul__": ("mul", True), "__truediv__": ("div", False), "__rsub__": ("sub", True), "__rtruediv__": ("div", True),
+    "__floordiv__": ("floor_divide", False), "__rfloordiv__": ("floor_divide", True), "__mod__": ("remainder", False),
+    "__rmod__": ("remainder", True), "__matmul__": ("matmul", False), "__rmatmul__": ("matmul", True),
+    "__eq__": ("eq", False), "__ne__": ("ne", False), "__lt__": ("lt", False), "__le__": ("le", False), "__gt__": ("gt", False),
+    "__ge__": ("ge", False), "__and__": ("bitwise_and", False), "__or__": ("bitwise_or", False),
+    "__xor__": ("bitwise_xor", False), "__rand__": ("bitwise_and", True), "__ror__": ("bitwise_or", True),
+    "__rxor__": ("bitwise_xor", True), "__lshift__": ("bitwise_left_shift", False), "__rshift__": ("bitwise_right_shift", False),
+    "__iadd__": ("add_", False), "__isub__": ("sub_", False), "__imul__": ("mul_", False), "__itruediv__": ("div_", False),
+    "__ifloordiv__": ("floor_divide_", False), "__imod__": ("remainder_", False), "__iand__": ("bitwise_and_", False),
+    "__ior__": ("bitwise_or_", False), "__ixor__": ("bitwise_xor_", False),
+}
+
+
+def infix_methods():
+    found = {}
+    for name, (operator, reflected) in _INFIX.items():
+        packet = packets.get(("torch", operator))
+        if packet is not None:
+            found[name] = python_arg_parser.make_infix(name, packet, reflected)
+    return found
+
+
+class TensorBase(TensorImpl):
+    """Attributes and methods that PyTorch implements in C++."""
+
+    __slots__ = ("__dict__",)
+
+    locals().update(operator_methods())
+
+    # ------------------------------------------------------------------------------------ sizes, type, place
+
+    @property
+    def shape(self):
+        return Size(self._array.shape)
+
+    def size(self, dim=None):
+        """The shape, or the size of one dimension."""
+        shape = self._array.shape
+        return Size(shape) if dim is None else shape[wrap_dim(dim, len(shape))]
+
+    def stride(self, dim=None):
+        """The strides counted in elements, or one of them."""
+        strides = strides_of(self)
+        return strides if dim is None else strides[wrap_dim(dim, len(strides))]
+
+    def storage_offset(self):
+        """How many elements of the storage lie before the first element."""
+        return storage_offset(self)
+
+    def dim(self):
+        return self._array.ndim
+
+    ndimension = dim
+    ndim = property(dim)
+
+    def numel(self):
+        return self._array.size
+
+    nelement = numel
+
+    def element_size(self):
+        return self._array.itemsize
+
+    itemsize = property(element_size)
+
+    @property
+    def nbytes(self):
+        return self._array.nbytes
+
+    @property
+    def dtype(self):
+        return scalar_type.by_numpy[self._array.dtype]
+
+    @property
+    def device(self):
+        return cpu if self._storage_impl is None else self._storage_impl.device
+
+    @property
+    def layout(self):
+        return strided
+
+    is_cuda = property(lambda self: self.device.type == "cuda")
+    is_cpu = property(lambda self: self.device.type == "cpu")
+    is_meta = property(lambda self: self.device.type == "meta")
+    is_sparse = is_quantized = is_mkldnn = is_nested = is_sparse_csr = property(lambda self: False)
+
+    def get_device(self):
+        return -1 if self.device.index is None else self.device.index
+
+    def data_ptr(self):
+        """The address of the first element."""
+        return address_of(self._array) if self._array.size else 0
+
+    def is_contiguous(self, memory_format=contiguous_format):
+        """Whether the elements lie in memory in the order of `memory_format`."""
+        from ...aten.native.copy import has_format
+        return has_format(self._array, memory_format)
+
+    def is_floating_point(self):
+        return self.dtype.is_floating_point
+
+    def is_complex(self):
+        return self.dtype.is_complex
+
+    def is_signed(self):
+        return self.dtype.is_signed
+
+    def is_same_size(self, other):
+        return self._array.shape == other._array.shape
+
+    # -------------------------------------------------------------------------------------- autograd's state
+
+    @property
+    def requires_grad(self):
+        return requires_grad(self)
+
+    @requires_grad.setter
+    def requires_grad(self, flag):
+        if self.is_leaf:
+            self.requires_grad_(flag)
+        elif not flag:
+            raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+                               "in a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+
+    def requires_grad_(self, requires_grad=True):
+        """Make autograd follow this leaf (or not). Returns self. Raises RuntimeError for what cannot have a gradient."""
+        if not self.is_leaf:
+            if not requires_grad:
+                raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed "
+                                   "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+            return self
+        if requires_grad and not (self.dtype.is_floating_point or self.dtype.is_complex):
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        if requires_grad and self._keys & INFERENCE_TENSOR:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        set_requires_grad(self, requires_grad)
+        return self
+
+    @property
+    def is_leaf(self):
+        if self._view_info is not None:
+            refresh_view(self)
+        return self._edge is None or self._edge is NO_EDGE
+
+    @property
+    def grad_fn(self):
+        if self._view_info is not None:
+            refresh_view(self)
+        return None if self._edge is None else self._edge[0]
+
+    @property
+    def output_nr(self):
+        return 0 if self._edge is None else self._edge[1]
+
+    @property
+    def grad(self):
+        if not self.is_leaf and not (self._meta and (self._meta.retains_grad or self._meta.grad is not None)):
+            _warn_non_leaf_grad()
+        return None if self._meta is None else self._meta.grad
+
+    @grad.setter
+    def grad(self, value):
+        if value is None:
+            if self._meta is not None:
+                self._meta.grad = None
+            return
+        _check_assigned_grad(self, value)
+        autograd_meta(self).grad = value
+
+    @grad.deleter
+    def grad(self):
+        self.grad = None
+
+    @property
+    def retains_grad(self):
+        return self._meta is not None and self._meta.retains_grad
+
+    def retain_grad(self):
+        """Keep the gradient of this non-leaf in `.grad`, too."""
+        if not requires_grad(self):
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if self.is_leaf or self.retains_grad:
+            return
+        meta = autograd_meta(self)
+        meta.retains_grad = True
+        node, nr = self._edge
+
+        def keep(grad, target=__import__("weakref").ref(self)):
+            tensor = target()
+            if tensor is not None:
+                old = tensor._meta.grad
+                tensor._meta.grad = grad.clone() if old is None else old + grad
+        node._own_hooks().retain_grad[nr] = keep
+
+    @property
+    def _version(self):
+        if self._keys & INFERENCE_TENSOR:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return self._counter[0]
+
+    @property
+    def _base(self):
+        return None if self._view_info is None else self._view_info.base
+
+    def _is_view(self):
+        return self._view_info is not None
+
+    def is_inference(self):
+        return bool(self._keys & INFERENCE_TENSOR)
+
+    @property
+    def data(self):
+        """The same elements without history, and with a version counter of their own."""
+        t = wrap(self._array)
+        t._storage_impl = storage_impl(self)
+        return t
+
+    @data.setter
+    def data(self, other):
+        if not isinstance(other, TensorImpl):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(other).__name__}")
+        self._array = other._array
+        self._storage_impl = storage_impl(other)
+        accumulator = self._meta and self._meta.accumulator and self._meta.accumulator()
+        if accumulator:
+            accumulator.shape, accumulator.dtype = self._array.shape, self._array.dtype
+
+    @property
+    def name(self):
+        return None if self._meta is None else self._meta.name
+
+    def detach_(self):
+        """Cut this tensor off from the graph that made it."""
+        if self._view_info is not None:
+            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) "
+                               "for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and "
+                               "hence detach_() cannot be called on these gradients. To fix this error, please refer to the "
+                               "Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution.")
+        set_requires_grad(self, False)
+        return self
+
+    def tolist(self):
+        """The elements as nested lists of Python numbers; a plain number if there are no dimensions."""
+        array = self._array
+        return array.tolist() if array.dtype.kind != "V" and array.dtype.isbuiltin == 1 else array.astype("f4").tolist()
+
+    @staticmethod
+    def _make_subclass(cls, data, require_grad=False):
+        """A tensor of class `cls` over `data`'s elements, without its history."""
+        t = new(cls)
+        t._array, t._keys = data._array, wrap(data._array)._keys
+        t._counter = [0]
+        t._storage_impl = storage_impl(data)
+        t._edge, t._view_info, t._meta = NO_EDGE, None, None
+        return t.requires_grad_(require_grad) if require_grad else t
+
+    @staticmethod
+    def _make_wrapper_subclass(*arguments, **kwargs):
+        raise RuntimeError("readtorch has no wrapper subclasses")
+
+
+def _warn_non_leaf_grad():
+    import warnings
+    warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+                  "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+                  "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+                  "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.",
+                  UserWarning, stacklevel=3)
+
+
+def _check_assigned_grad(t, grad):
+    if not isinstance(grad, TensorImpl):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
+    if grad is t:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if grad.dtype is not t.dtype:
+        raise RuntimeError(f"attempting to assign a gradient with dtype '{_ctype(grad)}' to a tensor with dtype '{_ctype(t)}'. "
+                           "Please ensure that the gradient and the tensor have the same dtype")
+    if grad._array.shape != t._array.shape:
+        raise RuntimeError(f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of size "
+                           f"'{list(t._array.shape)}'. Please ensure that the gradient and the tensor are the same size")
+
+
+def _ctype(t):
+    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "bool": "bool"}.get(t.dtype.name, t.dtype.name)
+
+

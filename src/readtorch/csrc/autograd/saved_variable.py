@@ -1,0 +1,175 @@
+"""Tensors kept for backward.
+
+In PyTorch: `torch/csrc/autograd/saved_variable.cpp`. Explained in the chapter "Autograd".
+"""
+import threading
+
+from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, MaskGuard
+from ...c10.tensor_impl import alias
+from .node import watchers
+
+RELEASED = ("Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+             "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+             "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+             "saved tensors after calling backward.")
+
+
+class SavedVariable:
+    """A tensor that a node needs later, and the version it had when it was saved.
+
+    An output of the node is kept without its edge to the node: node -> output -> node would be a cycle.
+    """
+
+    __slots__ = ("tensor", "version", "output_nr", "packed", "unpack_hook")
+
+    def __init__(self, tensor, output_nr=None):
+        self.tensor = tensor if output_nr is None else alias(tensor, tensor._array)
+        self.version = tensor._counter[0]
+        self.output_nr = output_nr
+        self.unpack_hook = None
+        if tensor._keys & INFERENCE_TENSOR:
+            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
+                               "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
+                               "normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+                               "`torch.inference_mode()`.")
+
+    def unpack(self, node):
+        """The tensor as it was saved. Raises RuntimeError if it was written to since, or freed."""
+        if self.unpack_hook is not None:
+            return self._unpack_from_hook(node)
+        tensor = self.tensor
+        if tensor is None:
+            raise RuntimeError(RELEASED)
+        if tensor._counter[0] != self.version:
+            raise RuntimeError(self._modified_message(tensor, node))
+        return tensor if self.output_nr is None else self._as_output(tensor, node)
+
+    def _as_output(self, tensor, node):
+        """The saved output with its place in the graph restored."""
+        output = alias(tensor, tensor._array)
+        output._edge = (node, self.output_nr)
+        output._keys |= AUTOGRAD
+        return output
+
+    def _modified_message(self, tensor, node):
+        kind = _legacy_type_name(tensor)
+        origin = f", which is output {self.output_nr} of {node.name()}," if self.output_nr is not None else _origin(tensor)
+        return (f"one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"[{kind} {list(tensor._array.shape)}]{origin} is at version {tensor._counter[0]}; expected version "
+                f"{self.version} instead. Hint: " + _hint())
+
+    # ------------------------------------------------------------------------------------------ packing hooks
+
+    def register_hooks(self, pack_hook, unpack_hook):
+        """Keep `pack_hook(tensor)` instead of the tensor; `unpack_hook` must give it back."""
+        if self.unpack_hook is not None:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. "
+                               "Hint: only one pair of hooks is allowed at a time.")
+        if self.tensor is None:
+            raise RuntimeError(RELEASED)
+        tensor, version = self.tensor, self.version
+        with MaskGuard(exclude=GRAD_KEYS):
+            self.packed = pack_hook(alias(tensor, tensor._array) if self.output_nr is not None else tensor)
+        if tensor._counter[0] != version:
+            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
+                               "hook can not be modified by in-place operations as this can lead to unexpected side-effects. "
+                               "Please open an issue if you need to perform in-place operations on the input to a pack hook.")
+        self.unpack_hook = unpack_hook
+        self.tensor = (tensor._edge, tensor._keys & AUTOGRAD, tensor if _is_leaf(tensor) else None)
+
+    def _unpack_from_hook(self, node):
+        if self.tensor is None:
+            raise RuntimeError(RELEASED)
+        edge, autograd_key, leaf = self.tensor
+        if leaf is not None and self.output_nr is None and leaf._counter[0] != self.version:
+            raise RuntimeError(self._modified_message(leaf, node))
+        with MaskGuard(exclude=GRAD_KEYS):
+            data = self.unpack_hook(self.packed)
+        if not hasattr(data, "_keys"):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                            f"{type(data).__module__}.{type(data).__qualname__}" if type(data).__module__ != "builtins" else
+                            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(data).__name__}")
+        restored = alias(data, data._array)
+        if self.output_nr is not None:
+            restored._edge, autograd_key = (node, self.output_nr), AUTOGRAD
+        else:
+            restored._edge = edge
+            if edge is None:  # a leaf: gradients must reach the very tensor, not a copy of it
+                from .variable import grad_accumulator
+                restored._edge = (grad_accumulator(leaf), 0)
+        restored._keys |= autograd_key
+        return restored
+
+    def release(self):
+        self.tensor = None
+        self.packed = None
+
+
+def _is_leaf(tensor):
+    return tensor._edge is None
+
+
+def save_list(tensors):
+    return [None if t is None else SavedVariable(t) for t in tensors]
+
+
+def _legacy_type_name(tensor):
+    from ...c10.scalar_type import SCALAR_TYPE_NAMES
+    from ...c10.tensor_impl import dtype_of
+    return f"torch.{SCALAR_TYPE_NAMES[dtype_of(tensor)]}Tensor".replace("ComplexFloat", "ComplexFloat")
+
+
+def _origin(tensor):
+    edge = tensor._edge
+    if not edge or edge[0] is None:
+        return ""
+    return f", which is output {edge[1]} of {edge[0].name()},"
+
+
+def _hint():
+    from .node import AnomalyMode
+    if AnomalyMode.enabled:
+        return ("the backtrace further above shows the operation that failed to compute its gradient. The variable in question "
+                "was changed in there or anywhere later. Good luck!")
+    return ("enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True).")
+
+
+# --------------------------------------------------------------------------------------------- default hooks
+
+class SavedTensorDefaultHooks(threading.local):
+    """Pairs of hooks that this thread puts on everything it saves (`saved_tensors_hooks`)."""
+
+    def __init__(self):
+        self.stack = []
+        self.disabled_message = None
+
+
+default_hooks = SavedTensorDefaultHooks()
+
+
+def pack_saved(node):
+    """Watcher: put the thread's innermost pair of hooks on what a new node has saved."""
+    if not default_hooks.stack:
+        return
+    pack, unpack = default_hooks.stack[-1]
+    for saved in saved_variables(node):
+        saved.register_hooks(pack, unpack)
+
+
+def saved_variables(node):
+    """Every SavedVariable that a generated node holds."""
+    for name in getattr(type(node), "saved_names", ()):
+        value = getattr(node, name)
+        yield from (v for v in (value if type(value) is list else (value,)) if v is not None)
+
+
+def push_default_hooks(pack, unpack):
+    if default_hooks.disabled_message is not None:
+        raise RuntimeError(default_hooks.disabled_message)
+    default_hooks.stack.append((pack, unpack))
+    watchers["saved_tensors_hooks"] = pack_saved
+
+
+def pop_default_hooks():
+    default_hooks.stack.pop()

@@ -1,0 +1,167 @@
+"""What autograd knows about one tensor: its edge into the graph, its gradient, its hooks, its base if it is a view.
+
+In PyTorch: `torch/csrc/autograd/variable.{h,cpp}`. Explained in the chapter "Autograd".
+"""
+import weakref
+
+from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, MaskGuard, tls
+from ...c10.tensor_impl import NO_EDGE, Creation, ViewInfo
+from .accumulate_grad import AccumulateGrad
+
+
+class AutogradMeta:
+    """The parts of a tensor's autograd state that most tensors never need."""
+
+    __slots__ = ("grad", "accumulator", "hooks", "post_accumulate_hooks", "retains_grad", "name")
+
+    def __init__(self):
+        self.grad = None
+        self.accumulator = None  # weak reference to the leaf's AccumulateGrad node
+        self.hooks = None  # of a leaf that has no node yet
+        self.post_accumulate_hooks = None
+        self.retains_grad = False
+        self.name = None
+
+
+def autograd_meta(t):
+    """The tensor's AutogradMeta, made when first asked for."""
+    if t._meta is None:
+        t._meta = AutogradMeta()
+    return t._meta
+
+
+# ------------------------------------------------------------------------------------------------------ edges
+
+def gradient_edge(t):
+    """Where a gradient of `t` goes: (node, input number), or NO_EDGE. Brings a stale view up to date first."""
+    if t._view_info is not None:
+        refresh_view(t)
+    return t._edge or (grad_accumulator(t), 0)
+
+
+def grad_accumulator(leaf):
+    """The node that adds to `leaf.grad`.
+
+    The leaf refers to it weakly and it refers to the leaf strongly, so that a graph keeps its leaves alive but a leaf
+    does not keep a dead graph's node.
+    """
+    meta = leaf._meta or autograd_meta(leaf)
+    node = meta.accumulator and meta.accumulator()
+    if node is None:
+        node = AccumulateGrad(leaf, meta.hooks)
+        meta.accumulator = weakref.ref(node)
+    return node
+
+
+def requires_grad(t):
+    """Whether a gradient of `t` would go anywhere."""
+    if t._view_info is not None:
+        refresh_view(t)
+    return t._edge is not NO_EDGE
+
+
+def set_requires_grad(t, flag):
+    """Make the leaf `t` require grad, or stop it."""
+    if flag:
+        t._edge = None
+        t._keys |= AUTOGRAD
+    else:
+        t._edge = NO_EDGE
+        t._keys &= ~AUTOGRAD
+
+
+def set_history(t, edge):
+    t._edge = edge
+    t._keys |= AUTOGRAD
+
+
+# -------------------------------------------------------------------------------------- views and in-place writes
+
+def grad_mode_enabled():
+    return bool(tls.mask & AUTOGRAD)
+
+
+def refresh_view(t):
+    """Note [ Stale views ]
+
+    `v = x[0]; x.mul_(w)` changes what v's gradient is, though nobody touched v. A view therefore remembers the shared
+    version at which its edge was right. When the counter has moved on and the base has a graph, the view's node is made
+    anew: an AsStridedBackward0 on the base's newest node, which cuts the view's elements out of the base's gradient.
+    """
+    info = t._view_info
+    if info.version == t._counter[0]:
+        return
+    if requires_grad(info.base):
+        from .views import as_strided_node
+        set_history(t, (as_strided_node(t), 0))
+    info.version = t._counter[0]
+
+
+def check_inplace(t, needs_graph):
+    """Raises RuntimeError when `t` may not be written to in place now."""
+    if not (needs_graph or requires_grad(t)) or not grad_mode_enabled():
+        return
+    info = t._view_info
+    if info is not None:
+        _check_view_inplace(t, info)
+    if t._edge is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def _check_view_inplace(t, info):
+    if info.base._edge is None:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if info.creation != Creation.DEFAULT:
+        raise RuntimeError(_view_message(t, info.creation))
+
+
+_VIEW_REASONS = {
+    Creation.MULTI_OUTPUT_NODE:
+        "This view is the output of a function that returns multiple views. Such functions do not allow the output views to "
+        "be modified inplace. You should replace the inplace operation by an out-of-place one.",
+    Creation.NO_GRAD_MODE:
+        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the "
+        "view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
+        "outside (if you want the inplace to be tracked).",
+    Creation.INFERENCE_MODE:
+        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the "
+        "view and the inplace either both inside the inference_mode block (if you don't want the inplace to be tracked) or "
+        "both outside (if you want the inplace to be tracked).",
+    Creation.IN_CUSTOM_FUNCTION:
+        "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
+        "handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect "
+        "gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.",
+}
+_VIEW_SUBJECTS = {
+    Creation.NO_GRAD_MODE: "A view was created in no_grad mode and is being modified inplace with grad mode enabled. ",
+    Creation.INFERENCE_MODE: "A view was created in inference mode and is being modified inplace in normal mode. ",
+}
+
+
+def _view_message(t, creation):
+    edge = t._edge
+    made_by = f"Output {edge[1]} of {edge[0].name()} is a view and is being modified inplace. " if edge and edge[0] else (
+        "A view was created in custom Function and is being modified inplace. ")
+    return _VIEW_SUBJECTS.get(creation, made_by) + _VIEW_REASONS[creation]
+
+
+def rebase_history(t, node):
+    """An in-place operation wrote `t`: its gradient now flows through `node`, and so does that of `t`'s base."""
+    info = t._view_info
+    if info is None:
+        set_history(t, (node, 0))
+        return
+    from .views import copy_slices
+    base = info.base
+    set_history(base, (copy_slices(t, node), 0))
+    info.version = -1  # the view's own node is made again when it is next asked for
+    refresh_view(t)
+
+
+def mark_view(t, base, creation=Creation.DEFAULT):
+    """Make `t` a view of `base` in autograd's eyes (a custom Function returned one)."""
+    t._view_info = ViewInfo(base if base._view_info is None else base._view_info.base, creation, t._counter[0])
+
+
+def no_grad_guard():
+    return MaskGuard(exclude=GRAD_KEYS)
