@@ -4,7 +4,7 @@ Conversion. `to_readtorch(x)` and `to_torch(x)` carry tensors (values, strides, 
 and any nesting of list, tuple, dict and slice from one side to the other, always copying the numbers.
 
 Comparison. `assert_close(ours, theirs)` checks dtype, shape and values (within the reference's own tolerances for
-the dtype; integers and bools exactly) through any nesting; `exact=True` wants equal bits, `strides=True` equal
+the dtype; integers and bools exactly) through any nesting; `exact=True` wants equal numbers, `strides=True` equal
 strides.
 
 One expression on both sides. `both(fn, *args)` calls `fn(torch, *args)` and `fn(readtorch, *converted_args)` and
@@ -60,7 +60,7 @@ def to_readtorch(value, share=None):
         generator = rt.Generator()
         generator.set_state(to_readtorch(value.get_state()))
         return generator
-    return _rebuild(value, lambda v: to_readtorch(v, share))
+    return rebuild(value, lambda v: to_readtorch(v, share))
 
 
 def to_torch(value):
@@ -73,13 +73,14 @@ def to_torch(value):
         return torch.device(str(value))
     if isinstance(value, rt.Size):
         return torch.Size(value)
-    return _rebuild(value, to_torch)
+    return rebuild(value, to_torch)
 
 
-def _rebuild(value, convert):
+def rebuild(value, convert):
+    """`value` with `convert` applied to the parts of a list, tuple, dict or slice; anything else as it is."""
     if isinstance(value, tuple):
         parts = [convert(v) for v in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        return type(value)(*parts) if hasattr(value, "_make") else type(value)(parts)
     if isinstance(value, list):
         return [convert(v) for v in value]
     if isinstance(value, dict):
@@ -90,34 +91,41 @@ def _rebuild(value, convert):
 
 
 def _tensor_to_readtorch(tensor, share):
-    physical = tensor.detach()
-    if physical.is_conj():
-        return rt.conj(_tensor_to_readtorch(physical.conj(), share)).requires_grad_(tensor.requires_grad)
-    physical = physical.resolve_neg()
-    storage = physical.untyped_storage()
-    key = (storage.data_ptr() or id(tensor), physical.dtype)
-    if key not in share:
-        flat = torch.empty(0, dtype=physical.dtype).set_(storage)
-        share[key] = (_numpy_of(flat).copy(), None)
-    flat, whole = share[key]
-    if physical.storage_offset() == 0 and flat.size == _span(physical):
-        strides = [s * flat.itemsize for s in physical.stride()]
-        result = rt.from_numpy(np.lib.stride_tricks.as_strided(flat, tuple(physical.shape), strides))
-        result = _as_bfloat16(result, physical)
-    else:  # a window into a larger storage: what lies outside it must exist on our side too
-        whole = whole if whole is not None else _as_bfloat16(rt.from_numpy(flat), physical)
-        share[key] = (flat, whole)
-        result = rt.as_strided(whole, tuple(physical.shape), physical.stride(), physical.storage_offset()).detach()
-    assert result.stride() == tensor.stride() and result.storage_offset() == tensor.storage_offset()
-    return result.requires_grad_() if tensor.requires_grad else result
+    """`share` remembers, for one conversion, the tensors made so far and the readtorch tensor over each storage."""
+    if id(tensor) not in share:
+        made = _make(tensor.detach(), share)
+        assert made.stride() == tensor.stride() and made.storage_offset() == tensor.storage_offset()
+        share[id(tensor)] = made.requires_grad_() if tensor.requires_grad else made
+    return share[id(tensor)]
+
+
+def _make(tensor, share):
+    if tensor.is_conj():
+        return rt.conj(_make(tensor.conj(), share))
+    if tensor.is_neg():
+        return _make(tensor.resolve_neg(), share)
+    storage = tensor.untyped_storage()
+    key = (storage.data_ptr(), tensor.dtype)
+    whole = share.get(key)
+    if whole is None or storage.nbytes() == 0:  # every empty storage has the address 0
+        numbers = _numpy_of(torch.empty(0, dtype=tensor.dtype).set_(storage)).copy()
+        if tensor.storage_offset() == 0 and numbers.size == _span(tensor):
+            strides = [s * numbers.itemsize for s in tensor.stride()]
+            numbers = np.lib.stride_tricks.as_strided(numbers, tuple(tensor.shape), strides)
+            whole = share[key] = _from_numpy(numbers, tensor.dtype)
+            return whole
+        whole = share[key] = _from_numpy(numbers, tensor.dtype)
+    # A window into a larger storage: what lies outside it must exist on our side too.
+    return rt.as_strided(whole, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()).detach()
 
 
 def _numpy_of(tensor):
     return (tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
-def _as_bfloat16(result, like):
-    return result.view(rt.bfloat16).detach() if like.dtype == torch.bfloat16 else result
+def _from_numpy(numbers, dtype):
+    result = rt.from_numpy(numbers)
+    return result.view(rt.bfloat16).detach() if dtype == torch.bfloat16 else result
 
 
 def _span(tensor):
@@ -182,6 +190,8 @@ def _assert_tensor_close(ours, theirs, *, rtol, atol, exact, strides, where):
 
 
 def _assert_values(ours, theirs, rtol, atol, exact, where):
+    if torch.equal(ours, theirs):  # the common case, much cheaper than the full comparison
+        return
     if exact:
         rtol = atol = 0.0
     elif (rtol is None) != (atol is None):
@@ -226,10 +236,10 @@ def both(fn, *args, grad=True, strides=True, alias=True, grad_fn=True, message=T
     """Call `fn(torch, …)` and `fn(readtorch, …)` with the same arguments and compare; returns (ours, theirs).
 
     `args` and `kwargs` are made of torch's objects. Each of these comparisons can be switched off: `grad` (gradients
-    of the inputs for one random cotangent), `strides`, `alias` (does a result share an input's storage, is it a
+    of the inputs for one random cotangent; grad=2 differentiates them once more), `strides`, `alias` (does a result share an input's storage, is it a
     view), `grad_fn` (names), `message` (the text of an error; its type always counts).
     """
-    their_args = _own_copy((args, kwargs))
+    their_args = own_copy((args, kwargs))
     our_args = to_readtorch(their_args)
     seed_both(seed)
     theirs = Outcome(fn, torch, *their_args[0], **their_args[1])
@@ -247,7 +257,7 @@ def both(fn, *args, grad=True, strides=True, alias=True, grad_fn=True, message=T
     if grad_fn:
         assert_same_grad_fn(ours.value, theirs.value)
     if grad:
-        assert_same_gradients(ours.value, theirs.value, our_args, their_args, **close)
+        assert_same_gradients(ours.value, theirs.value, our_args, their_args, orders=int(grad), **close)
     return ours.value, theirs.value
 
 
@@ -292,8 +302,10 @@ def assert_same_aliasing(our_results, their_results, our_inputs, their_inputs):
 
 
 def _shared(tensor, inputs):
-    address = tensor.untyped_storage().data_ptr()
-    return [i for i, t in enumerate(inputs) if address and t.untyped_storage().data_ptr() == address]
+    storage = tensor.untyped_storage()
+    if storage.nbytes() == 0:  # nothing to share, and addresses mean nothing
+        return []
+    return [i for i, t in enumerate(inputs) if t.untyped_storage().data_ptr() == storage.data_ptr()]
 
 
 def assert_same_grad_fn(our_results, their_results):
@@ -303,28 +315,52 @@ def assert_same_grad_fn(our_results, their_results):
         assert a.is_leaf == b.is_leaf, f"result {i}: is_leaf is {a.is_leaf}"
 
 
-def assert_same_gradients(our_results, their_results, our_inputs, their_inputs, **close):
-    """One backward with the same random cotangents; the gradients of all leaves among the inputs must agree."""
-    pairs = [(a, b) for a, b in zip(tensors_in(our_results), tensors_in(their_results)) if b.requires_grad]
+def assert_same_gradients(our_results, their_results, our_inputs, their_inputs, orders=1, **close):
+    """One backward with the same random cotangents; the gradients of all leaves among the inputs must agree.
+
+    With `orders=2` the gradients are differentiated once more, by the inputs and by the cotangents.
+    """
+    outputs = [(a, b) for a, b in zip(tensors_in(our_results), tensors_in(their_results)) if b.requires_grad]
     leaves = [(a, b) for a, b in zip(tensors_in(our_inputs), tensors_in(their_inputs)) if b.requires_grad]
-    if not pairs or not leaves:
-        return
     generator = torch.Generator().manual_seed(1234)
-    cotangents = [torch.randn(b.shape, generator=generator, dtype=torch.float64).to(b.dtype) for _, b in pairs]
-    theirs = torch.autograd.grad([b for _, b in pairs], [b for _, b in leaves], cotangents, allow_unused=True)
-    ours = rt.autograd.grad([a for a, _ in pairs], [a for a, _ in leaves], to_readtorch(cotangents),
-                            allow_unused=True)
-    assert_close(tuple(ours), tuple(theirs), where="gradient", **close)
+    for order in range(1, orders + 1):
+        if not outputs or not leaves:
+            return
+        again = order < orders
+        cotangents = [_cotangent(b, generator).requires_grad_(again) for _, b in outputs]
+        cotangents = list(zip(to_readtorch(cotangents), cotangents))
+        ours, theirs = (T.autograd.grad([o[side] for o in outputs], [leaf[side] for leaf in leaves],
+                                        [c[side] for c in cotangents], create_graph=again, allow_unused=True)
+                        for side, T in enumerate((rt, torch)))
+        assert_close(tuple(ours), tuple(theirs), where="gradient" if order == 1 else "second gradient", **close)
+        outputs = [(a, b) for a, b in zip(ours, theirs) if b is not None and b.requires_grad]
+        leaves = leaves + cotangents
 
 
-def _own_copy(value):
-    """Tensors that the call may change without changing the caller's; leaves stay leaves and layouts stay."""
-    if isinstance(value, torch.Tensor):
+def _cotangent(like, generator):
+    real = torch.float64 if not like.dtype.is_complex else torch.complex128
+    return torch.randn(like.shape, generator=generator, dtype=real).to(like.dtype)
+
+
+def own_copy(value, share=None):
+    """`value` with tensors that a call may change: leaves stay leaves, layouts and shared storages stay as they are."""
+    share = {} if share is None else share
+    if not isinstance(value, torch.Tensor):
+        return rebuild(value, lambda v: own_copy(v, share))
+    if id(value) not in share:
+        plain = value.detach()
+        bits = [b for b, is_set in ((torch.Tensor.conj, plain.is_conj()), (torch._neg_view, plain.is_neg())) if is_set]
+        for bit in bits:  # conj and neg are bits on the tensor, not in the storage: off, and on again below
+            plain = bit(plain)
+        storage = plain.untyped_storage()
+        key = storage.data_ptr() if storage.nbytes() else id(value)
+        share.setdefault(key, storage.clone())
         copy = torch.empty(0, dtype=value.dtype)
-        copy.set_(value.detach().resolve_conj().resolve_neg().untyped_storage().clone(), value.storage_offset(),
-                  value.shape, value.stride())
-        return copy.requires_grad_(value.requires_grad)
-    return _rebuild(value, _own_copy)
+        copy.set_(share[key], value.storage_offset(), value.shape, value.stride())
+        for bit in bits:
+            copy = bit(copy)
+        share[id(value)] = copy.requires_grad_(value.requires_grad)
+    return share[id(value)]
 
 
 @contextlib.contextmanager

@@ -1,0 +1,106 @@
+"""python -m tests.conformance: which operators agree with the reference, and why the others do not.
+
+    python -m tests.conformance --op add                 one operator (or several: --op add mul), every sample
+    python -m tests.conformance --group pointwise        a group of core_ops.txt
+    python -m tests.conformance                          all active groups, 10 samples a variant and dtype
+    … --dtype float32 bfloat16   -v (each different failure)   -vv (with our innermost frames)
+    … --strict (strides and wording too)   --samples N | all   --json FILE   --add-passing (extend passing.txt)
+"""
+import argparse
+import dataclasses
+import json
+import os
+import sys
+
+for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import torch  # noqa: E402  (after the threads are set)
+
+from tests.conformance import catalog, runner  # noqa: E402
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--op", nargs="+", help="operator names as in op_db")
+    parser.add_argument("--group", nargs="+", help="groups of core_ops.txt; the beginning of the name is enough")
+    parser.add_argument("--all-groups", action="store_true", help="also the groups that are not active yet")
+    parser.add_argument("--dtype", nargs="+", help="float32, int64 …")
+    parser.add_argument("--samples", default=None, help="samples a variant and dtype: a number or 'all'")
+    parser.add_argument("--no-errors", action="store_true", help="leave the error inputs out")
+    parser.add_argument("--strict", action="store_true", help="strides, wording and aliases count as failures")
+    parser.add_argument("-v", "--verbose", action="count", default=0)
+    parser.add_argument("--json", help="write all findings to this file")
+    parser.add_argument("--add-passing", action="store_true", help="add the operators that pass to passing.txt")
+    return parser.parse_args()
+
+
+def chosen_names(options):
+    if options.op:
+        unknown = [n for n in options.op if n not in catalog.variants()]
+        if unknown:
+            sys.exit(f"not in op_db: {', '.join(unknown)}")
+        return options.op
+    if options.group:
+        return [n for g, names in catalog.groups().items() if g.startswith(tuple(options.group)) for n in names]
+    if options.all_groups:
+        return [n for names in catalog.groups().values() for n in names]
+    return catalog.active_names()
+
+
+def sample_limit(options):
+    if options.samples == "all" or (options.samples is None and options.op):
+        return None
+    return int(options.samples or 10)
+
+
+def print_row(report, verbose, width=150):
+    state = "ok  " if report.passes else "FAIL"
+    notes = ", ".join(f"{report.count(kind)} {kind}" for kind in ("strides", "wording", "alias") if report.count(kind))
+    print(f"{state} {report.name:26} {report.variants:3} var {report.samples:5} samples {report.failed_samples:5} failed "
+          f"{report.seconds:6.1f} s  {notes}")
+    shown = _distinct(report.findings if verbose else report.failures[:1])
+    for finding in shown:
+        reason = " ".join(finding.reason.split())
+        print(f"       {finding.kind} {finding.form} {finding.dtype} {finding.sample[:width]}")
+        print(f"            {reason if verbose else reason[:width]}")
+        if verbose > 1 and finding.trace:
+            print("            " + finding.trace.replace("\n", "\n            "))
+    sys.stdout.flush()
+
+
+def _distinct(findings):
+    """One finding for each kind, form and beginning of the reason: the others tell nothing new."""
+    first = {}
+    for finding in findings:
+        first.setdefault((finding.kind, finding.form, finding.reason[:40]), finding)
+    return list(first.values())
+
+
+def main():
+    options = parse()
+    torch.set_num_threads(1)
+    dtypes = [getattr(torch, d) for d in options.dtype] if options.dtype else None
+    reports = []
+    for name in chosen_names(options):
+        report = runner.run_op(name, dtypes, sample_limit(options), errors=not options.no_errors)
+        if options.strict:
+            for finding in report.findings:
+                finding.kind = "FAIL"
+        print_row(report, options.verbose)
+        reports.append(report)
+    passing = [r.name for r in reports if r.passes]
+    print(f"\n{len(passing)} of {len(reports)} operators pass, "
+          f"{sum(r.samples for r in reports)} samples, {sum(r.failed_samples for r in reports)} failed, "
+          f"{sum(r.skipped for r in reports)} not applicable, {sum(r.seconds for r in reports):.0f} s")
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump([dataclasses.asdict(r) | {"passes": r.passes} for r in reports], file, indent=1)
+    if options.add_passing and dtypes is None:
+        catalog.add_passing(passing)
+    return len(reports) - len(passing)
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(), 100))

@@ -1,0 +1,59 @@
+"""Which operators are compared: the names of core_ops.txt by group, and op_db's variants of each name."""
+import collections
+import functools
+import pathlib
+
+HERE = pathlib.Path(__file__).parent
+
+# The groups whose operators exist so far; the others of core_ops.txt are switched on here when they come.
+ACTIVE_GROUPS = (
+    "pointwise",
+    "comparison and logic",
+    "reductions and scans",
+    "sorting and searching",
+    "creation",
+    "views and shapes",
+    "indexing",
+    "matrix products and linear algebra",
+)
+
+
+@functools.cache
+def groups():
+    """Group name -> operator names, in the order of core_ops.txt (its group titles are the comments)."""
+    found, title = collections.defaultdict(list), None
+    for line in (HERE / "core_ops.txt").read_text().splitlines():
+        if line.startswith("#"):
+            title = line.removeprefix("#").strip()
+        elif line.strip():
+            found[title].append(line.strip())
+    return dict(found)
+
+
+def group_of(name):
+    return next((group for group, names in groups().items() if name in names), "")
+
+
+def active_names():
+    return [name for group in ACTIVE_GROUPS for name in groups()[group]]
+
+
+def passing_names():
+    """The operators that must not regress: passing.txt, which only grows."""
+    return (HERE / "passing.txt").read_text().split()
+
+
+def add_passing(names):
+    known = [name for group in groups().values() for name in group]
+    keep = {*passing_names(), *names}
+    (HERE / "passing.txt").write_text("".join(f"{name}\n" for name in known if name in keep))
+
+
+@functools.cache
+def variants():
+    """Operator name -> its OpInfos. Importing op_db takes some seconds."""
+    from torch.testing._internal.common_methods_invocations import op_db
+    found = collections.defaultdict(list)
+    for info in op_db:
+        found[info.name].append(info)
+    return dict(found)

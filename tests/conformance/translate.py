@@ -1,0 +1,93 @@
+"""Turn a callable made for torch into the same callable for readtorch.
+
+A public function or method is looked up by its dotted name. Anything else that op_db contains (lambdas, partials,
+helpers) is rebuilt from its own code with the globals and closure cells it uses translated, `torch` becoming
+`readtorch`: op_db's test inputs are run as they are written, not as we would retell them.
+"""
+import functools
+import types
+
+import torch
+
+import readtorch as rt
+from tests.reference import to_readtorch
+
+
+class Missing(Exception):
+    """readtorch lacks a name."""
+
+
+def look_up(root, path):
+    """`root.a.b.c`, or Missing with the full name."""
+    found = root
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise Missing(f"readtorch.{path}")
+        found = getattr(found, part)
+    return found
+
+
+@functools.cache
+def _public_names():
+    """Every public callable of the reference -> its dotted name below `torch`."""
+    places = {"": torch, "nn.functional.": torch.nn.functional, "linalg.": torch.linalg, "Tensor.": torch.Tensor,
+              "special.": torch.special, "fft.": torch.fft, "nn.init.": torch.nn.init}
+    found = {}
+    for prefix, place in places.items():
+        for name in dir(place):
+            value = getattr(place, name, None)
+            if callable(value) and isinstance(value, _CALLABLES):
+                found.setdefault(value, prefix + name)
+    return found
+
+
+_CALLABLES = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
+
+
+def translate(value):
+    """`value` with torch's callables, modules, tensors and names replaced by readtorch's."""
+    if value is torch:
+        return rt
+    if value is torch.Tensor:
+        return rt.Tensor
+    if isinstance(value, types.ModuleType):
+        return look_up(rt, value.__name__.removeprefix("torch.")) if value.__name__.startswith("torch.") else value
+    if isinstance(value, functools.partial):
+        return functools.partial(translate(value.func), *translate(value.args), **translate(value.keywords))
+    if isinstance(value, _CALLABLES):
+        return _translate_callable(value)
+    return to_readtorch(value)
+
+
+@functools.cache
+def _translate_callable(function):
+    if function in _public_names():
+        return look_up(rt, _public_names()[function])
+    if not isinstance(function, types.FunctionType):
+        return function  # a builtin of Python: operator.add, len
+    if function.__name__ == "wrapper_set_seed":
+        return _with_fixed_seed
+    return _rebuild(function)
+
+
+def _with_fixed_seed(op, *args, **kwargs):
+    """op_db's wrapper_set_seed, without its bookkeeping of torch's generators."""
+    rt.manual_seed(42)
+    return op(*args, **kwargs)
+
+
+def _rebuild(function):
+    global_names = {n for n in _names(function.__code__) if n in function.__globals__}
+    new_globals = {n: translate(function.__globals__[n]) for n in global_names}
+    new_globals["__builtins__"] = __builtins__
+    cells = tuple(types.CellType(translate(c.cell_contents)) for c in function.__closure__ or ())
+    rebuilt = types.FunctionType(function.__code__, new_globals, function.__name__, None, cells)
+    rebuilt.__defaults__ = translate(function.__defaults__)
+    rebuilt.__kwdefaults__ = translate(function.__kwdefaults__)
+    return rebuilt
+
+
+def _names(code):
+    """The global names that a function and the functions inside it use."""
+    inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
+    return set(code.co_names).union(*map(_names, inner))

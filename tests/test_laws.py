@@ -1,0 +1,186 @@
+"""The laws of the house, read from the imports: arrows point down, and the package runs without the reference."""
+
+import ast
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+PACKAGE = SOURCE / "readtorch"
+
+# The storeys, lowest first. A module may import from its own storey and from those below. What is not named
+# is a public face (nn, optim, autograd, utils, cuda …); the front door, `readtorch` itself, stands with the faces.
+STOREYS = [
+    {"c10"},
+    {"aten"},
+    {"csrc"},
+    {"_C"},
+    {"_tensor", "_tensor_str", "storage", "random", "serialization"},
+    "faces",
+    {"__main__", "show", "viz"},
+]
+FACES = STOREYS.index("faces")
+SHOWS_THE_REFERENCE = "readtorch.show._links"  # quotes PyTorch's source: imports it inside one function
+
+
+@pytest.fixture(autouse=True)
+def same_seed_everywhere():
+    """In place of the suite's fixture of that name: source is read here, nothing is computed."""
+
+
+def module_name(file):
+    parts = file.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def modules():
+    return {module_name(file): file for file in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imports(name):
+    """Everything that a module imports, inside its functions too: (line, full name, inside a function)"""
+    file = modules()[name]
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    return [
+        (node.lineno, target, inside)
+        for node, inside in statements(ast.parse(file.read_text(encoding="utf8")), False)
+        for target in targets(node, package)
+    ]
+
+
+def statements(tree, inside):
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue  # for readers and checkers of types: nothing is imported
+        yield node, inside
+        yield from statements(node, inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def targets(node, package):
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    base = package.rsplit(".", node.level - 1)[0] if node.level else ""
+    base = ".".join(filter(None, [base, node.module]))
+    # `from readtorch import nn` is an arrow to readtorch.nn, `from readtorch import tensor` one to the front door
+    return [f"{base}.{alias.name}" if f"{base}.{alias.name}" in modules() else base for alias in node.names]
+
+
+def storey(name):
+    room = name.split(".")[1] if "." in name else None
+    named = (i for i, rooms in enumerate(STOREYS) if rooms != "faces" and room in rooms)
+    return next(named, FACES)
+
+
+def ours(name):
+    return name.split(".")[0] == "readtorch"
+
+
+# -- law 1 --------------------------------------------------------------------------------------
+
+
+def test_arrows_point_down():
+    upward = [
+        f"{name}:{line} imports {target}"
+        for name in modules()
+        for line, target, _ in imports(name)
+        if ours(target) and storey(target) > storey(name)
+    ]
+    assert upward == []
+
+
+def test_nothing_imports_the_pictures():
+    """A cell imports viz and show; the package never does."""
+    shown = ("readtorch.viz", "readtorch.show")
+    wrong = [
+        f"{name}:{line} imports {target}"
+        for name in modules() if not name.startswith(shown)
+        for line, target, _ in imports(name)
+        if target.startswith(shown)
+    ]
+    assert wrong == []
+
+
+# -- law 2 --------------------------------------------------------------------------------------
+
+
+def test_the_engine_knows_no_operation():
+    wrong = [
+        f"{name}:{line} imports {target}"
+        for name in modules() if name.startswith("readtorch.csrc.autograd")
+        for line, target, _ in imports(name)
+        if target.startswith("readtorch.aten.native")
+    ]
+    assert wrong == []
+
+
+# -- law 7 --------------------------------------------------------------------------------------
+
+
+def test_the_package_never_imports_the_reference():
+    wrong = [
+        f"{name}:{line} imports {target}"
+        for name in modules()
+        for line, target, inside in imports(name)
+        if target.split(".")[0] in ("torch", "torchgen") and not (name == SHOWS_THE_REFERENCE and inside)
+    ]
+    assert wrong == []
+
+
+def imported_by(statement):
+    """The modules that a fresh interpreter has after this statement."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{statement}\nimport sys\nprint(*sys.modules)"], capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("statement", ["import readtorch", "import readtorch.nn, readtorch.optim", "import readtorch.show"])
+def test_importing_it_does_not_import_the_reference(statement):
+    assert "torch" not in imported_by(statement)
+
+
+def test_compilers_and_pictures_wait_until_they_are_needed():
+    """`import readtorch` stays quick: numba takes half a second, the widgets' libraries more."""
+    loaded = imported_by("import readtorch")
+    assert "readtorch" in loaded
+    assert loaded.isdisjoint({"numba", "llvmlite", "anywidget", "ipywidgets", "matplotlib", "pygments", "IPython"})
+
+
+# -- the reader of imports reads them all -------------------------------------------------------
+
+
+def test_every_way_to_import_is_read():
+    tree = ast.parse("""
+import readtorch.nn as a
+from . import b
+from .csrc import engine
+from ..up import c
+if TYPE_CHECKING:
+    import never
+def f():
+    try:
+        from torch.nn import Module
+    except ImportError:
+        import torch
+""")
+    found = [(target, inside) for node, inside in statements(tree, False) for target in targets(node, "readtorch.x")]
+    assert found == [
+        ("readtorch.nn", False), ("readtorch.x", False), ("readtorch.x.csrc", False), ("readtorch.up", False),
+        ("torch.nn", True), ("torch", True),
+    ]
+
+
+def test_storeys():
+    order = ["readtorch.c10.device", "readtorch.aten.native.add", "readtorch.csrc.autograd.engine", "readtorch._C",
+             "readtorch._tensor", "readtorch.nn.modules", "readtorch.viz"]
+    assert [storey(name) for name in order] == list(range(len(STOREYS)))
+    assert storey("readtorch") == storey("readtorch.optim") == FACES
