@@ -111,11 +111,13 @@ def test_nothing_imports_the_pictures():
 
 
 def test_the_engine_knows_no_operation():
+    """python_variable and its like are not the engine: they bind operations to the names in Python."""
+    engine_room = [name for name in modules() if name.startswith("readtorch.csrc.autograd.") and ".python_" not in name]
     wrong = [
         f"{name}:{line} imports {target}"
-        for name in modules() if name.startswith("readtorch.csrc.autograd")
+        for name in engine_room
         for line, target, _ in imports(name)
-        if target.startswith("readtorch.aten.native")
+        if target.startswith("readtorch.aten.native.")
     ]
     assert wrong == []
 
