@@ -8,6 +8,8 @@ import hypothesis
 import pytest
 import torch
 
+from .browsing import axe, browser, visit  # noqa: F401  one browser for the whole run
+
 torch.set_num_threads(1)
 
 # `derandomize`: a run of the whole suite tries the same examples every time; look for new ones with

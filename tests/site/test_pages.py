@@ -1,9 +1,8 @@
 """Every page, in a real browser, opened as a file: of the book in _build/html, and of the fixture book."""
 
-from importlib import resources
-
 import pytest
 
+from ..browsing import examine
 from . import pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -12,22 +11,6 @@ BOOK = pages.listed(pages.ROOT / "_toc.yml")
 FIXTURE = pages.listed(pages.ROOT / "tests/site/fixture/_toc.yml")
 VIEWS = [(1400, "light"), (1400, "dark"), (390, "light"), (390, "dark")]
 HEAVIEST = 6_000_000  # bytes a reader may have to load for one page, before compression
-
-AUDIT = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations.flatMap(
-    violation => violation.nodes.map(node => `${violation.id}: ${node.target} ${node.html.slice(0, 120)}`))"""
-
-
-@pytest.fixture(scope="session")
-def axe():
-    return resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf8")
-
-
-def examine(visit, axe, file, width, scheme):
-    with visit(file, width=width, scheme=scheme) as seen:
-        assert seen.problems == []
-        assert seen.page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
-        seen.page.evaluate(axe)
-        assert seen.page.evaluate(AUDIT) == []
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")

