@@ -2,11 +2,27 @@
 
 The front door. In PyTorch: `torch/__init__.py`. Explained in the chapter "import torch".
 """
-from .aten import native  # noqa: F401
-from ._tensor import Tensor
-from .aten.functions import at as _at
-from .c10.scalar_type import *  # noqa: F403
+from . import _C
+from ._C import (Size, channels_last, channels_last_3d, contiguous_format, device, dtype, layout, memory_format,  # noqa: F401
+                 preserve_format, sparse_coo, strided)
+from .c10 import scalar_type as _scalar_type
+from .c10.scalar_type import can_cast as _can_cast  # noqa: F401
+from .c10.scalar_type import get_default_dtype, promote_types, set_default_dtype  # noqa: F401
+
+# Every operator that is a function: torch.add, torch.zeros …
+globals().update(vars(_C._VariableFunctions))
+# Every element type, also under its second name: torch.float32 and torch.float.
+globals().update({t.name: t for t in _scalar_type.ALL_TYPES}, **_scalar_type.ALIASES)
+
+from . import autograd  # noqa: E402
+from ._tensor import Tensor  # noqa: E402
+from ._tensor_str import set_printoptions  # noqa: E402,F401
+from .autograd import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,  # noqa: E402,F401
+                       set_grad_enabled)
+
+__version__ = "0.1.0"
 
 
-def __getattr__(name):
-    return getattr(_at, name)
+def is_tensor(obj):
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)

@@ -27,7 +27,6 @@ class Operator:
         self.inplace = self.out = None  # Operators derived from this one
         self.variant_of = None  # the functional operator that this in-place or out= one was derived from
         self.table = DispatchTable(self)
-        self.call = None  # entry that takes all arguments in schema order, set by `make_call`
 
     def kernel(self, function, key=CPU):
         """Decorator: `function` is the operator's kernel for a backend. It receives the schema's arguments."""
@@ -70,6 +69,13 @@ class Operator:
                                f"[{', '.join(NAMES[key] for key in self.kernels)}].")
         return kernel
 
+    def __getattr__(self, name):
+        """`operator.call`, the entry that takes all arguments in schema order, is written when first asked for."""
+        if name != "call":
+            raise AttributeError(name)
+        self.call = make_call(self)
+        return self.call
+
     def __repr__(self):
         return f"<Operator {self.schema}>"
 
@@ -86,10 +92,9 @@ class DispatchTable(dict):
 
 
 def register(text):
-    """A new operator for a schema text; also gives it its positional entry `call`."""
+    """A new operator for a schema text."""
     operator = Operator(parse_schema(text))
     registry[operator.name] = operator
-    operator.call = make_call(operator)
     return operator
 
 

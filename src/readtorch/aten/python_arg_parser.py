@@ -225,9 +225,11 @@ def _type_name(kind):
 
 def make_parser(packet, is_method):
     """A function (args, kwargs) -> result that finds the overload which fits and calls it."""
-    signatures = [Signature(op, packet.out.get(op), packet, is_method) for op in packet.overloads]
+    signatures = []
 
     def parse(args, kwargs):
+        if not signatures:  # on the first call: most operators are never called
+            signatures.extend([Signature(op, packet.out.get(op), packet, is_method) for op in packet.overloads])
         failures = []
         for signature in signatures:
             try:
@@ -251,7 +253,7 @@ def describe_failures(name, signatures, failures, args, kwargs, is_method):
     given = [type(a).__name__ for a in (args[1:] if is_method else args)]
     given += [f"{key}={type(value).__name__}" for key, value in kwargs.items()]
     options = "\n".join(f" * {signature}" for signature in signatures)
-    return (f"{name}() received an invalid combination of arguments - got ({', '.join(given)}{',' if False else ''}), "
+    return (f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), "
             f"but expected one of:\n{options}\n")
 
 
@@ -262,9 +264,11 @@ def make_face(packet, is_method):
     parse = make_parser(packet, is_method)
     if packet.direct:
         return _direct_face(packet, parse)
-    parameters = "*args, **kwargs"
-    source = f"def {packet.name}({parameters}):\n    return parse(args, kwargs)\n"
-    return compile_function(packet.name, source, {"parse": parse})
+
+    def face(*args, **kwargs):
+        return parse(args, kwargs)
+    face.__name__ = face.__qualname__ = packet.name
+    return face
 
 
 def _direct_face(packet, parse):

@@ -1,36 +1,182 @@
 """Automatic differentiation: `backward`, `grad`, grad modes, custom functions.
 
-In PyTorch: `torch/autograd`. Explained in the chapter "Autograd".
+In PyTorch: `torch/autograd/__init__.py`. Explained in the chapter "Autograd".
 """
-from ..csrc.autograd import variable_type  # noqa: F401  (gives the dispatcher its Autograd kernels)
-from ..c10.tensor_impl import TensorImpl, wrap
-from ..csrc.autograd import engine
-from ..csrc.autograd.variable import gradient_edge, requires_grad
+import warnings
+
 import numpy as np
+
+from ..aten.functions import at
+from ..c10.tensor_impl import NO_EDGE, TensorImpl, wrap
+from ..csrc.autograd import engine
+from ..csrc.autograd.node import input_metadata
+from ..csrc.autograd.variable import gradient_edge
+from . import graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .function import Function
+from .grad_mode import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,  # noqa: F401
+                        set_grad_enabled, set_multithreading_enabled)
+from .graph import GradientEdge
+
+__all__ = ["backward", "grad", "Function", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "detect_anomaly",
+           "set_detect_anomaly", "graph", "GradientEdge"]
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
-    """Add to `.grad` of the leaves the gradients of `tensors`, weighted by `grad_tensors`.
+    """Add the gradients of `tensors` to `.grad` of the leaves they were computed from.
 
-    In PyTorch: `torch/autograd/__init__.py`, `THPEngine_run_backward` (`torch/csrc/autograd/python_engine.cpp`).
+    A tensor with more than one element needs an entry in `grad_tensors`, of its shape: the vector of the vector-Jacobian
+    product. With `inputs` only those leaves receive a gradient. Raises RuntimeError for a tensor that requires no grad.
     """
-    tensors = (tensors,) if isinstance(tensors, TensorImpl) else tuple(tensors)
-    grads = grad_tensors if isinstance(grad_tensors, (tuple, list)) else (grad_tensors,) * len(tensors)
-    edges = [_root_edge(t, i) for i, t in enumerate(tensors)]
-    engine.execute(edges, [_seed(t, g) for t, g in zip(tensors, grads)],
-                   create_graph if retain_graph is None else retain_graph, create_graph,
-                   None if inputs is None else [gradient_edge(t) for t in inputs], accumulate_grad=True)
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
+                               "use `grad_tensors`.")
+        grad_tensors = grad_variables
+    inputs = inputs.values() if isinstance(inputs, dict) else inputs
+    targets = None if inputs is None else _as_tuple(inputs)
+    if targets == ():
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    roots = _as_tuple(tensors)
+    gradients = _make_grads(roots, _grads_tuple(grad_tensors, len(roots)))
+    _run(roots, gradients, retain_graph, create_graph, targets, accumulate_grad=True)
 
 
-def _root_edge(t, i):
-    if not requires_grad(t):
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):
+    """The gradients of `outputs` with respect to `inputs`, as a tuple (a dict for a dict of inputs).
+
+    An input that `outputs` do not depend on raises RuntimeError, gives None with `allow_unused`, zeros with
+    `materialize_grads`. With `is_grads_batched` the first dimension of each of `grad_outputs` counts several vectors.
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
+                      "parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+    if isinstance(inputs, dict):
+        values = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
+                      is_grads_batched, materialize_grads)
+        return dict(zip(inputs, values))
+    roots, targets = _as_tuple(outputs), _as_tuple(inputs)
+    vectors = _grads_tuple(grad_outputs, len(roots))
+    if is_grads_batched:
+        results = _batched(roots, targets, vectors, create_graph, retain_graph, allow_unused)
+    else:
+        gradients = _make_grads(roots, vectors)
+        results = _run(roots, gradients, retain_graph, create_graph, targets, accumulate_grad=False, allow_unused=allow_unused)
+    if materialize_grads:
+        if any(r is None and isinstance(t, GradientEdge) for r, t in zip(results, targets)):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+        results = [at.zeros_like(t) if r is None else r for r, t in zip(results, targets)]
+    return tuple(results)
+
+
+def _batched(roots, targets, vectors, create_graph, retain_graph, allow_unused):
+    """One backward for each entry of the leading dimension. In PyTorch: one backward for all, through vmap."""
+    count = next(len(v) for v in vectors if v is not None)
+    rows = []
+    for i in range(count):
+        row = [v if v is None else v.select(0, i) for v in vectors]
+        keep = True if i < count - 1 else retain_graph
+        rows.append(_run(roots, _make_grads(roots, row, batched=vectors), keep, create_graph, targets, False, allow_unused))
+    return [None if rows[0][k] is None else at.stack([row[k] for row in rows]) for k in range(len(targets))]
+
+
+def _run(roots, gradients, retain_graph, create_graph, targets, accumulate_grad, allow_unused=True):
+    """Check the ends of the walk, then let the engine do it (`THPEngine_run_backward`)."""
+    edges = [_root_edge(root, i) for i, root in enumerate(roots)]
+    ends = None
+    if targets is not None:
+        ends = [_target_edge(target, i, accumulate_grad) for i, target in enumerate(targets)]
+    results = engine.execute(edges, gradients, create_graph if retain_graph is None else retain_graph, create_graph, ends,
+                             accumulate_grad)
+    if targets is not None and not accumulate_grad and not allow_unused and any(r is None for r in results):
+        raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+                           "this is the desired behavior.")
+    return results
+
+
+def _root_edge(root, i):
+    edge = tuple(root) if isinstance(root, GradientEdge) else gradient_edge(root)
+    if edge[0] is None:
         raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
-    return gradient_edge(t)
+    return edge[:2]
 
 
-def _seed(t, grad):
-    if grad is not None:
-        return grad
-    if t._array.size != 1:
+def _target_edge(target, i, accumulate_grad):
+    if isinstance(target, GradientEdge):
+        return target[:2]
+    if accumulate_grad and target.retains_grad is False and not target.is_leaf:
+        target.retain_grad()
+    edge = gradient_edge(target)
+    if edge is NO_EDGE:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return edge
+
+
+def _as_tuple(value):
+    return (value,) if isinstance(value, (TensorImpl, GradientEdge)) else tuple(value)
+
+
+def _grads_tuple(grads, count):
+    if grads is None:
+        return (None,) * count
+    return (grads,) if isinstance(grads, TensorImpl) else tuple(grads)
+
+
+def _make_grads(outputs, grads, batched=None):
+    """The gradient that each output starts with: the given one, or 1 for a scalar."""
+    return [_make_grad(i, out, g, batched) for i, (out, g) in enumerate(zip(outputs, grads))]
+
+
+def _make_grad(i, output, given, batched):
+    if isinstance(output, GradientEdge):
+        shape, dtype = input_metadata(output.node, output.output_nr)
+    else:
+        shape, dtype = output._array.shape, output._array.dtype
+    if given is None:
+        return _ones_for(output, shape, dtype)
+    if not isinstance(given, TensorImpl):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
+    if given._array.shape != shape:
+        given_shape = f"torch.Size({list(given._array.shape)})"
+        if batched is not None:
+            raise RuntimeError("If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                               "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                               f"output, but a mismatch was detected: grad_output[{i}] has a shape of {given_shape} and output[{i}] "
+                               f"has a shape of torch.Size({list(shape)}). If you only want some tensors in `grad_output` to be "
+                               "considered batched, consider using vmap.")
+        raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {given_shape} and output[{i}] has a shape of "
+                           f"torch.Size({list(shape)}).")
+    if (dtype.kind == "c") != given.dtype.is_complex:
+        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                           f"grad_output[{i}] has a dtype of {given.dtype} and output[{i}] has a dtype of {output.dtype}.")
+    return given
+
+
+def _ones_for(output, shape, dtype):
+    if not isinstance(output, GradientEdge) and not output.requires_grad:
+        return None
+    if any(n != 1 for n in shape):
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
-    return wrap(np.ones_like(t._array))
+    if dtype.kind == "c":
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
+    return wrap(np.ones(shape, dtype))
+
+
+class _Engine:
+    """`Variable._execution_engine`, for the callbacks that DistributedDataParallel queues."""
+
+    queue_callback = staticmethod(engine.queue_callback)
+
+
+class Variable:
+    """The old name of a tensor that autograd follows."""
+
+    _execution_engine = _Engine()
+
+    def __new__(cls, data, requires_grad=False):
+        return data.detach().requires_grad_(requires_grad)

@@ -1,0 +1,150 @@
+"""Switches for whether operations are recorded: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`.
+
+Each changes this thread's dispatch mask: without Autograd in it a call goes straight to the backend.
+In PyTorch: `torch/autograd/grad_mode.py`. Explained in the chapter "Autograd".
+"""
+import functools
+import inspect
+
+from ..c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_MODE, tls
+
+
+def is_grad_enabled():
+    """Whether this thread records operations."""
+    return bool(tls.mask & AUTOGRAD)
+
+
+def is_inference_mode_enabled():
+    return bool(tls.mask & INFERENCE_MODE)
+
+
+class _ModeContext:
+    """A context manager that also decorates functions, generators included."""
+
+    def __enter__(self):
+        self.previous = tls.mask
+        tls.mask = self._mask(self.previous)
+
+    def __exit__(self, *exception):
+        tls.mask = self.previous
+
+    def clone(self):
+        """A fresh context manager of the same kind: a decorator enters one a call, so calls may nest."""
+        return type(self)()
+
+    def __call__(self, function):
+        if inspect.isclass(function):
+            raise TypeError(f"{type(self).__name__} cannot decorate a class: decorate its methods")
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with self.clone():
+                return function(*args, **kwargs)
+        return wrapped
+
+    def _wrap_generator(self, function):
+        """The mode holds while the generator runs, not while its caller does."""
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            generator = function(*args, **kwargs)
+            step, value = generator.send, None
+            while True:
+                try:
+                    with self.clone():
+                        item = step(value)
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    step, value = generator.send, (yield item)
+                except GeneratorExit:
+                    generator.close()
+                    raise
+                except BaseException as error:
+                    step, value = generator.throw, error
+        return wrapped
+
+
+class no_grad(_ModeContext):
+    """Operations inside are not recorded, whatever their operands require."""
+
+    def __new__(cls, orig_func=None):
+        self = object.__new__(cls)
+        return self if orig_func is None else self(orig_func)
+
+    @staticmethod
+    def _mask(mask):
+        return mask & ~GRAD_KEYS
+
+
+class enable_grad(_ModeContext):
+    """Operations inside are recorded again, if a `no_grad` is around."""
+
+    __new__ = no_grad.__new__
+
+    @staticmethod
+    def _mask(mask):
+        return mask | GRAD_KEYS if not mask & INFERENCE_MODE else mask
+
+
+class set_grad_enabled(_ModeContext):
+    """Switch recording on or off by a flag: at once, and until the end of a `with` block if used as one."""
+
+    def __init__(self, mode):
+        self.mode = mode
+        self.previous = tls.mask
+        tls.mask = self._mask(tls.mask)
+
+    def __call__(self, function):
+        tls.mask = self.previous  # as a decorator it changes nothing yet
+        return super().__call__(function)
+
+    def __enter__(self):
+        tls.mask = self._mask(tls.mask)
+
+    def clone(self):
+        return type(self)(self.mode)
+
+    def _mask(self, mask):
+        return enable_grad._mask(mask) if self.mode else mask & ~GRAD_KEYS
+
+    def __repr__(self):
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
+
+
+class inference_mode(_ModeContext):
+    """Like no_grad; what is made inside has no version counter to rely on and may never enter a graph."""
+
+    def __new__(cls, mode=True):
+        self = object.__new__(cls)
+        if isinstance(mode, bool):
+            return self
+        self.mode = True
+        return self(mode)
+
+    def __init__(self, mode=True):
+        self.mode = mode
+
+    def clone(self):
+        return type(self)(self.mode)
+
+    def _mask(self, mask):
+        return mask & ~GRAD_KEYS | INFERENCE_MODE if self.mode else (mask | GRAD_KEYS) & ~INFERENCE_MODE
+
+
+class set_multithreading_enabled(_ModeContext):
+    """Accepted for compatibility: readtorch's engine runs backward in the calling thread.
+
+    In PyTorch: whether backward may use a thread for each device.
+    """
+
+    def __init__(self, mode):
+        self.mode = mode
+
+    def clone(self):
+        return type(self)(self.mode)
+
+    @staticmethod
+    def _mask(mask):
+        return mask

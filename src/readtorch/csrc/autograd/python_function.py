@@ -1,0 +1,187 @@
+"""The node of a custom `autograd.Function`, and what `Function.apply` does around `forward`.
+
+In PyTorch: `torch/csrc/autograd/python_function.cpp`, `custom_function.cpp`. Explained in the chapter "Autograd".
+"""
+import numpy as np
+
+from ...aten.functions import at
+from ...c10.dispatch_key import GRAD_KEYS, MaskGuard
+from ...c10.tensor_impl import NO_EDGE, Creation, TensorImpl, alias, wrap
+from .node import Node, next_sequence_nr, notify_watchers, watchers
+from .saved_variable import SavedVariable
+from .variable import (check_inplace, gradient_edge, grad_mode_enabled, mark_view, rebase_history, set_history)
+
+
+class PyNode(Node):
+    """`ctx`: the node of one call of a custom Function. `forward` fills it, `backward` reads it."""
+
+    __slots__ = ("needs_input_grad", "materialize_grads", "to_save", "dirty_tensors", "non_differentiable", "saved", "input_count",
+                 "input_places", "output_info", "__dict__")
+
+    def __init__(self):
+        self.sequence_nr = next_sequence_nr()
+        self.hooks = None
+        self.next_edges = ()
+        self.shape, self.dtype = [], []
+        self.needs_input_grad = ()  # a bool for each argument of forward
+        self.materialize_grads = True  # whether backward gets zeros where no gradient arrived
+        self.to_save = ()
+        self.dirty_tensors = ()
+        self.non_differentiable = ()
+        self.saved = None  # SavedVariables (or None), once forward is over
+        self.input_places = ()  # position among forward's arguments of each edge
+        self.output_info = ()
+
+    # ------------------------------------------------------------------------------------------- backward
+
+    def apply(self, *grads):
+        if self.materialize_grads:
+            grads = [wrap(np.zeros(shape, dtype)) if g is None else g for g, (shape, dtype) in zip(grads, self.output_info)]
+        returned = self.run_backward(*grads)
+        if not isinstance(returned, tuple):
+            returned = (returned,)
+        return self.match_inputs(returned)
+
+    def run_backward(self, *grads):
+        """The user's `backward(ctx, *grads)`; the class that `Function` makes for it defines this."""
+        raise RuntimeError(f"{self.name()} has no backward")
+
+    def match_inputs(self, returned):
+        """Keep the gradients of arguments that were tensors; a gradient for anything else must be None."""
+        count = self.input_count
+        if len(returned) > count and all(r is None for r in returned[count:]):
+            returned = returned[:count]
+        if len(returned) != count:
+            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {count}, got "
+                               f"{len(returned)})")
+        for i, grad in enumerate(returned):
+            if grad is not None and i not in self.input_places:
+                raise RuntimeError(f"function {self.name()} returned a gradient different from None at position {i + 1}, but the "
+                                   "corresponding forward input was not a Variable")
+            if grad is not None and not isinstance(grad, TensorImpl):
+                raise TypeError(f"expected Variable or None (got {type(grad).__name__})")
+        return tuple([returned[i] for i in self.input_places])
+
+    # ------------------------------------------------------------------------------------------ saved tensors
+
+    @property
+    def saved_tensors(self):
+        if self.saved is None:
+            return ()
+        return tuple([None if s is None else s.unpack(self) for s in self.saved])
+
+    @property
+    def _raw_saved_tensors(self):
+        return tuple(self.saved)
+
+    saved_names = ("saved_list",)
+
+    @property
+    def saved_list(self):
+        return list(self.saved or ())
+
+    def release_variables(self):
+        for saved in self.saved or ():
+            if saved is not None:
+                saved.release()
+
+
+def apply(node, forward, setup_context, args):
+    """What `Function.apply(*args)` does: run forward outside autograd, then put its node behind the outputs."""
+    tensors = [a for a in args if isinstance(a, TensorImpl)]
+    edges = [gradient_edge(a) for a in tensors]
+    needed = grad_mode_enabled() and any(e is not NO_EDGE for e in edges)
+    node.needs_input_grad = tuple([isinstance(a, TensorImpl) and gradient_edge(a) is not NO_EDGE for a in args])
+    node.input_count = len(args)
+    node.input_places = tuple([i for i, a in enumerate(args) if isinstance(a, TensorImpl)])
+    with MaskGuard(exclude=GRAD_KEYS):
+        if setup_context is None:
+            outputs = forward(node, *args)
+        else:
+            outputs = forward(*args)
+            setup_context(node, args, outputs)
+    is_tuple = isinstance(outputs, tuple)
+    wrapped = _wrap_outputs(node, tensors, edges, outputs if is_tuple else (outputs,), needed)
+    node.to_save = node.dirty_tensors = node.non_differentiable = ()
+    return wrapped if is_tuple else wrapped[0]
+
+
+def _wrap_outputs(node, inputs, edges, outputs, needed):
+    dirty = {id(t) for t in node.dirty_tensors}
+    _check_dirty(node, outputs)
+    if not needed:
+        for t in node.dirty_tensors:
+            t._counter[0] += 1
+        return tuple([_without_graph(o, inputs, dirty) for o in outputs])
+    node.next_edges = tuple(edges)
+    still = {id(t) for t in node.non_differentiable}
+    results = tuple([_with_graph(node, o, inputs, dirty, still) for o in outputs])
+    node.output_info = [(t._array.shape, t._array.dtype) if isinstance(t, TensorImpl) else ((), None) for t in results]
+    node.shape = [t._array.shape if isinstance(t, TensorImpl) else () for t in results]
+    node.dtype = [t._array.dtype if isinstance(t, TensorImpl) else None for t in results]
+    for nr, (result, original) in enumerate(zip(results, outputs)):
+        if isinstance(result, TensorImpl) and id(original) not in still and _differentiable(result):
+            if id(original) in dirty:
+                rebase_history(result, node) if result._view_info is not None else set_history(result, (node, nr))
+            else:
+                set_history(result, (node, nr))
+    _save(node, outputs, results)
+    if watchers:
+        notify_watchers(node)
+    return results
+
+
+def _check_dirty(node, outputs):
+    returned = {id(o) for o in outputs}
+    for t in node.dirty_tensors:
+        if id(t) not in returned:
+            raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs "
+                               "that are modified inplace must all be outputs of the Function.")
+
+
+def _without_graph(output, inputs, dirty):
+    if isinstance(output, TensorImpl) and id(output) not in dirty and any(output is i for i in inputs):
+        return at.detach(output)
+    return output
+
+
+def _with_graph(node, output, inputs, dirty, still):
+    """The tensor that the caller gets for one output of forward."""
+    if not isinstance(output, TensorImpl):
+        return output
+    if id(output) in dirty:
+        check_inplace(output, True)
+        output._counter[0] += 1
+        return output
+    same_as_input = any(output is i for i in inputs)
+    if same_as_input:
+        result = alias(output, output._array)
+        if id(output) not in still:
+            mark_view(result, output, Creation.IN_CUSTOM_FUNCTION)
+        return result
+    if output._edge is None:  # a leaf made in forward must not become a graph's output itself
+        output = alias(output, output._array)
+    if output._view_info is not None:
+        output._view_info.creation = Creation.IN_CUSTOM_FUNCTION
+    return output
+
+
+def _differentiable(t):
+    return t.dtype.is_floating_point or t.dtype.is_complex
+
+
+def _save(node, outputs, results):
+    """Turn what `save_for_backward` was given into SavedVariables; an output is saved as this node's output."""
+    place = {id(o): nr for nr, o in enumerate(outputs)}
+    node.saved = []
+    for t in node.to_save:
+        if t is None:
+            node.saved.append(None)
+            continue
+        if not isinstance(t, TensorImpl):
+            raise TypeError(f"save_for_backward can only save variables, but argument {len(node.saved)} is of type "
+                            f"{type(t).__name__}")
+        nr = place.get(id(t))
+        own = nr is not None and results[nr]._edge[0] is node if nr is not None and results[nr]._edge else False
+        node.saved.append(SavedVariable(results[nr] if own else t, nr if own else None))
+
