@@ -124,6 +124,8 @@ REWRITES = [
     (re.compile(r'(<i class="theme-switch [^>]*?)\s+title="[^"]*"></i>'), r'\1 aria-hidden="true"></i>'),
     # a folded cell's summary has a text already
     (re.compile(r'<summary aria-label="Toggle hidden content">'), "<summary>"),
+    # an aside within the main text is no landmark; each footnote has its own role
+    (re.compile(r'<aside class="footnote-list brackets">'), '<aside class="footnote-list brackets" role="none">'),
     # the site's name stands outside of every landmark
     (
         re.compile(r'<div class="sidebar-primary-items__start sidebar-primary__section">'),

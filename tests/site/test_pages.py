@@ -42,7 +42,8 @@ def test_no_page_is_heavy(book_site):
     assert {name: weight for name, weight in heavy.items() if weight > HEAVIEST} == {}
 
 
-def test_the_front_door_leads_to_the_first_page(visit, book_site):
-    with visit(book_site / "index.html") as seen:
-        seen.page.wait_for_url("**/book/index.html", timeout=5_000)
-        assert seen.problems == []
+def test_the_front_door_leads_to_the_first_page(browser, book_site):
+    page = browser.new_page()
+    page.goto(f"file://{book_site}/index.html")
+    page.wait_for_url("**/book/index.html", timeout=5_000)
+    page.context.close()
