@@ -12,6 +12,7 @@ kernel with a ``kernel`` of its own among its globals (autograd's) hands the cal
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 
 from ..aten.dispatcher import DispatchTable, fallbacks
 from ..c10.dispatch_key import BACKENDS, NAMES, highest_key, tls
@@ -89,10 +90,13 @@ def record_dispatch(function, args=(), kwargs=None) -> dict:
 
 
 def find_face(name):
+    """A Python function by name: ``add``, ``relu_``, ``nn.functional.linear``."""
     import readtorch
-    for place in (readtorch, readtorch.nn.functional, readtorch.Tensor):
-        if hasattr(place, name):
-            return getattr(place, name)
+    for place in ("", "Tensor.", "nn.functional."):
+        try:
+            return attrgetter(place + name)(readtorch)
+        except AttributeError:
+            continue
     raise ValueError(f"readtorch has no function called {name!r}")
 
 

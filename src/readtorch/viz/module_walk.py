@@ -24,6 +24,7 @@ class Entry:
     facts: list = field(default_factory=list)    # (name, value) for the details
     shared_with: list = field(default_factory=list)
     warning: str | None = None
+    evaluating: bool = False          # a module whose training flag is off
     children: list = field(default_factory=list)
 
 
@@ -61,7 +62,7 @@ class Walk:
             return Entry("module", name, path, lives_in, "None", "None: a place kept for a module")
         entry = Entry("module", name, path, lives_in, type(module).__name__, module.extra_repr())
         self.remember(module, entry)
-        entry.facts = module_facts(module)
+        entry.facts, entry.evaluating = module_facts(module), not module.training
         if id(module) in above:   # a module that holds itself
             entry.warning = "holds itself: not drawn again"
             return entry
@@ -128,9 +129,9 @@ def module_facts(module) -> list:
     return [
         ("class", f"{type(module).__module__}.{type(module).__qualname__}"),
         ("training", str(module.training)),
-        ("parameters below", f"{len(parameters)} tensors, {sum(p.numel() for p in parameters):,} numbers"),
+        ("parameters()", f"{len(parameters)}, together {sum(p.numel() for p in parameters):,} numbers"),
         ("… that train", f"{trainable:,} numbers"),
-        ("buffers below", f"{len(list(module.buffers()))} tensors"),
+        ("buffers()", f"{len(list(module.buffers()))}"),
         *((f"{name}", f"{count} registered") for name, count in hooks.items()),
     ]
 

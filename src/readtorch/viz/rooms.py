@@ -7,12 +7,11 @@ floors are said here, since they are the law that the imports should keep.
 from __future__ import annotations
 
 import ast
-import linecache
 import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from .watch_calls import GENERATED, PACKAGE, watch_calls
+from .watch_calls import GENERATED, PACKAGE, source_note, watch_calls
 
 # Arrows point down. A room stands on the floor that names the first part of its path; all others are public faces.
 FLOORS = (
@@ -183,10 +182,7 @@ def trace_rooms(call, package: Path = PACKAGE) -> dict:
             steps.append(step)
 
     watch_calls(call, on_call)
-    source = linecache.getlines(code.co_filename)
-    last = max(line for _, _, line in code.co_lines() if line)
-    return {"code": [line.rstrip("\n") for line in source[code.co_firstlineno - 1:last]], "first": code.co_firstlineno,
-            "steps": [asdict(step) for step in steps]}
+    return {"source": asdict(source_note(code)), "steps": [asdict(step) for step in steps]}
 
 
 def room_of_frame(frame, package: Path = PACKAGE) -> str | None:

@@ -71,7 +71,8 @@ function render({ model, el }) {
     arrows.replaceChildren(...Object.keys(chosen().imports).map((to) => arrow(chosen().path, to, "rt-import")),
       ...chosen().imported_by.map((from) => arrow(from, chosen().path, "rt-import rt-importby")));
   }
-  new ResizeObserver(drawArrows).observe(house);
+  const resized = new ResizeObserver(drawArrows);
+  resized.observe(house);
 
   // ---- details
   const link = (path, note) => h("li", {}, linkButton(roomName(rooms.get(path)), () => buttons.get(path).focus()),
@@ -111,13 +112,13 @@ function render({ model, el }) {
     if (play) {
       play.show(...sentence());
       const line = model.get("step") ? steps[model.get("step") - 1].line : null;
-      code.replaceChildren(codeBlock(trace.code, trace.first, line));
+      code.replaceChildren(codeBlock(trace.source.lines, trace.source.first, line));
     }
     detail.replaceChildren(...detailOf(room));
     drawArrows();
   }
   const unbind = bind(model, ["step", "selected"], update);
-  return () => { play?.stop(); unbind(); };
+  return () => { play?.stop(); resized.disconnect(); unbind(); };
 }
 
 export default { render };

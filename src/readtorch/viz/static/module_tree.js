@@ -8,12 +8,19 @@ const WHERE = {
 function render({ model, el }) {
   const data = model.get("data"), items = []; // in the order of the tree
   const tree = h("ul", { role: "tree", class: "rt-tree", "aria-label": `${data.title}: ${data.root.type}` }, drawItem(data.root, 1, null));
+  // plain attributes can be hidden, except those that hide something themselves
+  const plain = h("input", { type: "checkbox", checked: true, onchange: () => {
+    for (const item of items) if (item.entry.kind === "attribute" && !item.entry.warning) item.li.hidden = !plain.checked;
+    if (!visible().includes(current())) assign(model, "selected", "");
+    update();
+  } });
   const treeBox = h("div", { class: "rt-treebox" }, tree), detail = h("div", { class: "rt-detail" });
   const root = h("div", { class: "rt-w rt-moduletree", role: "group", "aria-label": data.title },
     h("p", { class: "rt-title" }, data.title),
     h("div", { class: "rt-bar" },
       h("button", { type: "button", class: "rt-btn", onclick: () => unfold(true) }, "Open all"),
-      h("button", { type: "button", class: "rt-btn", onclick: () => unfold(false) }, "Close all")),
+      h("button", { type: "button", class: "rt-btn", onclick: () => unfold(false) }, "Close all"),
+      h("label", { class: "rt-check" }, plain, " plain attributes")),
     h("div", { class: "rt-cols" }, treeBox, detail),
     h("div", { class: "rt-legend", "aria-hidden": "true" }, Object.entries(MARK).map(([kind, mark]) =>
       h("span", {}, h("b", { class: `rt-mk rt-k-${kind}` }, mark), kind === "attribute" ? "plain attribute" : kind))),
@@ -24,11 +31,12 @@ function render({ model, el }) {
     const item = { entry, parent, children: [], open: level < 3 };
     items.push(item);
     const note = entry.shared_with.length ? h("span", { class: "rt-badge" }, "shared") : null;
+    const evaluating = entry.evaluating ? h("span", { class: "rt-badge" }, "eval") : null;
     const warn = entry.warning ? h("span", { class: "rt-badge rt-warn" }, entry.warning.split(/[:,]/)[0]) : null;
     item.row = h("div", { class: "rt-trow" }, h("span", { class: "rt-twist", "aria-hidden": "true" }),
       h("b", { class: `rt-mk rt-k-${entry.kind}`, "aria-hidden": "true" }, MARK[entry.kind]), " ", h("code", {}, entry.name), " ",
       h("span", { class: "rt-vh" }, entry.kind), " ", entry.kind === "parameter" || entry.kind === "buffer" ? null : h("span", { class: "rt-ttype" }, entry.type), " ",
-      h("span", { class: "rt-dim" }, entry.text), " ", note, " ", warn);
+      h("span", { class: "rt-dim" }, entry.text), " ", note, " ", evaluating, " ", warn);
     item.li = h("li", { role: "treeitem", tabindex: -1, "aria-level": level, "aria-selected": "false" }, item.row);
     item.li.addEventListener("focus", () => assign(model, "selected", entry.path));
     item.row.addEventListener("click", () => { if (entry.children.length) toggle(item, !item.open); focus(item); });
@@ -58,7 +66,7 @@ function render({ model, el }) {
   const current = () => items.find((item) => item.entry.path === model.get("selected")) ?? items[0];
   const visible = () => items.filter((item) => {
     for (let up = item.parent; up; up = up.parent) if (!up.open) return false;
-    return true;
+    return !item.li.hidden;
   });
   function focus(item) {
     if (!item) return;
@@ -77,7 +85,7 @@ function render({ model, el }) {
   }
   onKeys(tree, {
     ArrowDown: move(1), ArrowUp: move(-1), Home: () => focus(items[0]), End: () => focus(visible().at(-1)),
-    ArrowRight: () => (current().group && !current().open ? toggle(current(), true) : focus(current().children[0])),
+    ArrowRight: () => (current().group && !current().open ? toggle(current(), true) : focus(current().children.find((child) => !child.li.hidden))),
     ArrowLeft: () => (current().group && current().open ? toggle(current(), false) : focus(current().parent)),
     Enter: () => toggle(current(), !current().open), " ": () => toggle(current(), !current().open),
     "*": () => unfold(true),

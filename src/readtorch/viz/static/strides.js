@@ -126,8 +126,8 @@ function render({ model, el }) {
     const hit = new Set(emptyView(v) ? [] : cellsOf(v, cell, index));
     strips.forEach((strip, number) => drawCells(strip.cells, number === v.storage ? used : new Set(), number === v.storage ? hit : new Set()));
     grids.forEach((grid, number) => drawGrid(grid, views[number], number === model.get("view"), index, hit, v.storage));
-    formula.replaceChildren(...(emptyView(v) ? ["no elements"] : [h("code", {}, `${v.label}[${index.join(", ")}]`), " is at ",
-      ...sum(v, index).flat(2), h("span", { class: "rt-dim" }, ` in elements of ${v.itemsize} bytes: byte ${elementOffset(v, index) * v.itemsize}`)]));
+    formula.replaceChildren(...(emptyView(v) ? ["no elements"] : [h("code", {}, `${v.label}[${index.join(", ")}]`), ": ", ...sum(v, index).flat(2),
+      h("span", { class: "rt-dim" }, `; elements of ${plural(v.itemsize, "byte")}, so byte ${elementOffset(v, index) * v.itemsize}`)]));
     detail.replaceChildren(asked ? `No view here reaches cell ${asked[1]}.` : othersOn(v, hit));
   }
   function drawCells(cells, used, hit) {

@@ -1,0 +1,179 @@
+"""Every figure in a real browser: a bare page, opened from a file, worked by keyboard alone."""
+
+import pytest
+import torch
+
+import readtorch
+from readtorch import viz
+
+from ..browsing import examine
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+VIEWS = [(1400, "light"), (1400, "dark"), (390, "light"), (390, "dark")]
+
+
+def autograd():
+    x = torch.tensor([[1., 2.], [3., 4.]], requires_grad=True)
+    h = (x * 2).relu()
+    return viz.autograd((h + x).sum(), names={"x": x, "h": h}, title="A small graph")
+
+
+def strides():
+    x = torch.arange(12).reshape(3, 4)
+    return viz.strides([("x", x), ("x.t()", x.t()), ("cube", torch.arange(8).reshape(2, 2, 2))])
+
+
+def module_tree():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    net.plain = torch.ones(1)
+    return viz.module_tree(net)
+
+
+def dispatch():
+    a = readtorch.ones(2, 3, requires_grad=True)
+    return viz.dispatch("mul", a, readtorch.ones(3))
+
+
+def house_map():
+    net = readtorch.nn.Linear(2, 2)
+
+    def step():
+        net(readtorch.ones(1, 2)).sum().backward()
+    return viz.house_map(step)
+
+
+FIGURES = [autograd, strides, module_tree, dispatch, house_map]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.__name__)
+def test_loads_without_a_request_fits_and_is_accessible(visit, axe, page_with, figure, view):
+    examine(visit, axe, page_with(figure()), *view)
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.__name__)
+def test_every_focusable_element_keeps_its_keys_from_jupyter(visit, page_with, figure):
+    with visit(page_with(figure())) as seen:
+        assert seen.page.evaluate("""() => [...document.querySelectorAll(
+            '.rt-w button, .rt-w input, .rt-w select, .rt-w summary, .rt-w [tabindex]')]
+            .filter(el => el.dataset.lmSuppressShortcuts !== 'true').map(el => el.outerHTML)""") == []
+
+
+def press(page, *keys):
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def test_autograd_steps_by_slider_keys_and_play(visit, page_with):
+    with visit(page_with(autograd())) as seen:
+        page, now = seen.page, seen.page.locator(".rt-now")
+        page.locator(".rt-slider").focus()
+        assert "has not started" in now.inner_text()
+        press(page, "ArrowRight")
+        assert "SumBackward0 runs" in now.inner_text()
+        press(page, ".")
+        assert "AddBackward0 runs" in now.inner_text()
+        press(page, ",")
+        assert "SumBackward0 runs" in now.inner_text()
+        press(page, "End")
+        assert "backward() returns" in now.inner_text()
+        assert page.locator(".rt-n-done").count() + page.locator(".rt-node.rt-n-run").count() > 4
+        press(page, "Home", "p")
+        page.wait_for_function("document.querySelector('.rt-slider').value > 0", timeout=3000)
+        press(page, "p")
+        stopped = page.locator(".rt-count").inner_text()
+        page.wait_for_timeout(1100)
+        assert page.locator(".rt-count").inner_text() == stopped
+        assert seen.problems == []
+
+
+def test_autograd_arrows_follow_the_edges(visit, page_with):
+    with visit(page_with(autograd())) as seen:
+        page, title = seen.page, seen.page.locator(".rt-dtitle")
+        page.locator(".rt-node[tabindex='0']").focus()
+        names = [title.inner_text()]
+        for key in ("ArrowDown", "ArrowDown", "ArrowUp"):
+            press(page, key)
+            names.append(title.inner_text())
+        assert names == ["SumBackward0", "AddBackward0", "ReluBackward0", "AddBackward0"]
+        page.locator(".rt-detail .rt-link").first.focus()
+        press(page, "Enter")
+        assert page.evaluate("document.activeElement.classList.contains('rt-node')")
+        assert title.inner_text() == "ReluBackward0"
+
+
+def test_strides_by_arrows_and_from_the_storage(visit, page_with):
+    with visit(page_with(strides())) as seen:
+        page, formula = seen.page, seen.page.locator(".rt-formula")
+        page.locator("td[tabindex='0']").first.focus()
+        press(page, "ArrowDown", "ArrowRight")
+        assert "x[1, 1]" in formula.inner_text() and "0 + 1·4 + 1·1 = 5" in formula.inner_text()
+        assert page.locator(".rt-cell.rt-c-pick").inner_text().split() == ["5", "5"]
+        press(page, "End")
+        assert "x[1, 3]" in formula.inner_text()
+        press(page, "Tab")
+        assert "x.t()[0, 0]" in formula.inner_text()
+        press(page, "Tab", "PageDown", "ArrowDown")
+        assert "cube[1, 1, 0]" in formula.inner_text()
+        page.locator(".rt-cell").nth(6).click()
+        assert "x[1, 2]" in formula.inner_text()
+        press(page, "ArrowRight")
+        assert "x[1, 3]" in formula.inner_text()
+        assert seen.problems == []
+
+
+def test_module_tree_moves_as_trees_do(visit, page_with):
+    with visit(page_with(module_tree())) as seen:
+        page, title = seen.page, seen.page.locator(".rt-dtitle")
+        page.locator("[role=treeitem][tabindex='0']").focus()
+        steps = [("ArrowDown", "0"), ("ArrowRight", "0.weight"), ("ArrowLeft", "0"), ("End", "plain"), ("Home", "net"),
+                 ("ArrowRight", "0"), ("ArrowLeft", "0"), ("ArrowDown", "1"), ("r", "1.running_mean"), ("r", "1.running_var")]
+        for key, expected in steps:
+            press(page, key)
+            assert (key, title.inner_text()) == (key, expected)
+        press(page, "Home", "ArrowLeft")
+        assert page.locator("[role=tree] > [role=treeitem]").get_attribute("aria-expanded") == "false"
+        assert seen.problems == []
+
+
+def test_dispatch_steps_to_the_kernel(visit, page_with):
+    with visit(page_with(dispatch())) as seen:
+        page, title = seen.page, seen.page.locator(".rt-stage .rt-dtitle")
+        page.locator(".rt-slider").focus()
+        seen_titles = [title.inner_text()]
+        for _ in range(5):
+            press(page, ".")
+            seen_titles.append(title.inner_text())
+        assert seen_titles[:4] == ["entry", "key sets", "mask", "look-up"]
+        assert seen_titles[4].startswith("kernel") and seen_titles[5].startswith("kernel")
+        assert page.locator(".rt-chosenkey").count() == 1
+        page.locator(".rt-stepname").first.focus()
+        press(page, "Enter")
+        assert title.inner_text() == "entry"
+        assert seen.problems == []
+
+
+def test_house_map_rooms_and_walk(visit, page_with):
+    with visit(page_with(house_map())) as seen:
+        page, title = seen.page, seen.page.locator(".rt-dtitle")
+        page.locator(".rt-room[tabindex='0']").focus()
+        before = title.inner_text()
+        press(page, "ArrowDown")
+        assert title.inner_text() != before
+        for _ in range(8):
+            press(page, "ArrowDown")
+        assert title.inner_text() == "readtorch/c10"
+        press(page, ".", ".")
+        assert "enters" in page.locator(".rt-now").inner_text()
+        assert page.locator(".rt-mark").count() == 1
+        assert seen.problems == []
+
+
+def test_two_displays_of_one_figure_move_together(visit, page_with):
+    figure = autograd()
+    with visit(page_with(figure, figure)) as seen:
+        seen.page.locator(".rt-slider").first.focus()
+        press(seen.page, "End")
+        counts = seen.page.locator(".rt-count").all_inner_texts()
+        assert len(counts) == 2 and counts[0] == counts[1] != "step 0"
