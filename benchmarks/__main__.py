@@ -1,0 +1,126 @@
+"""python -m benchmarks: readtorch and its reference in turns, one thread each, on one core.
+
+    python -m benchmarks                   all cases; the table goes to benchmarks/results/latest.md and .json
+    python -m benchmarks --only add mlp    cases whose name contains one of these words
+    python -m benchmarks --quick           fewer and shorter samples: a first impression
+    … --rounds N   --seconds S (length of a sample)   --no-import   --name NAME (of the results)
+"""
+import argparse
+import importlib.metadata
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+from benchmarks import report
+from benchmarks.cases import CASES
+
+IMPLEMENTATIONS = ("readtorch", "torch")
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+def environment():
+    """One thread for every pool, and the package found where it lies, installed or not."""
+    one = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")}
+    paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT / "src"), str(ROOT)]))
+    return {**os.environ, **one, "PYTHONPATH": paths}
+
+
+class Peer:
+    """The driver's end of a worker process."""
+
+    def __init__(self, implementation, seconds):
+        command = [sys.executable, "-m", "benchmarks.worker", implementation, str(seconds)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=environment())
+
+    def ask(self, **request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        return json.loads(answer) if answer else {"error": "the process died"}
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def stay_on_one_core():
+    """The workers inherit it. They take turns, so they never compete for the core, and both get the same one."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def time_case(name, peers, rounds):
+    """Prepare on both sides, then sample in turns; who begins a round alternates."""
+    for implementation, peer in peers.items():
+        answer = peer.ask(do="prepare", case=name)
+        if "error" in answer:
+            return {"case": name, "group": CASES[name].group, "error": f"{implementation}: {answer['error']}"}
+    samples = {implementation: [] for implementation in peers}
+    for i in range(rounds):
+        for implementation in list(peers)[::1 if i % 2 == 0 else -1]:
+            samples[implementation].append(peers[implementation].ask(do="sample")["seconds"])
+    return report.summarize(name, samples)
+
+
+def time_imports(rounds):
+    """Seconds to start Python and import; the bare interpreter is listed for comparison."""
+    statements = {"(nothing)": "pass", "readtorch": "import readtorch", "torch": "import torch"}
+    taken = {name: [] for name in statements}
+    for _ in range(rounds + 1):  # the first round only warms the disk's cache
+        for name, statement in statements.items():
+            began = time.perf_counter()
+            done = subprocess.run([sys.executable, "-c", statement], env=environment(), capture_output=True)
+            if done.returncode == 0:
+                taken[name].append(time.perf_counter() - began)
+    return {name: statistics.median(seconds[1:]) for name, seconds in taken.items() if seconds[1:]}
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=[], help="words; a case runs if its name contains one")
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--seconds", type=float, default=0.03, help="length of one sample")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--no-import", action="store_true")
+    parser.add_argument("--name", default="latest")
+    options = parser.parse_args()
+    if options.quick:
+        options.rounds, options.seconds = 5, 0.01
+    return options
+
+
+def versions():
+    return {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}
+
+
+def main():
+    options = parse()
+    stay_on_one_core()
+    names = [n for n in CASES if not options.only or any(w.lower() in n.lower() for w in options.only)]
+    peers = {implementation: Peer(implementation, options.seconds) for implementation in IMPLEMENTATIONS}
+    rows = []
+    print(report.HEADER)
+    for name in names:
+        rows.append(time_case(name, peers, options.rounds))
+        print(report.row_text(rows[-1]), flush=True)
+    for peer in peers.values():
+        peer.close()
+    imports = {} if options.no_import or options.only else time_imports(3 if options.quick else 7)
+    about = report.about_this_machine(versions(), options.rounds)
+    path = report.write(rows, imports, about, options.name)
+    print()
+    for what, ratio, target in report.verdicts(rows):
+        print(f"{'reached' if ratio <= target else 'MISSED '}  {ratio:.2f} (target {target})  {what}")
+    for module, seconds in imports.items():
+        print(f"import {module}: {seconds:.2f} s")
+    print(f"written to {path.relative_to(ROOT)} and .json")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The table: Markdown for readers, JSON for programs."""
+import json
+import math
+import pathlib
+import platform
+import statistics
+
+from benchmarks.cases import CASES, GROUPS
+
+RESULTS = pathlib.Path(__file__).parent / "results"
+
+
+def summarize(name, samples):
+    """One row: medians in seconds, and the ratio with its quartiles over pairs of neighbouring samples."""
+    ours, theirs = samples["readtorch"], samples["torch"]
+    pairs = [a / b for a, b in zip(ours, theirs)]
+    quartiles = statistics.quantiles(pairs, n=4) if len(pairs) > 1 else [pairs[0]] * 3
+    return {"case": name, "group": CASES[name].group, "readtorch": statistics.median(ours),
+            "torch": statistics.median(theirs), "ratio": statistics.median(ours) / statistics.median(theirs),
+            "quartiles": [quartiles[0], quartiles[2]]}
+
+
+def verdicts(rows):
+    """(what, ratio, target) for each bar that this run can judge."""
+    found = []
+    for title, group in GROUPS.items():
+        timed = [row for row in rows if row["group"] == title and "ratio" in row]
+        if group.geometric_mean and timed:
+            mean = math.exp(statistics.fmean(math.log(row["ratio"]) for row in timed))
+            found.append((f"{title}: geometric mean of {len(timed)}", mean, group.target))
+        elif timed:
+            found += [(row["case"], row["ratio"], group.target) for row in timed]
+    return found
+
+
+def in_microseconds(seconds):
+    return f"{seconds * 1e6:.2f}" if seconds < 1e-4 else f"{seconds * 1e6:,.0f}"
+
+
+def row_text(row):
+    if "error" in row:
+        return f"| {row['case']} | | | {row['error'][:80]} | |"
+    low, high = row["quartiles"]
+    return (f"| {row['case']} | {in_microseconds(row['readtorch'])} | {in_microseconds(row['torch'])} "
+            f"| {row['ratio']:.2f} | {low:.2f}–{high:.2f} |")
+
+
+HEADER = "| case | readtorch, µs | torch, µs | ratio | its quartiles |\n|---|---:|---:|---:|---|"
+
+
+def markdown(rows, imports, about):
+    lines = ["# readtorch against its reference", "", about, ""]
+    for title in GROUPS:
+        chosen = [row for row in rows if row["group"] == title]
+        if chosen:
+            lines += [f"## {title.capitalize()}", "", HEADER, *map(row_text, chosen), ""]
+    lines += ["## Targets", "", "| what | ratio | target | |", "|---|---:|---:|---|"]
+    lines += [f"| {what} | {ratio:.2f} | {target} | {'reached' if ratio <= target else 'missed'} |"
+              for what, ratio, target in verdicts(rows)]
+    if imports:
+        lines += ["", "## Import", "", "| module | seconds, with Python's own start |", "|---|---:|"]
+        lines += [f"| `{module}` | {seconds:.2f} |" for module, seconds in imports.items()]
+    return "\n".join(lines) + "\n"
+
+
+def about_this_machine(versions, rounds):
+    return (f"Medians of {rounds} interleaved samples, one thread, one core of {platform.machine()}, "
+            f"Python {platform.python_version()}, {', '.join(f'{n} {v}' for n, v in versions.items())}. "
+            "Ratio: time of readtorch / time of torch; below 1 readtorch is faster.")
+
+
+def write(rows, imports, about, stem):
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{stem}.md").write_text(markdown(rows, imports, about))
+    data = {"about": about, "rows": rows, "import": imports,
+            "targets": [{"what": w, "ratio": r, "target": t} for w, r, t in verdicts(rows)]}
+    (RESULTS / f"{stem}.json").write_text(json.dumps(data, indent=1))
+    return RESULTS / f"{stem}.md"

@@ -1,0 +1,61 @@
+"""One implementation in a process of its own: prepares a case and times samples of it, as the driver asks.
+
+The driver writes one JSON object a line ({"do": "prepare", "case": …} or {"do": "sample"}), the worker answers each with one.
+"""
+import gc
+import importlib
+import json
+import os
+import sys
+import time
+
+from benchmarks.cases import CASES
+
+
+class Worker:
+    def __init__(self, implementation, seconds):
+        self.api = importlib.import_module(implementation)
+        if implementation == "torch":
+            self.api.set_num_threads(1)
+        self.seconds = seconds
+
+    def prepare(self, name):
+        """Build a case, warm it up, and find out how many calls fill one sample."""
+        self.function = None
+        gc.collect()
+        prepared = CASES[name].prepare(self.api)
+        self.function, self.units = prepared if isinstance(prepared, tuple) else (prepared, 1)
+        first = self._time(1)
+        calls = 1
+        while (took := self._time(calls)) < self.seconds / 4:
+            calls *= 4
+        self.calls = max(1, round(calls * self.seconds / took))
+        return {"first": first, "calls": self.calls}
+
+    def sample(self):
+        return {"seconds": self._time(self.calls) / self.calls / self.units}
+
+    def _time(self, calls):
+        function = self.function
+        began = time.perf_counter()
+        for _ in range(calls):
+            function()
+        return time.perf_counter() - began
+
+
+def serve(implementation, seconds):
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever the implementation prints must not get between the answers
+    worker = Worker(implementation, seconds)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = worker.prepare(request["case"]) if request["do"] == "prepare" else worker.sample()
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], float(sys.argv[2]))
