@@ -2,4 +2,13 @@
 
 In PyTorch: `aten/src/ATen/native` and `tools/autograd/derivatives.yaml`, here side by side.
 """
-from . import binary_ops, copy, linear_algebra, reduce_ops, tensor_factories, views  # noqa: F401
+from . import (  # noqa: F401
+    binary_ops,
+    blas,
+    copy,
+    linear,
+    linear_algebra,
+    reduce_ops,
+    tensor_factories,
+    views,
+)

@@ -1,0 +1,203 @@
+"""Products that are added to something: addmm, addmv, addr, baddbmm, addbmm.  beta * self + alpha * (a @ b).
+
+In PyTorch: `aten/src/ATen/native/{LinearAlgebra,Blas}.cpp`. Explained in the chapter "One training step".
+"""
+import numpy as np
+
+from ...c10.tensor_impl import wrap
+from ..native_function import native_function
+from .binary_ops import maybe_scale
+from .linear_algebra import (WIDENED, check_batches, check_inner_sizes, mm_mat1_backward, mm_mat2_backward, product,
+                             refuse_bool, type_name)
+from .tensor_iterator import compute, conj, result_type
+from .views import expand_cpu
+
+BOTH = "function, method"
+_SCALES = "*, Scalar beta=1, Scalar alpha=1"
+
+
+def scaled_sum(self, value, beta, alpha):
+    """beta * self + alpha * value, written into `value`, which is ours. With beta 0 even a nan in `self` counts nothing."""
+    x = self._array
+    if x.shape != value.shape:
+        expand_cpu(self, value.shape, False)  # raises if it does not fit
+    if alpha != 1:
+        np.multiply(value, value.dtype.type(alpha), out=value, casting="unsafe")
+    if beta == 1:
+        np.add(value, x, out=value, casting="unsafe")
+    elif beta != 0:
+        np.add(value, np.multiply(x, value.dtype.type(beta), dtype=value.dtype, casting="unsafe"), out=value)
+    return value
+
+
+def add_product(self, left, right, beta, alpha):
+    """beta * self + alpha * left @ right on arrays. 16-bit floats are computed in float32 and rounded once."""
+    wide = WIDENED.get(left.dtype)
+    if wide is None:
+        return wrap(scaled_sum(self, product(left, right), beta, alpha))
+    value = scaled_sum(self, np.matmul(left.astype(wide), right.astype(wide)), beta, alpha)
+    return wrap(value.astype(left.dtype))
+
+
+# ------------------------------------------------------------------------------------------------------ addmm
+
+addmm = native_function(f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True,
+                        direct=True)
+
+
+def check_addmm(self, mat1, mat2):
+    for name, t in (("mat1", mat1), ("mat2", mat2)):
+        if t._array.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {t._array.ndim}-D tensor")
+    check_inner_sizes(mat1._array, mat2._array)
+    expand_cpu(self, (mat1._array.shape[0], mat2._array.shape[1]), False)
+    if self._array.dtype != mat2._array.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and {type_name(mat2)}")
+    if mat1._array.dtype != mat2._array.dtype:
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(mat1)} and {type_name(mat2)}")
+    refuse_bool(mat1, "addmm_impl_cpu_")
+
+
+@addmm.kernel
+def addmm_cpu(self, mat1, mat2, beta, alpha):
+    bias, x, y = self._array, mat1._array, mat2._array
+    if not (x.ndim == y.ndim == 2 and x.shape[1] == y.shape[0] and x.dtype is y.dtype is bias.dtype and x.dtype.kind == "f"):
+        check_addmm(self, mat1, mat2)
+    return add_product(self, x, y, beta, alpha)
+
+
+@addmm.backward
+class AddmmBackward0:
+    def self(grad, beta):
+        return maybe_scale(grad, beta)
+
+    def mat1(grad, mat2, mat1_sym_sizes, mat1_sym_strides, alpha):
+        return mm_mat1_backward(grad, mat2, mat1_sym_sizes, mat1_sym_strides, alpha)
+
+    def mat2(grad, mat1, mat2_sym_sizes, mat2_sym_strides, alpha):
+        return mm_mat2_backward(grad, mat1, mat2_sym_sizes, mat2_sym_strides, alpha)
+
+
+# ------------------------------------------------------------------------------------------------ addmv, addr
+
+addmv = native_function(f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+
+
+@addmv.kernel
+def addmv_cpu(self, mat, vec, beta, alpha):
+    bias, x, y = self._array, mat._array, vec._array
+    if x.ndim != 2 or y.ndim != 1 or bias.ndim > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {bias.ndim}, {x.ndim}, {y.ndim}")
+    if x.shape[1] != y.shape[0] or bias.size not in (1, x.shape[0]):
+        raise RuntimeError(f"size mismatch, got input ({bias.size}), mat ({x.shape[0]}x{x.shape[1]}), vec ({y.shape[0]})")
+    if not x.dtype == y.dtype == bias.dtype:
+        raise RuntimeError("addmv input tensors must have the same dtype, but got "
+                           f"{type_name(self)}, {type_name(mat)}, and {type_name(vec)}")
+    refuse_bool(mat, "addmv_impl_cpu")
+    return add_product(self, x, y, beta, alpha)
+
+
+@addmv.backward
+class AddmvBackward0:
+    def self(grad, beta):
+        return maybe_scale(grad, beta)
+
+    def mat(grad, vec, alpha):
+        return maybe_scale(grad.ger(conj(vec)), alpha)
+
+    def vec(grad, mat, alpha):
+        return maybe_scale(conj(mat.t()).mv(grad), alpha)
+
+
+addr = native_function(f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+
+
+@addr.kernel
+def addr_cpu(self, vec1, vec2, beta, alpha):
+    """Unlike its relatives, this one promotes its operands' types."""
+    for name, t in (("vec1", vec1), ("vec2", vec2)):
+        if t._array.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {t._array.ndim}-D")
+    expand_cpu(self, (vec1._array.size, vec2._array.size), False)
+    common = result_type(self, vec1, vec2)
+
+    def rank_one_update(bias, x, y):
+        if bias.dtype.kind == "b":
+            update = np.outer(x, y) if alpha else np.zeros((x.size, y.size), bool)
+            return bias | update if beta else update
+        update = np.outer(x, y) * x.dtype.type(alpha)
+        return update if beta == 0 else bias * x.dtype.type(beta) + update
+    return wrap(compute(rank_one_update, (self._array, vec1._array, vec2._array), common))
+
+
+@addr.backward
+class AddrBackward0:
+    def self(grad, beta):
+        return maybe_scale(grad, beta)
+
+    def vec1(grad, vec2, alpha):
+        return maybe_scale(grad.mv(conj(vec2)), alpha)
+
+    def vec2(grad, vec1, alpha):
+        return maybe_scale(grad.t().mv(conj(vec1)), alpha)
+
+
+# --------------------------------------------------------------------------------------------- batched products
+
+baddbmm = native_function(f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True)
+
+
+@baddbmm.kernel
+def baddbmm_cpu(self, batch1, batch2, beta, alpha):
+    check_batches(batch1, batch2)
+    x, y = batch1._array, batch2._array
+    expand_cpu(self, (x.shape[0], x.shape[1], y.shape[2]), False)
+    if not self._array.dtype == x.dtype == y.dtype:
+        names = [str(t.dtype).removeprefix("torch.") for t in (self, batch1, batch2)]
+        raise RuntimeError(f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, batch2: {names[2]}")
+    refuse_bool(batch1, "baddbmm")
+    return add_product(self, x, y, beta, alpha)
+
+
+@baddbmm.backward
+class BaddbmmBackward0:
+    def self(grad, beta):
+        return maybe_scale(grad, beta)
+
+    def batch1(grad, batch2, alpha):
+        return maybe_scale(grad.bmm(conj(batch2.transpose(1, 2))), alpha)
+
+    def batch2(grad, batch1, alpha):
+        return maybe_scale(conj(batch1.transpose(1, 2)).bmm(grad), alpha)
+
+
+addbmm = native_function(f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True)
+
+
+@addbmm.kernel
+def addbmm_cpu(self, batch1, batch2, beta, alpha):
+    """The sum of a batch of products is one product: of the matrices laid side by side."""
+    check_batches(batch1, batch2)
+    x, y = batch1._array, batch2._array
+    expand_cpu(self, (x.shape[1], y.shape[2]), False)
+    if self._array.dtype != y.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and {type_name(batch2)}")
+    if x.dtype != y.dtype:
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(batch1)} and {type_name(batch2)}")
+    refuse_bool(batch1, "addbmm_impl_cpu_")
+    wide = x.transpose(1, 0, 2).reshape(x.shape[1], -1)
+    return add_product(self, wide, y.reshape(-1, y.shape[2]), beta, alpha)
+
+
+@addbmm.backward
+class AddbmmBackward0:
+    def self(grad, beta):
+        return maybe_scale(grad, beta)
+
+    def batch1(grad, batch1_sym_sizes, batch2, batch2_sym_sizes, alpha):
+        sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
+        return maybe_scale(grad.unsqueeze(0).expand(sizes).bmm(conj(batch2.transpose(1, 2))), alpha)
+
+    def batch2(grad, batch1, batch1_sym_sizes, batch2_sym_sizes, alpha):
+        sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
+        return maybe_scale(conj(batch1.transpose(1, 2)).bmm(grad.unsqueeze(0).expand(sizes)), alpha)
