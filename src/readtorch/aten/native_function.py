@@ -13,6 +13,7 @@
 From the one declaration follow `mul_` and the `out=` form, the Python faces `torch.mul` and `Tensor.mul`, and the graph
 node. In PyTorch: an entry of `native_functions.yaml`. Explained in the chapter "One operator call".
 """
+import copy
 import warnings
 
 import numpy as np
@@ -75,6 +76,19 @@ def python_face(name, variants="function, method", module="torch"):
         packet.is_method |= "method" in variants
         return function
     return register_face
+
+
+def alias_of(name, existing, module="torch"):
+    """`name` is another Python name of the operators called `existing`, and `name_` of `existing_`.
+
+    In PyTorch: an operator of its own, which does nothing but call the other.
+    """
+    for suffix in ("", "_"):
+        original = packets.get(("torch", existing + suffix))
+        if original is not None and (module == "torch" or not suffix):
+            alias = copy.copy(original)
+            alias.name, alias.module = name + suffix, module
+            packets[(module, name + suffix)] = alias
 
 
 def _packet(name, module):

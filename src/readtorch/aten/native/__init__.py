@@ -5,10 +5,14 @@ In PyTorch: `aten/src/ATen/native` and `tools/autograd/derivatives.yaml`, here s
 from . import (  # noqa: F401
     binary_ops,
     blas,
+    comparison_ops,
     copy,
+    extremes,
     linear,
     linear_algebra,
+    pow_ops,
     reduce_ops,
     tensor_factories,
+    unary_ops,
     views,
 )

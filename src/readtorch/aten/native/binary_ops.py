@@ -7,8 +7,9 @@ import numpy as np
 from ...c10 import scalar_type
 from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import wrap_result
-from ..native_function import native_function, write_result
-from .tensor_iterator import binary_inplace_kernel, binary_kernel, broadcast_error, compute, result_type
+from ..native_function import alias_of, native_function, write_result
+from .tensor_iterator import (binary_float_kernel, binary_inplace_kernel, binary_kernel, broadcast_error, compute, conj,
+                              float_result_type, result_type)
 
 BOTH = "function, method"
 BOOL = np.dtype(bool)
@@ -143,14 +144,27 @@ mul.kernel(binary_kernel(np.multiply))
 mul.inplace.kernel(binary_inplace_kernel(np.multiply))
 
 
-def conj_if_complex(t):
-    return t.conj() if t._array.dtype.kind == "c" else t
-
-
 @mul.backward
 class MulBackward0:
     def self(grad, other):
-        return grad * conj_if_complex(other)
+        return grad * conj(other)
 
     def other(grad, self):
-        return grad * conj_if_complex(self)
+        return grad * conj(self)
+
+
+alias_of("multiply", "mul")
+
+div = native_function("div.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True,
+                      numbers_as_tensors=True)
+div.kernel(binary_float_kernel(np.true_divide))
+div.inplace.kernel(binary_inplace_kernel(np.true_divide, float_result_type))
+
+
+@div.backward
+class DivBackward0:
+    def self(grad, other):
+        return grad / conj(other)
+
+    def other(grad, self, other):
+        return -grad * conj((self / other) / other)

@@ -2,6 +2,8 @@
 
 In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`.
 """
+import math
+
 import numpy as np
 
 from ...c10 import scalar_type
@@ -36,8 +38,14 @@ class SumBackward0:
 
 @sum_dim.kernel
 def sum_dim_cpu(self, dim, keepdim, dtype):
-    axes = tuple(wrap_dims(dim, self._array.ndim)) if dim and self._array.ndim else None
-    return wrap_result(sum_array(self._array, axes, keepdim, dtype))
+    return wrap_result(sum_array(self._array, reduced_axes(self, dim), keepdim, dtype))
+
+
+def reduced_axes(t, dim):
+    """The axes that `dim` names; no dims at all means every one."""
+    ndim = t._array.ndim
+    axes = wrap_dims(dim, ndim) if dim else range(ndim)
+    return tuple(axes) if ndim else ()
 
 
 @sum_dim.backward
@@ -68,3 +76,43 @@ def sum_to_size_composite(self, size):
     return result.reshape(size) if added else result
 
 
+# -------------------------------------------------------------------------------------------------------- mean
+
+mean_all = native_function("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", "function, method", out=True)
+mean_dim = native_function(
+    "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "function, method", out=True)
+
+
+def mean_array(array, axes, keepdim, dtype):
+    target = dtype or scalar_type.by_numpy[array.dtype]
+    if target.category < scalar_type.FLOAT:
+        kind = "Input" if dtype is None else "Optional"
+        raise RuntimeError(f"mean(): could not infer output dtype. {kind} dtype must be either a floating point or complex dtype. "
+                           f"Got: {scalar_type.SCALAR_TYPE_NAMES[target]}")
+    total = np.add.reduce(array, axes, scalar_type.op_math_type(target).numpy, None, keepdim)
+    count = array.size // total.size if total.size else math.prod([array.shape[d] for d in axes])
+    return (total / total.dtype.type(count)).astype(target.numpy, copy=False)
+
+
+@mean_all.kernel
+def mean_all_cpu(self, dtype):
+    return wrap_result(mean_array(self._array, None, False, dtype))
+
+
+@mean_all.backward
+class MeanBackward0:
+    def self(grad, self_sym_sizes):
+        return grad.expand(self_sym_sizes) / math.prod(self_sym_sizes)
+
+
+@mean_dim.kernel
+def mean_dim_cpu(self, dim, keepdim, dtype):
+    return wrap_result(mean_array(self._array, reduced_axes(self, dim), keepdim, dtype))
+
+
+@mean_dim.backward
+class MeanBackward1:
+    def self(grad, self_sym_sizes, dim, keepdim):
+        count = math.prod([self_sym_sizes[d] for d in wrap_dims(dim or range(len(self_sym_sizes)), len(self_sym_sizes))]
+                          if self_sym_sizes else [])
+        return unreduce(grad, self_sym_sizes, dim, keepdim).expand(self_sym_sizes) / count

@@ -3,12 +3,24 @@
 In PyTorch: `aten/src/ATen/TensorIterator.cpp`, `aten/src/ATen/native/TypeProperties.cpp`.
 Explained in the chapter "One operator call".
 """
+import warnings
+
 import numpy as np
 
 from ...c10 import scalar_type
 from ...c10.dispatch_key import WRAPPED_NUMBER
-from ...c10.scalar_type import COMPLEX, FLOAT, op_math_type, promote_types
-from ...c10.tensor_impl import dtype_of, wrap_result
+from ...c10.scalar_type import COMPLEX, FLOAT, SCALAR_TYPE_NAMES, op_math_type, promote_types
+from ...c10.tensor_impl import dtype_of, wrap_number, wrap_result
+
+# 1/0 and log(-1) are not worth a warning to PyTorch. One filter for all kernels costs an ordinary call nothing, while
+# `np.errstate` around each of them would.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"readtorch\.")
+
+F4, F8, C8, C16 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex64), np.dtype(np.complex128)
+BOOL = np.dtype(np.bool_)
+WIDENED = {t.numpy: F4 for t in scalar_type.REDUCED_FLOATING}
+
+# ------------------------------------------------------------------------------------------------- promotion
 
 
 def result_type(*tensors):
@@ -46,13 +58,44 @@ def _combine(higher, lower):
     return higher.to_complex() if lower.is_complex and higher.is_floating_point else promote_types(higher, lower)
 
 
+def float_result_type(*tensors):
+    """Like `result_type`, but integers give the default float dtype: what `div` or `atan2` return."""
+    common = result_type(*tensors)
+    return common if common.category >= FLOAT else scalar_type.get_default_dtype()
+
+
+def scalar_tensor(number):
+    """A Python number as a tensor that is weak in type promotion."""
+    return wrap_number(number, scalar_type.from_python_type(type(number)).numpy)
+
+
+# ------------------------------------------------------------------------------------------------- computing
+
+def cast(array, numpy_dtype):
+    """`array` as another type, in C's way; itself if it has that type."""
+    if array.dtype is numpy_dtype:
+        return array
+    return array.astype(numpy_dtype, copy=False)
+
+
 def compute(function, arrays, common, result=None):
     """`function` on arrays cast to `common` (widened if it is a 16-bit float), stored as `result` or `common`."""
     wide = op_math_type(common).numpy
-    value = function(*[np.asarray(a, wide) for a in arrays])
+    value = function(*[cast(a, wide) for a in arrays])
     target = (result or common).numpy
     return value if value.dtype == target else value.astype(target)
 
+
+def computing(function, self, *others, common=None, result=None):
+    """The tensor `function(self, *others)`, computed in their common type. Raises RuntimeError if shapes do not fit."""
+    arrays = [self._array, *[t._array for t in others]]
+    try:
+        return wrap_result(compute(function, arrays, common or result_type(self, *others), result))
+    except ValueError:
+        raise broadcast_error(*[a.shape for a in arrays]) from None
+
+
+# ---------------------------------------------------------------------------------------------------- errors
 
 def broadcast_error(*shapes):
     """The RuntimeError for shapes that do not broadcast, or None if they do."""
@@ -78,8 +121,12 @@ def inplace_shape_error(shape, *others):
 
 
 def cast_error(have, want):
-    names = scalar_type.SCALAR_TYPE_NAMES
-    return RuntimeError(f"result type {names[have]} can't be cast to the desired output type {names[want]}")
+    return RuntimeError(f"result type {SCALAR_TYPE_NAMES[have]} can't be cast to the desired output type {SCALAR_TYPE_NAMES[want]}")
+
+
+def not_implemented(kernel_name):
+    """dtype -> the NotImplementedError of a kernel that does not know that dtype."""
+    return lambda dtype: NotImplementedError(f'"{kernel_name}" not implemented for \'{SCALAR_TYPE_NAMES[dtype]}\'')
 
 
 # ------------------------------------------------------------------------------------------- kernel factories
@@ -93,19 +140,32 @@ def binary_kernel(ufunc):
                 return wrap_result(ufunc(x, y))
             return wrap_result(compute(ufunc, (x, y), result_type(self, other)))
         except ValueError:
-            raise broadcast_error(x.shape, y.shape) or RuntimeError(f"{ufunc.__name__}: shapes {x.shape}, {y.shape}") from None
+            raise broadcast_error(x.shape, y.shape) from None
     return kernel
 
 
-def binary_inplace_kernel(ufunc):
+def binary_float_kernel(function):
+    """Like `binary_kernel`, but integers give the default float dtype (div, atan2 …)."""
+    def kernel(self, other):
+        x, y = self._array, other._array
+        try:
+            if x.dtype is y.dtype and (x.dtype is F4 or x.dtype is F8):
+                return wrap_result(function(x, y))
+            return wrap_result(compute(function, (x, y), float_result_type(self, other)))
+        except ValueError:
+            raise broadcast_error(x.shape, y.shape) from None
+    return kernel
+
+
+def binary_inplace_kernel(ufunc, common_type=result_type):
     """A CPU kernel that writes `ufunc(self, other)` to `self`."""
     def kernel(self, other):
         x, y = self._array, other._array
         try:
-            if x.dtype is y.dtype:
+            if x.dtype is y.dtype and (common_type is result_type or x.dtype is F4):
                 ufunc(x, y, x)
             else:
-                common, own = result_type(self, other), dtype_of(self)
+                common, own = common_type(self, other), dtype_of(self)
                 if common is not own and not scalar_type.can_cast(common, own):
                     raise cast_error(common, own)
                 np.copyto(x, _fitting(compute(ufunc, (x, y), common), x), casting="unsafe")
@@ -122,25 +182,39 @@ def _fitting(value, target):
     return value
 
 
-def unary_kernel(function):
-    """A CPU kernel for one tensor; the result has the operand's dtype."""
+def unary_kernel(function, refusal=None, refused="b"):
+    """A CPU kernel for one tensor; the result has the operand's dtype.
+
+    For dtypes of the kinds `refused` (NumPy's letters) it raises `refusal(dtype)`.
+    """
     def kernel(self):
         x = self._array
-        wide = _WIDENED.get(x.dtype)
+        if x.dtype is F4 or x.dtype is F8:
+            return wrap_result(function(x))
+        if refusal is not None and x.dtype.kind in refused:
+            raise refusal(dtype_of(self))
+        wide = WIDENED.get(x.dtype)
         return wrap_result(function(x) if wide is None else function(x.astype(wide)).astype(x.dtype))
     return kernel
 
 
-def unary_float_kernel(function):
+def unary_float_kernel(function, refusal=None, refused="c"):
     """Like `unary_kernel`, but integers give the default float dtype (exp, sqrt, sin …)."""
     def kernel(self):
         x = self._array
+        if x.dtype is F4 or x.dtype is F8:
+            return wrap_result(function(x))
+        if refusal is not None and x.dtype.kind in refused:
+            raise refusal(dtype_of(self))
         kind = dtype_of(self)
         if kind.category < FLOAT:
-            return wrap_result(function(x.astype(scalar_type.get_default_dtype().numpy)))
-        wide = _WIDENED.get(x.dtype)
-        return wrap_result(function(x) if wide is None else function(x.astype(wide)).astype(x.dtype))
+            kind = scalar_type.get_default_dtype()
+        return wrap_result(compute(function, (x,), kind))
     return kernel
 
 
-_WIDENED = {t.numpy: np.dtype(np.float32) for t in scalar_type.REDUCED_FLOATING}
+# ------------------------------------------------------------------------------------------ words for formulas
+
+def conj(t):
+    """`t.conj()`, without the call when `t` is real."""
+    return t.conj() if t._array.dtype.kind == "c" else t

@@ -1,0 +1,28 @@
+"""Named results: `torch.return_types.max(values=…, indices=…)` and its like.
+
+In PyTorch: structseqs made by `torch/csrc/autograd/python_return_types.cpp`; here named tuples that print in the same way.
+"""
+from collections import namedtuple
+
+
+def _repr(self):
+    fields = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self))
+    return f"torch.return_types.{type(self).__name__}(\n{fields})"
+
+
+def return_type(name, fields):
+    """A class of named results; like a structseq it is made from one sequence as well as from the fields."""
+    base = namedtuple(name, fields)
+
+    def __new__(cls, *values):
+        return base.__new__(cls, *(values[0] if len(values) == 1 and len(base._fields) > 1 else values))
+
+    return type(name, (base,), {"__slots__": (), "__new__": __new__, "__repr__": _repr, "__module__": "torch.return_types",
+                                "n_fields": len(base._fields), "n_sequence_fields": len(base._fields)})
+
+
+_VALUES_AND_INDICES = ("max", "min", "sort", "topk", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin")
+max, min, sort, topk, kthvalue, median, nanmedian, mode, cummax, cummin = [
+    return_type(name, "values indices") for name in _VALUES_AND_INDICES]
+aminmax = return_type("aminmax", "min max")
+frexp = return_type("frexp", "mantissa exponent")
