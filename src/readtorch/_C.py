@@ -12,6 +12,7 @@ from .c10.layout import (channels_last, channels_last_3d, contiguous_format, lay
                          sparse_coo, strided)
 from .c10.scalar_type import dtype, get_default_dtype  # noqa: F401
 from .c10.size import Size  # noqa: F401
+from .csrc.autograd import inference_mode as _inference_mode  # noqa: F401
 from .csrc.autograd import variable_type as _variable_type  # noqa: F401  (2. the dispatcher learns to write Autograd kernels)
 from .csrc.autograd.python_variable import TensorBase  # noqa: F401  (3. the operators become methods)
 

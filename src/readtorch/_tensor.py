@@ -2,10 +2,8 @@
 
 In PyTorch: `torch/_tensor.py`. Explained in the chapter "Tensor and Storage".
 """
-from . import _tensor_str, autograd
-from .aten.functions import at
+from . import _tensor_str, _utils, autograd
 from .c10 import tensor_impl
-from .c10.dispatch_key import GRAD_KEYS, MaskGuard
 from .csrc.autograd.hooks import RemovableHandle
 from .csrc.autograd.node import NodeHooks
 from .csrc.autograd.python_variable import TensorBase
@@ -113,12 +111,12 @@ class Tensor(TensorBase):
                                "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
         if id(self) in memo:
             return memo[id(self)]
-        with MaskGuard(exclude=GRAD_KEYS):
-            copied = at.clone(self) if type(self) is Tensor else type(self)._make_subclass(type(self), at.clone(self))
-        if self.requires_grad:
-            copied.requires_grad_()
-        memo[id(self)] = copied
-        return copied
+        return _utils.deepcopy_tensor(self, memo)
+
+    def __reduce_ex__(self, protocol):
+        if type(self) is not Tensor:
+            raise TypeError(f"readtorch cannot pickle the tensor subclass {type(self).__name__}: give it a __reduce_ex__")
+        return _utils.reduce_tensor(self)
 
 
 def _hooks_of(t):
@@ -128,7 +126,7 @@ def _hooks_of(t):
     meta = autograd_meta(t)
     if meta.hooks is None:
         meta.hooks = NodeHooks()
-        node = meta.accumulator and meta.accumulator()
+        node = meta.accumulator()
         if node:
             node.hooks = meta.hooks
     return meta.hooks

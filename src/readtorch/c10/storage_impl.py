@@ -38,6 +38,14 @@ class StorageImpl:
         grown[:kept] = self.buffer[:kept]
         self.buffer = grown
 
+    def __reduce__(self):
+        return (_rebuild, (self.buffer.tobytes(),))
+
+
+def _rebuild(data):
+    """A StorageImpl from its pickled bytes. Tensors of one pickle that share a storage share it afterwards, too."""
+    return StorageImpl(np.frombuffer(bytearray(data), np.uint8))
+
 
 def address_of(array):
     return array.__array_interface__["data"][0]

@@ -12,19 +12,20 @@ from ...c10.tensor_impl import alias, wrap
 from .node import Node
 
 
+# Higher than any other node's number: a gradient that is complete is delivered before anything else runs.
+FIRST = float("inf")
+
+
 class AccumulateGrad(Node):
     """Adds what flows in to `variable.grad`. Nothing flows out."""
 
-    __slots__ = ("variable", "lock")
+    __slots__ = ("variable",)
 
-    def __init__(self, variable, hooks):
-        self.sequence_nr = FIRST
-        self.next_edges = ()
-        self.shape = variable._array.shape
-        self.dtype = variable._array.dtype
-        self.hooks = hooks
-        self.variable = variable
-        self.lock = _locks[id(variable) % len(_locks)]
+    # The same for all of them, so a new one costs little: a leaf needs one for every graph it takes part in.
+    sequence_nr = FIRST
+    next_edges = ()
+    shape = property(lambda self: self.variable._array.shape)
+    dtype = property(lambda self: self.variable._array.dtype)
 
     def _sequence_nr(self):
         return 2**64 - 1
@@ -33,20 +34,17 @@ class AccumulateGrad(Node):
         if grad is None:
             return ()
         variable = self.variable
-        with self.lock:
+        with _locks[id(variable) % len(_locks)]:
             accumulate(variable, grad, getrefcount(grad) <= SOLE_OWNER)
-            meta = variable._meta
-            if meta.post_accumulate_hooks:
-                for hook in list(meta.post_accumulate_hooks.values()):
+            hooks = variable._meta.post_accumulate_hooks
+            if hooks:
+                for hook in list(hooks.values()):
                     hook(variable)
         return ()
 
 
-# Higher than any other node's number: a gradient that is complete is delivered before anything else runs.
-FIRST = float("inf")
-
 # Two threads may run backward into the same leaf. A lock each leaf would cost more than the few that they share.
-_locks = [threading.RLock() for _ in range(16)]
+_locks = [threading.RLock() for _ in range(64)]
 
 # References to a gradient that nobody but the engine knows: the engine's tuple, the engine's argument list, this
 # function's argument and getrefcount's own. One more means that somebody will look at it again.

@@ -3,10 +3,10 @@
 In PyTorch: `torch/csrc/autograd/{function,edge,input_metadata}.h`. Explained in the chapter "Autograd".
 """
 import itertools
+import re
 import threading
 import traceback
 
-from ...c10.tensor_impl import NO_EDGE
 from .hooks import RemovableHandle
 
 next_sequence_nr = itertools.count().__next__
@@ -96,6 +96,11 @@ class Node:
         return f"<{self.name()} object at {hex(id(self))}>"
 
 
+def operation_name(node):
+    """The operation behind a node, as error messages name it: "Exp" for ExpBackward0."""
+    return re.sub(r"Backward\d*$", "", node.name())
+
+
 def _add(hooks, hook):
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
@@ -162,5 +167,3 @@ class NotImplemented_(Error):
     def name(self):
         return "NotImplemented"
 
-
-NO_EDGE = NO_EDGE

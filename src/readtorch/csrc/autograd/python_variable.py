@@ -14,6 +14,8 @@ from ...c10.size import Size
 from ...c10.storage_impl import address_of
 from ...c10.tensor_impl import NO_EDGE, TensorImpl, new, storage_impl, storage_offset, strides_of, wrap
 from ...c10.wrap_dim import wrap_dim
+from ..utils import tensor_new  # noqa: F401  (torch.tensor and its relatives)
+from .python_variable_indexing import getitem, setitem
 from .variable import autograd_meta, refresh_view, requires_grad, set_requires_grad
 
 
@@ -58,6 +60,9 @@ class TensorBase(TensorImpl):
     __slots__ = ("__dict__",)
 
     locals().update(operator_methods())
+
+    __getitem__ = getitem
+    __setitem__ = setitem
 
     # ------------------------------------------------------------------------------------ sizes, type, place
 
@@ -253,9 +258,6 @@ class TensorBase(TensorImpl):
             raise TypeError(f"Variable data has to be a tensor, but got {type(other).__name__}")
         self._array = other._array
         self._storage_impl = storage_impl(other)
-        accumulator = self._meta and self._meta.accumulator and self._meta.accumulator()
-        if accumulator:
-            accumulator.shape, accumulator.dtype = self._array.shape, self._array.dtype
 
     @property
     def name(self):

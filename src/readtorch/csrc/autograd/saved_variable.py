@@ -6,12 +6,18 @@ import threading
 
 from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, MaskGuard
 from ...c10.tensor_impl import alias
-from .node import watchers
+from .node import operation_name, watchers
 
 RELEASED = ("Trying to backward through the graph a second time (or directly access saved tensors after they have already "
              "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
              "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
              "saved tensors after calling backward.")
+
+
+def refuse_inference_tensor():
+    raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+                       "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
+                       "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.")
 
 
 class SavedVariable:
@@ -28,10 +34,7 @@ class SavedVariable:
         self.output_nr = output_nr
         self.unpack_hook = None
         if tensor._keys & INFERENCE_TENSOR:
-            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
-                               "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
-                               "normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
-                               "`torch.inference_mode()`.")
+            refuse_inference_tensor()
 
     def unpack(self, node):
         """The tensor as it was saved. Raises RuntimeError if it was written to since, or freed."""
@@ -53,7 +56,7 @@ class SavedVariable:
 
     def _modified_message(self, tensor, node):
         kind = _legacy_type_name(tensor)
-        origin = f", which is output {self.output_nr} of {node.name()}," if self.output_nr is not None else _origin(tensor)
+        origin = f", which is output {self.output_nr} of {operation_name(node)}," if self.output_nr is not None else _origin(tensor)
         return (f"one of the variables needed for gradient computation has been modified by an inplace operation: "
                 f"[{kind} {list(tensor._array.shape)}]{origin} is at version {tensor._counter[0]}; expected version "
                 f"{self.version} instead. Hint: " + _hint())
@@ -123,7 +126,7 @@ def _origin(tensor):
     edge = tensor._edge
     if not edge or edge[0] is None:
         return ""
-    return f", which is output {edge[1]} of {edge[0].name()},"
+    return f", which is output {edge[1]} of {operation_name(edge[0])},"
 
 
 def _hint():
@@ -132,7 +135,7 @@ def _hint():
         return ("the backtrace further above shows the operation that failed to compute its gradient. The variable in question "
                 "was changed in there or anywhere later. Good luck!")
     return ("enable anomaly detection to find the operation that failed to compute its gradient, with "
-            "torch.autograd.set_detect_anomaly(True).")
+            "torch.autograd.set_detect_anomaly(True, check_nan=False).")
 
 
 # --------------------------------------------------------------------------------------------- default hooks

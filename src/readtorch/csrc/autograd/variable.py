@@ -2,11 +2,12 @@
 
 In PyTorch: `torch/csrc/autograd/variable.{h,cpp}`. Explained in the chapter "Autograd".
 """
-import weakref
+from weakref import ref
 
 from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, MaskGuard, tls
-from ...c10.tensor_impl import NO_EDGE, Creation, ViewInfo
+from ...c10.tensor_impl import NO_EDGE, Creation, ViewInfo, new
 from .accumulate_grad import AccumulateGrad
+from .node import operation_name
 
 
 class AutogradMeta:
@@ -16,7 +17,7 @@ class AutogradMeta:
 
     def __init__(self):
         self.grad = None
-        self.accumulator = None  # weak reference to the leaf's AccumulateGrad node
+        self.accumulator = _no_node  # weak reference to the leaf's AccumulateGrad node
         self.hooks = None  # of a leaf that has no node yet
         self.post_accumulate_hooks = None
         self.retains_grad = False
@@ -36,7 +37,12 @@ def gradient_edge(t):
     """Where a gradient of `t` goes: (node, input number), or NO_EDGE. Brings a stale view up to date first."""
     if t._view_info is not None:
         refresh_view(t)
-    return t._edge or (grad_accumulator(t), 0)
+    return t._edge or leaf_edge(t)
+
+
+def leaf_edge(leaf):
+    """The edge to a leaf's AccumulateGrad; `gradient_edge` of a tensor that is known to be no view and to have no `_edge`."""
+    return (grad_accumulator(leaf), 0)
 
 
 def grad_accumulator(leaf):
@@ -46,11 +52,17 @@ def grad_accumulator(leaf):
     does not keep a dead graph's node.
     """
     meta = leaf._meta or autograd_meta(leaf)
-    node = meta.accumulator and meta.accumulator()
+    node = meta.accumulator()
     if node is None:
-        node = AccumulateGrad(leaf, meta.hooks)
-        meta.accumulator = weakref.ref(node)
+        node = new(AccumulateGrad)
+        node.variable = leaf
+        node.hooks = meta.hooks
+        meta.accumulator = ref(node)
     return node
+
+
+def _no_node():
+    return None
 
 
 def requires_grad(t):
@@ -140,7 +152,7 @@ _VIEW_SUBJECTS = {
 
 def _view_message(t, creation):
     edge = t._edge
-    made_by = f"Output {edge[1]} of {edge[0].name()} is a view and is being modified inplace. " if edge and edge[0] else (
+    made_by = f"Output {edge[1]} of {operation_name(edge[0])} is a view and is being modified inplace. " if edge and edge[0] else (
         "A view was created in custom Function and is being modified inplace. ")
     return _VIEW_SUBJECTS.get(creation, made_by) + _VIEW_REASONS[creation]
 

@@ -1,0 +1,5 @@
+"""`python -m readtorch`: see `readtorch._run`."""
+from ._run import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

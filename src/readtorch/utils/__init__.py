@@ -1,0 +1,1 @@
+"""Tools beside the core: hooks, checkpointing, modes. In PyTorch: `torch/utils`."""
