@@ -30,10 +30,8 @@ class _Call:
 
     def _call_impl(self, *args, **kwargs):
         # in PyTorch: `_slow_forward` instead of `forward` while a trace is recorded, to name its scopes
-        # One look at the dictionary of attributes: `Module.__getattr__` makes every `self.name` slower.
-        state = self.__dict__
-        if not (state["_backward_hooks"] or state["_backward_pre_hooks"]
-                or state["_forward_hooks"] or state["_forward_pre_hooks"]
+        if not (self._backward_hooks or self._backward_pre_hooks
+                or self._forward_hooks or self._forward_pre_hooks
                 or _global_backward_pre_hooks or _global_backward_hooks
                 or _global_forward_hooks or _global_forward_pre_hooks):
             return self.forward(*args, **kwargs)

@@ -1,0 +1,5 @@
+"""Optimizers. In PyTorch: `torch/optim/__init__.py`. See chapter 11."""
+from readtorch.optim.adam import Adam
+from readtorch.optim.adamw import AdamW
+from readtorch.optim.optimizer import Optimizer
+from readtorch.optim.sgd import SGD

@@ -1,0 +1,258 @@
+r"""Adam. In PyTorch: `torch/optim/adam.py`. See chapter 11.
+
+    g ← ∇f(θ)                             -∇f(θ) if maximize
+    g ← g + λ θ                           weight_decay λ; θ ← θ - γ λ θ instead if decoupled_weight_decay (AdamW)
+    m ← β₁ m + (1 - β₁) g                 mean of the gradient
+    v ← β₂ v + (1 - β₂) g²                mean of its square
+    v ← max of all v so far               if amsgrad
+    m̂ ← m / (1 - β₁ᵗ),  v̂ ← v / (1 - β₂ᵗ)   both means start at 0: step t = 1, 2, … corrects for it
+    θ ← θ - γ m̂ / (√v̂ + ε)                lr γ
+
+D. P. Kingma, J. Ba: Adam: a method for stochastic optimization (2014). AMSGrad: S. J. Reddi and others: On the
+convergence of Adam and beyond (2018).
+"""
+import readtorch
+from readtorch._tensor import Tensor
+from readtorch.optim.optimizer import (
+    Optimizer,
+    _device_dtype_check_for_fused,
+    _get_scalar_dtype,
+    _get_value,
+    _to_scalar,
+    _use_grad_for_differentiable,
+)
+
+__all__ = ["Adam", "adam"]
+
+
+class Adam(Optimizer):
+    """Adam, with AMSGrad and with coupled or decoupled weight decay if wanted.
+
+    fused: None lets a compiled kernel do the step where it can, False never, True always. See `adam`.
+    """
+
+    def __init__(
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
+        maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False,
+    ) -> None:
+        _check_tensor_setting(lr, "lr", foreach and not capturable)
+        if not 0.0 <= lr:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if not 0.0 <= eps:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        if not 0.0 <= betas[0] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index 0: {betas[0]}")
+        if not 0.0 <= betas[1] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index 1: {betas[1]}")
+        if not 0.0 <= weight_decay:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if not any(all(isinstance(beta, kind) for beta in betas[:2]) for kind in (float, Tensor)):
+            raise ValueError("betas must be either both floats or both Tensors")
+        for i in range(2):
+            _check_tensor_setting(betas[i], f"betas[{i}]", foreach and not capturable)
+        defaults = {
+            "lr": lr, "betas": tuple(map(_to_scalar, betas)), "eps": eps, "weight_decay": weight_decay,
+            "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "differentiable": differentiable, "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+        if fused:
+            if differentiable:
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if foreach:
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        added_later = {
+            "amsgrad": False, "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+            "decoupled_weight_decay": False, "fused": None,
+        }
+        for group in self.param_groups:
+            group.update({name: value for name, value in added_later.items() if name not in group})
+            for p in group["params"]:
+                p_state = self.state.get(p, {})
+                if p_state and not isinstance(p_state["step"], Tensor):
+                    p_state["step"] = _new_step(group, p, float(p_state["step"]))
+
+    @_use_grad_for_differentiable
+    def step(self, closure=None):
+        loss = None
+        if closure is not None:
+            with readtorch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps = [], [], [], [], [], []
+            self._init_group(group, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps)
+            beta1, beta2 = group["betas"]
+            adam(
+                params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps,
+                foreach=group["foreach"], capturable=group["capturable"], differentiable=group["differentiable"],
+                fused=group["fused"], decoupled_weight_decay=group["decoupled_weight_decay"],
+                amsgrad=group["amsgrad"], beta1=beta1, beta2=beta2, lr=group["lr"],
+                weight_decay=group["weight_decay"], eps=group["eps"], maximize=group["maximize"],
+            )
+        return loss
+
+    def _init_group(self, group, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps):
+        """Collect the parameters that have a gradient, and what is remembered of them."""
+        for p in group["params"]:
+            if p.grad is None:
+                continue
+            state = self.state[p]
+            if len(state) == 0:
+                self._init_state(group, p, state)
+            if group["differentiable"] and state["step"].requires_grad:
+                raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
+            params.append(p)
+            grads.append(p.grad)
+            exp_avgs.append(state["exp_avg"])
+            exp_avg_sqs.append(state["exp_avg_sq"])
+            state_steps.append(state["step"])
+            if group["amsgrad"]:
+                max_exp_avg_sqs.append(state["max_exp_avg_sq"])
+
+    def _init_state(self, group, p, state):
+        if group["fused"]:
+            _device_dtype_check_for_fused(p)
+        state["step"] = _new_step(group, p, 0.0)
+        for name in ("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])):
+            state[name] = readtorch.zeros_like(p, memory_format=readtorch.preserve_format)
+
+
+def _check_tensor_setting(value, name, forbidden):
+    if not isinstance(value, Tensor):
+        return
+    if forbidden:
+        raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
+    if value.numel() != 1:
+        raise ValueError(f"Tensor {name} must be 1-element")
+
+
+def _new_step(group, p, value):
+    """The count of steps. It stays on the host, where the step size is computed, unless a kernel wants it."""
+    if group["capturable"] or group["fused"]:
+        return readtorch.tensor(value, dtype=_get_scalar_dtype(is_fused=group["fused"]), device=p.device)
+    return readtorch.tensor(value, dtype=_get_scalar_dtype())
+
+
+def adam(
+    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None, capturable=False,
+    differentiable=False, fused=None, grad_scale=None, found_inf=None, has_complex=False,
+    decoupled_weight_decay=False, *, amsgrad, beta1, beta2, lr, weight_decay, eps, maximize,
+) -> None:
+    """One step for lists of parameters, gradients and state."""
+    if not all(isinstance(t, Tensor) for t in state_steps):
+        raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
+    lr, beta1, beta2 = _to_scalar(lr), _to_scalar(beta1), _to_scalar(beta2)
+    settings = {
+        "lr": lr, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay, "eps": eps, "maximize": maximize,
+        "decoupled_weight_decay": decoupled_weight_decay,
+    }
+    if fused is None and foreach is None:
+        # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
+        fused = not (capturable or differentiable) and _kernel_serves(params, grads, lr, beta1, beta2, weight_decay)
+    if fused:
+        _fused_adam(
+            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, amsgrad=amsgrad, **settings
+        )
+        return
+    # in PyTorch: `foreach=True` runs each line of the loop for all parameters at once
+    for i, param in enumerate(params):
+        if capturable:
+            _check_capturable(param, state_steps[i])
+        max_exp_avg_sq = max_exp_avg_sqs[i] if amsgrad else None
+        tensors = _as_real(param, grads[i], exp_avgs[i], exp_avg_sqs[i], max_exp_avg_sq)
+        if capturable or differentiable:
+            _differentiable_adam(*tensors, state_steps[i], **settings)
+        else:
+            _single_tensor_adam(*tensors, state_steps[i], **settings)
+
+
+def _as_real(*tensors):
+    """Complex numbers are optimized as pairs of real ones."""
+    if not tensors[0].is_complex():
+        return tensors
+    return tuple(t if t is None else readtorch.view_as_real(t) for t in tensors)
+
+
+def _single_tensor_adam(
+    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, lr, beta1, beta2, weight_decay, eps, maximize,
+    decoupled_weight_decay,
+):
+    """The formula, line by line; numbers that are the same for all elements are Python numbers."""
+    step_t += 1
+    step = _get_value(step_t)
+    grad = -grad if maximize else grad
+    if weight_decay != 0:
+        if decoupled_weight_decay:
+            param.mul_(1 - lr * weight_decay)
+        else:
+            grad = grad.add(param, alpha=weight_decay)
+    exp_avg.lerp_(grad, 1 - beta1)
+    exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    if max_exp_avg_sq is not None:
+        exp_avg_sq = readtorch.maximum(max_exp_avg_sq, exp_avg_sq, out=max_exp_avg_sq)
+    step_size = lr / (1 - beta1**step)
+    bias_correction2_sqrt = (1 - beta2**step) ** 0.5
+    denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps)
+    param.addcdiv_(exp_avg, denom, value=-step_size)
+
+
+def _differentiable_adam(
+    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, lr, beta1, beta2, weight_decay, eps, maximize,
+    decoupled_weight_decay,
+):
+    """The same with tensors for all numbers, and copies of what autograd saves before it is written again."""
+    step_t += 1
+    step = step_t.clone()
+    grad = -grad if maximize else grad
+    if isinstance(weight_decay, Tensor) or weight_decay != 0:
+        if decoupled_weight_decay:
+            param.mul_(1 - lr * weight_decay)
+        else:
+            grad = grad + weight_decay * param.clone()
+    exp_avg.lerp_(grad, 1 - beta1)
+    if isinstance(beta2, Tensor):
+        # v + (1 - β₂)(g² - v): `addcmul_` takes no tensor as its factor
+        exp_avg_sq.lerp_(readtorch.square(grad), weight=1 - beta2)
+    else:
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    if max_exp_avg_sq is not None:
+        exp_avg_sq = max_exp_avg_sq.copy_(readtorch.maximum(max_exp_avg_sq.clone(), exp_avg_sq))
+    step_size_neg = -(lr / (1 - beta1**step))
+    bias_correction2_sqrt = (1 - beta2**step).sqrt()
+    # The step size goes into the denominator: `addcdiv_` takes no tensor as its factor either.
+    denom = (exp_avg_sq.sqrt() / (bias_correction2_sqrt * step_size_neg)).add_(eps / step_size_neg)
+    param.addcdiv_(exp_avg.clone(), denom)
+
+
+def _check_capturable(param, step_t):
+    supported = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
+    if not (param.device.type == step_t.device.type and param.device.type in supported):
+        raise AssertionError(
+            f"If capturable=True, params and state_steps must be on supported devices: {supported}."
+        )
+
+
+def _kernel_serves(params, grads, *numbers):
+    dtypes = (readtorch.float32, readtorch.float64)
+    return not any(isinstance(number, Tensor) for number in numbers) and all(
+        p.device.type == "cpu" and p.dtype in dtypes and p.is_contiguous() and g.is_contiguous()
+        for p, g in zip(params, grads)
+    )
+
+
+def _fused_adam(
+    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *, amsgrad, lr, beta1, beta2, weight_decay,
+    eps, maximize, decoupled_weight_decay,
+):
+    if not params:
+        return
+    for step_t in state_steps:
+        step_t += 1
+    kernel = readtorch._fused_adamw_ if decoupled_weight_decay else readtorch._fused_adam_
+    kernel(
+        params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr=lr, beta1=beta1, beta2=beta2,
+        weight_decay=weight_decay, eps=eps, amsgrad=amsgrad, maximize=maximize,
+    )

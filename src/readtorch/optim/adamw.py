@@ -1,0 +1,25 @@
+"""AdamW: Adam whose weight decay acts on the parameters, not on the gradient. In PyTorch: `torch/optim/adamw.py`.
+
+I. Loshchilov, F. Hutter: Decoupled weight decay regularization (2017).
+"""
+from readtorch.optim.adam import Adam
+
+__all__ = ["AdamW"]
+
+
+class AdamW(Adam):
+    """Adam with `decoupled_weight_decay=True`, and a weight decay of 0.01 by default."""
+
+    def __init__(
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False,
+        foreach=None, capturable=False, differentiable=False, fused=None,
+    ) -> None:
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
+            capturable=capturable, differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
+        )
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True  # also in a state that Adam saved

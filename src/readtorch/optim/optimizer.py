@@ -1,0 +1,368 @@
+"""`Optimizer`: what all algorithms share: groups of parameters with settings, state a parameter, checkpoints, hooks.
+
+In PyTorch: `torch/optim/optimizer.py`. Chapter 11 builds an algorithm on it.
+"""
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable
+from copy import deepcopy
+from itertools import chain
+
+import readtorch
+from readtorch._tensor import Tensor
+from readtorch.utils.hooks import RemovableHandle
+
+__all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
+
+_global_optimizer_pre_hooks = OrderedDict()
+_global_optimizer_post_hooks = OrderedDict()
+
+
+class _RequiredParameter:
+    """The default of a setting that every group must give itself."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
+
+
+def _register(hooks, hook, prepend=False):
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def register_optimizer_step_pre_hook(hook):
+    """Call `hook(optimizer, args, kwargs)` before every optimizer's step; it may return new `(args, kwargs)`."""
+    return _register(_global_optimizer_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook):
+    """Call `hook(optimizer, args, kwargs)` after every optimizer's step."""
+    return _register(_global_optimizer_post_hooks, hook)
+
+
+def _use_grad_for_differentiable(step):
+    """Run `step` without autograd, unless the optimizer is to be differentiated itself."""
+
+    @functools.wraps(step)
+    def _use_grad(self, *args, **kwargs):
+        prev_grad = readtorch.is_grad_enabled()
+        try:
+            readtorch.set_grad_enabled(self.defaults["differentiable"])
+            return step(self, *args, **kwargs)
+        finally:
+            readtorch.set_grad_enabled(prev_grad)
+
+    return _use_grad
+
+
+class Optimizer:
+    """Base class of all optimizers. A subclass writes `step`, and calls `__init__` with its default settings.
+
+    params: parameters, or `(name, parameter)` pairs, or dictionaries, each a group: {"params": …, setting: value}.
+    defaults: the settings of a group that does not give its own.
+
+    param_groups: list of groups. state: dictionary from parameter to what the algorithm remembers of it.
+    """
+
+    def __init__(self, params, defaults) -> None:
+        self.defaults = defaults
+        self._make_hook_dicts()
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be "
+                "an iterable of Tensors or dicts, but got " + readtorch.typename(params)
+            )
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        param_groups = list(params)
+        if len(param_groups) == 0:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(param_groups[0], dict):
+            param_groups = [{"params": param_groups}]
+        for param_group in param_groups:
+            self.add_param_group(param_group)
+
+    def _make_hook_dicts(self):
+        for name in (
+            "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks",
+            "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
+            "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks",
+        ):
+            self.__dict__.setdefault(name, OrderedDict())
+
+    # The step, and hooks around it
+
+    def __init_subclass__(cls, **kwargs):
+        # in PyTorch: the first object of a class replaces the class's `step` by the hooked one
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = cls.profile_hook_step(cls.step)
+
+    @staticmethod
+    def profile_hook_step(func):
+        """`func` with the step hooks around it."""
+
+        # in PyTorch: also inside a record of the profiler, hence the name
+        @functools.wraps(func)
+        def wrapper(self, *args, **kwargs):
+            if type(self).step is not wrapper:  # called by a subclass's `step`, which has run the hooks
+                return func(self, *args, **kwargs)
+            args, kwargs = self._run_step_pre_hooks(func, (self, *args), kwargs)
+            out = func(*args, **kwargs)
+            for post_hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
+                post_hook(self, args, kwargs)
+            return out
+
+        wrapper.hooked = True
+        return wrapper
+
+    def _run_step_pre_hooks(self, func, args, kwargs):
+        for pre_hook in chain(_global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
+            result = pre_hook(self, args, kwargs)
+            if result is None:
+                continue
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise RuntimeError(f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+            args, kwargs = result
+        return args, kwargs
+
+    def step(self, closure=None):
+        """Change the parameters once. closure: computes the loss anew, with gradients; its result is returned."""
+        raise NotImplementedError
+
+    def zero_grad(self, set_to_none=True) -> None:
+        """Forget the gradients of all parameters, or fill them with zeros if not `set_to_none`."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if set_to_none:
+                    p.grad = None
+                else:
+                    p.grad.detach_() if p.grad.grad_fn is not None else p.grad.requires_grad_(False)
+                    p.grad.zero_()
+
+    def register_step_pre_hook(self, hook):
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return new `(args, kwargs)`."""
+        return _register(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook):
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return _register(self._optimizer_step_post_hooks, hook)
+
+    # Groups
+
+    def add_param_group(self, param_group) -> None:
+        """Add a group, a dictionary with "params" and any settings; the defaults fill what it does not give.
+
+        TypeError or ValueError for what cannot be optimized: no tensor, no leaf, a parameter of another group.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        self._list_params(param_group)
+        for param in param_group["params"]:
+            self._check_param(param)
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(
+                    f"parameter group didn't specify a value of required optimization parameter {name}"
+                )
+            param_group.setdefault(name, default)
+        if len(param_group["params"]) != len(set(param_group["params"])):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; "
+                "in future, this will cause an error; "
+                "see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=3,
+            )
+        self._check_against_other_groups(param_group)
+        self.param_groups.append(param_group)
+
+    def _list_params(self, param_group):
+        """Make `params` a list of tensors, and `param_names` the list of their names if they came with names."""
+        params = param_group["params"]
+        if isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but "
+                "the ordering of tensors in sets will change between runs. Please use a list instead."
+            )
+        entries = [params] if isinstance(params, Tensor) else list(params)
+        param_group["params"] = [entry[1] if isinstance(entry, tuple) else entry for entry in entries]
+        names = [entry[0] for entry in entries if isinstance(entry, tuple)]
+        if names:
+            if len(names) != len(entries):
+                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+            param_group["param_names"] = names
+
+    def _check_param(self, param):
+        if not isinstance(param, Tensor):
+            raise TypeError(
+                "optimizer can only optimize Tensors, but one of the params is " + readtorch.typename(param)
+            )
+        if not self.defaults.get("differentiable", None) and not (param.is_leaf or param.retains_grad):
+            raise ValueError("can't optimize a non-leaf Tensor")
+
+    def _check_against_other_groups(self, param_group):
+        for group in self.param_groups:
+            if ("param_names" in param_group) != ("param_names" in group):
+                kind = "with names" if "param_names" in param_group else "without names"
+                raise ValueError(
+                    "all optimizer param groups should be with/without names. "
+                    f"cannot add param group {kind} to the optimizer"
+                )
+        others = set(chain.from_iterable(group["params"] for group in self.param_groups))
+        if not others.isdisjoint(param_group["params"]):
+            raise ValueError("some parameters appear in more than one parameter group")
+
+    # Checkpoints
+
+    def state_dict(self):
+        """{"state": …, "param_groups": …} with a number in the place of each parameter: its position in all groups."""
+        for pre_hook in self._optimizer_state_dict_pre_hooks.values():
+            pre_hook(self)
+        positions = {}
+        param_groups = []
+        start = 0
+        for group in self.param_groups:
+            for i, p in enumerate(group["params"], start):
+                positions.setdefault(id(p), i)
+            packed = {k: v for k, v in group.items() if k != "params"}
+            packed["params"] = [positions[id(p)] for p in group["params"]]
+            param_groups.append(packed)
+            start += len(group["params"])
+        state = {(positions[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}
+        state_dict = {"state": state, "param_groups": param_groups}
+        for post_hook in self._optimizer_state_dict_post_hooks.values():
+            hook_result = post_hook(self, state_dict)
+            if hook_result is not None:
+                state_dict = hook_result
+        return state_dict
+
+    def load_state_dict(self, state_dict) -> None:
+        """Take over settings and state; the parameters are this optimizer's own, matched by position.
+
+        ValueError if the groups differ in number or size. State takes the parameter's dtype and device.
+        """
+        state_dict = state_dict.copy()
+        for pre_hook in self._optimizer_load_state_dict_pre_hooks.values():
+            hook_result = pre_hook(self, state_dict)
+            if hook_result is not None:
+                state_dict = hook_result
+        groups, saved_groups = self.param_groups, deepcopy(state_dict["param_groups"])
+        _check_same_sizes(groups, saved_groups)
+        params = dict(zip(_all_params(saved_groups), _all_params(groups)))
+        state = defaultdict(dict)
+        for k, v in state_dict["state"].items():
+            if k in params:
+                state[params[k]] = self._cast(params[k], v, k, state_dict["param_groups"])
+            else:
+                state[k] = v  # state that belongs to no parameter
+        for group, saved in zip(groups, saved_groups):
+            saved["params"] = group["params"]
+            if "param_names" in group:
+                saved.setdefault("param_names", group["param_names"])
+        self.__setstate__({"state": state, "param_groups": saved_groups})
+        for post_hook in self._optimizer_load_state_dict_post_hooks.values():
+            post_hook(self)
+
+    def _cast(self, param, value, param_id, param_groups, key=None):
+        """`value` with all tensors in it on the parameter's device, in its dtype where both are floating."""
+        if isinstance(value, Tensor):
+            return self._process_value_according_to_param_policy(param, value, param_id, param_groups, key)
+        if isinstance(value, dict):
+            return {k: self._cast(param, v, param_id, param_groups, k) for k, v in value.items()}
+        if isinstance(value, Iterable):
+            return type(value)(self._cast(param, v, param_id, param_groups) for v in value)
+        return value
+
+    @staticmethod
+    def _process_value_according_to_param_policy(param, value, param_id, param_groups, key=None):
+        if key == "step":
+            # A count, not a quantity like the parameter: float16 could not count past 2048.
+            group = next((g for g in param_groups if param_id in g["params"]), {})
+            if group.get("capturable", False) or group.get("fused", False):
+                return value.to(dtype=readtorch.float32, device=param.device)
+            return value
+        if param.is_floating_point():
+            return value.to(dtype=param.dtype, device=param.device)
+        return value.to(device=param.device)
+
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """Call `hook(optimizer)` before `state_dict`."""
+        return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """Call `hook(optimizer, state_dict)` after `state_dict`; a result other than None replaces it."""
+        return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """Call `hook(optimizer, state_dict)` before `load_state_dict`; a result replaces the dictionary."""
+        return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """Call `hook(optimizer)` after `load_state_dict`."""
+        return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    # Copies and text
+
+    def __getstate__(self):
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state) -> None:
+        self.__dict__.update(state)
+        self._make_hook_dicts()
+        self.defaults.setdefault("differentiable", False)
+
+    def __repr__(self) -> str:
+        lines = [type(self).__name__ + " ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join(lines) + "\n)"
+
+
+def _all_params(groups):
+    return chain.from_iterable(group["params"] for group in groups)
+
+
+def _check_same_sizes(groups, saved_groups):
+    if len(groups) != len(saved_groups):
+        raise ValueError("loaded state dict has a different number of parameter groups")
+    if any(len(g["params"]) != len(s["params"]) for g, s in zip(groups, saved_groups)):
+        raise ValueError(
+            "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+        )
+
+
+# What several algorithms need
+
+
+def _get_value(x):
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _to_scalar(x):
+    return x.squeeze() if isinstance(x, Tensor) and x.dim() != 0 else x
+
+
+def _get_scalar_dtype(is_fused=None):
+    """The dtype in which steps are counted."""
+    is_double = not is_fused and readtorch.get_default_dtype() == readtorch.float64
+    return readtorch.float64 if is_double else readtorch.float32
+
+
+def _device_dtype_check_for_fused(p):
+    # in PyTorch: also mps, xpu, hpu, mtia and private backends
+    supported = ["cuda", "cpu"]
+    if not (p.device.type in supported and p.is_floating_point()):
+        raise RuntimeError(
+            "`fused=True` requires all the params to be floating point Tensors of "
+            f"supported devices: {supported} but {p.dtype} and {p.device.type}"
+        )

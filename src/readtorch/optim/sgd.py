@@ -1,0 +1,125 @@
+r"""Stochastic gradient descent. In PyTorch: `torch/optim/sgd.py`. See chapter 11.
+
+    g ← ∇f(θ)                     -∇f(θ) if maximize
+    g ← g + λ θ                   weight_decay λ
+    b ← g                         momentum μ, first step
+    b ← μ b + (1 - τ) g           momentum μ, later steps; dampening τ
+    g ← g + μ b                   if nesterov, else g ← b
+    θ ← θ - γ g                   lr γ
+
+H. Robbins, S. Monro: A stochastic approximation method (1951). Nesterov's form: I. Sutskever and others: On the
+importance of initialization and momentum in deep learning (2013); there the rate multiplies b's increment, here b.
+"""
+import readtorch
+from readtorch._tensor import Tensor
+from readtorch.optim.optimizer import (
+    Optimizer,
+    _device_dtype_check_for_fused,
+    _to_scalar,
+    _use_grad_for_differentiable,
+)
+
+__all__ = ["SGD", "sgd"]
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum, Nesterov's momentum and weight decay if wanted.
+
+    foreach, fused: accepted; the loop below is the only implementation.
+    """
+
+    # in PyTorch: `foreach` runs each line below for all parameters at once, `fused` all lines in one kernel
+
+    def __init__(
+        self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
+        foreach=None, differentiable=False, fused=None,
+    ) -> None:
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if lr < 0.0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if momentum < 0.0:
+            raise ValueError(f"Invalid momentum value: {momentum}")
+        if weight_decay < 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        defaults = {
+            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
+            "nesterov": nesterov, "maximize": maximize, "foreach": foreach, "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        if fused:
+            if differentiable:
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if foreach:
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        added_later = {
+            "nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False,
+        }
+        for group in self.param_groups:
+            group.update({name: value for name, value in added_later.items() if name not in group})
+
+    @_use_grad_for_differentiable
+    def step(self, closure=None):
+        loss = None
+        if closure is not None:
+            with readtorch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            params, grads, momentum_buffer_list = [], [], []
+            self._init_group(group, params, grads, momentum_buffer_list)
+            sgd(
+                params, grads, momentum_buffer_list, weight_decay=group["weight_decay"], momentum=group["momentum"],
+                lr=group["lr"], dampening=group["dampening"], nesterov=group["nesterov"], maximize=group["maximize"],
+            )
+            if group["momentum"] != 0:
+                for p, momentum_buffer in zip(params, momentum_buffer_list):
+                    self.state[p]["momentum_buffer"] = momentum_buffer
+        return loss
+
+    def _init_group(self, group, params, grads, momentum_buffer_list):
+        """Collect the parameters that have a gradient, and what is remembered of them."""
+        for p in group["params"]:
+            if p.grad is None:
+                continue
+            if group["fused"]:
+                _device_dtype_check_for_fused(p)
+            params.append(p)
+            grads.append(p.grad)
+            if group["momentum"] != 0:
+                momentum_buffer_list.append(self.state[p].get("momentum_buffer"))
+
+
+def sgd(
+    params, d_p_list, momentum_buffer_list, has_sparse_grad=False, foreach=None, fused=None, grad_scale=None,
+    found_inf=None, *, weight_decay, momentum, lr, dampening, nesterov, maximize,
+) -> None:
+    """One step for lists of parameters, gradients and momentum buffers (None where there is none yet)."""
+    lr = _to_scalar(lr)
+    for i, param in enumerate(params):
+        grad = d_p_list[i] if not maximize else -d_p_list[i]
+        if weight_decay != 0:
+            grad = _add_weight_decay(grad, param, weight_decay)
+        if momentum != 0:
+            buf = momentum_buffer_list[i]
+            if buf is None:
+                buf = momentum_buffer_list[i] = grad.detach().clone()
+            else:
+                buf.mul_(momentum).add_(grad, alpha=1 - dampening)
+            grad = grad.add(buf, alpha=momentum) if nesterov else buf
+        if isinstance(lr, Tensor) and lr.requires_grad:
+            param.addcmul_(grad, lr, value=-1)
+        else:
+            param.add_(grad, alpha=-lr)
+
+
+def _add_weight_decay(grad, param, weight_decay):
+    if isinstance(weight_decay, Tensor) and weight_decay.requires_grad:
+        # The step changes `param` in place, and the derivative by weight_decay needs its old value.
+        return grad.addcmul_(param.clone(), weight_decay)
+    return grad.add(param, alpha=weight_decay)
