@@ -28,7 +28,7 @@ class Signature:
         self.operator = operator
         self.out_operator = out_operator
         self.arguments = operator.schema.arguments
-        self.names = ["input" if a.name == "self" else a.name for a in self.arguments]
+        self.names = ["input" if a.name == "self" else a.name.removesuffix("_") for a in self.arguments]
         self.numbers_as_tensors = packet.numbers_as_tensors
         self.positional = [a for a in self.arguments if not a.keyword_only]
         self.is_method = is_method
@@ -263,7 +263,7 @@ def make_face(packet, is_method):
         return packet.face
     parse = make_parser(packet, is_method)
     if packet.direct:
-        return _direct_face(packet, parse)
+        return _direct_face(packet, parse) if len(packet.overloads) == 1 else _first_overload_face(packet, parse)
 
     def face(*args, **kwargs):
         return parse(args, kwargs)
@@ -301,6 +301,23 @@ def _direct_face(packet, parse):
     return compile_function(packet.name, source, {
         "table": operator.table, "tls": tls, "parse": parse, "no_tensor_keys": NO_TENSOR_KEYS,
         "out_call": out.call if out is not None else None})
+
+
+def _first_overload_face(packet, parse):
+    """The same for several overloads: a call that gives just the required arguments of the first goes straight to it."""
+    operator = packet.overloads[0]
+    renamed = {"self": "input"}
+    required = [a for a in operator.schema.arguments if not a.has_default and not a.keyword_only]
+    names = ", ".join(renamed.get(a.name, a.name) for a in required)
+    defaults = "".join(f", {a.default!r}" for a in operator.schema.arguments[len(required):])
+    lines = "\n            ".join(key_lines(required, renamed))
+    source = (f"def {packet.name}({names}, *args, **kwargs):\n"
+              f"    if not args and not kwargs:\n"
+              f"        try:\n            {lines}\n"
+              f"        except AttributeError:\n            return parse(({names},), kwargs)\n"
+              f"        return table[keys & tls.mask]({names}{defaults})\n"
+              f"    return parse(({names}, *args), kwargs)\n")
+    return compile_function(packet.name, source, {"table": operator.table, "tls": tls, "parse": parse})
 
 
 def make_infix(name, packet, reflected=False):

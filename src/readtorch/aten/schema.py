@@ -8,6 +8,7 @@ Explained in the chapter "One operator call".
 import ast
 import re
 from dataclasses import dataclass
+from keyword import iskeyword
 
 _TYPE = re.compile(r"(?P<base>\w+)(?P<inner>\?)?(?:\((?P<alias>[\w!| >*-]+)\))?(?P<list>\[(?P<size>\d*)\])?(?P<optional>\?)?$")
 _SCHEMA = re.compile(r"(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<arguments>.*)\) -> (?P<returns>.*)$")
@@ -119,6 +120,8 @@ def _parse_argument(text, keyword_only):
     declaration, has_default, default = text.partition("=")
     kind, _, name = declaration.rpartition(" ")
     value = _parse_default(default) if has_default else None
+    if iskeyword(name):
+        name += "_"  # `from`, which Python cannot have as a parameter's name
     return Argument(name, _parse_type(kind), value, bool(has_default), keyword_only)
 
 

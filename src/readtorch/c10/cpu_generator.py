@@ -132,3 +132,8 @@ class CPUGeneratorImpl:
         other.next_float_normal_sample = self.next_float_normal_sample
         other.mutex = threading.Lock()
         return other
+
+
+# The generator of every call that names none (`detail::getDefaultCPUGenerator`); nobody knows its seed until asked.
+default_cpu_generator = CPUGeneratorImpl()
+default_cpu_generator.seed()

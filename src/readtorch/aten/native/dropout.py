@@ -1,0 +1,101 @@
+"""Dropout in its forms: of single numbers, of whole channels, and the one that keeps mean and variance.
+
+In PyTorch: `aten/src/ATen/native/Dropout.cpp`. Explained in the chapter "Layers".
+"""
+import math
+
+import numpy as np
+
+from ...c10.tensor_impl import wrap
+from ..functions import at
+from ..native_function import below_autograd, native_function
+from .distributions import bernoulli_float_
+
+BOTH = "function"
+# The value that SELU gives very negative inputs, with the sign turned.
+ALPHA = 1.7580993408473766
+
+
+def channel_noise(input):
+    """An empty tensor with one number for each channel of each sample."""
+    shape = input._array.shape
+    if len(shape) < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    return at.empty(shape[:2] + (1,) * (len(shape) - 2), dtype=input.dtype, device=input.device)
+
+
+def drop(input, p, train, multiply, channels=False, alpha=False):
+    """Multiply `input` by noise that is 0 with probability p and else so large that the mean stays."""
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+    if p == 0 or not train or input._array.size == 0:
+        return input
+    if p == 1:
+        return multiply(input, at.zeros((), dtype=input.dtype, device=input.device))
+    noise = channel_noise(input) if channels else at.empty_like(input)
+    bernoulli_float_.call(noise, 1 - p, None)
+    if not alpha:
+        return multiply(input, noise.div_(1 - p))
+    scale = 1 / math.sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
+    shift = noise.add(-1).mul_(ALPHA * scale).add_(ALPHA * scale * p)
+    return multiply(input, noise.mul_(scale)).add_(shift)
+
+
+def declare(name, channels=False, alpha=False):
+    """One form of dropout and its in-place twin."""
+    functional = native_function(f"{name}(Tensor input, float p, bool train) -> Tensor")
+    inplace = native_function(f"{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
+    functional.compose(lambda input, p, train: drop(input, p, train, at.mul, channels, alpha))
+    inplace.compose(lambda self, p, train: drop(self, p, train, at.mul_, channels, alpha))
+    return functional
+
+
+dropout = declare("dropout")
+feature_dropout = declare("feature_dropout", channels=True)
+alpha_dropout = declare("alpha_dropout", alpha=True)
+feature_alpha_dropout = declare("feature_alpha_dropout", channels=True, alpha=True)
+
+
+# -------------------------------------------------------------------------------------------- native_dropout
+
+native_dropout = native_function("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
+native_dropout_backward = native_function(
+    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
+
+
+def scale_of(p, train):
+    """What the kept numbers are multiplied by."""
+    if train is False:
+        return 1.0
+    return 0.0 if p == 1 else 1 / (1 - p)
+
+
+@native_dropout.kernel
+def native_dropout_cpu(input, p, train):
+    array = input._array
+    mask = wrap(np.ones_like(array, bool))
+    with below_autograd():
+        if train is False:
+            return at.clone(input), mask
+        bernoulli_float_.call(mask, 1 - p, None)
+        return at.mul_(at.mul(input, mask), scale_of(p, train)), mask
+
+
+@native_dropout.backward
+class NativeDropoutBackward0:
+    output_differentiability = [True, False]
+
+    def input(grad, result1, p, train):
+        return native_dropout_backward.call(grad, result1, scale_of(p, train))
+
+
+@native_dropout_backward.kernel
+def native_dropout_backward_cpu(grad_output, mask, scale):
+    with below_autograd():
+        return at.mul(at.mul(grad_output, mask), scale)
+
+
+@native_dropout_backward.backward
+class NativeDropoutBackwardBackward0:
+    def grad_output(grad, mask, scale):
+        return grad * (mask.to(grad.dtype) * scale)

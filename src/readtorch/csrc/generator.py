@@ -1,0 +1,83 @@
+"""`Generator`: the Python face of a source of random numbers.
+
+In PyTorch: `torch/csrc/Generator.cpp`. Explained in the chapter "Tensor and Storage".
+"""
+import numpy as np
+
+from ..c10.cpu_generator import CPUGeneratorImpl, default_cpu_generator
+from ..c10.device import device as Device
+from ..c10.tensor_impl import TensorImpl, wrap
+
+# Device type -> function(device) that makes an implementation. Other devices add theirs.
+implementations = {"cpu": lambda device: CPUGeneratorImpl()}
+
+
+class Generator:
+    """A source of random numbers with a state of its own: `torch.rand(3, generator=Generator().manual_seed(1))`."""
+
+    def __init__(self, device="cpu"):
+        self.device = Device(device)
+        if self.device.type not in implementations:
+            raise RuntimeError(f"{self.device.type.upper()} device type not an accelerator.")
+        self._impl = implementations[self.device.type](self.device)
+
+    def manual_seed(self, seed):
+        """Start from `seed`, an int of 64 bits (a negative one counts from 2**64 down). Returns self.
+
+        Raises RuntimeError for what is no int, ValueError for what has more bits.
+        """
+        if not isinstance(seed, (int, np.integer)):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        if not -2**63 <= seed < 2**64:
+            raise ValueError("Overflow when unpacking long long")
+        self._impl.set_current_seed(int(seed) % 2**64)
+        return self
+
+    def seed(self):
+        """Start from a seed that nobody can foretell; returns it."""
+        return self._impl.seed()
+
+    def initial_seed(self):
+        """The seed that the numbers started from."""
+        return self._impl.initial_seed
+
+    def get_state(self):
+        """The state as a ByteTensor: see Note [Bytes of a generator's state]."""
+        return wrap(self._impl.get_state())
+
+    def set_state(self, new_state):
+        """Continue from a state that `get_state` gave, here or in PyTorch."""
+        if not isinstance(new_state, TensorImpl):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+        if new_state._array.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        self._impl.set_state(new_state._array)
+        return self
+
+    def clone_state(self):
+        """Another generator in the same state."""
+        return generator_for(self._impl.clone(), self.device)
+
+    def get_offset(self):
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset):
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def __reduce__(self):
+        return (_restore, (self.device, self.get_state()))
+
+
+def generator_for(implementation, device):
+    """A Generator over an implementation that exists already."""
+    generator = Generator.__new__(Generator)
+    generator.device = device
+    generator._impl = implementation
+    return generator
+
+
+def _restore(device, state):
+    return Generator(device).set_state(state)
+
+
+default_generator = generator_for(default_cpu_generator, Device("cpu"))
