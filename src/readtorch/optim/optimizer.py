@@ -321,11 +321,11 @@ class Optimizer:
         self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:
-        lines = [type(self).__name__ + " ("]
+        groups = []
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join(lines) + "\n)"
+            settings = "".join(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
+            groups.append(f"\nParameter Group {i}\n{settings}")
+        return f"{type(self).__name__} ({''.join(groups)})"
 
 
 def _all_params(groups):
