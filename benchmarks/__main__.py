@@ -84,14 +84,14 @@ def parse():
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[], help="words; a case runs if its name contains one")
-    parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--seconds", type=float, default=0.03, help="length of one sample")
+    parser.add_argument("--rounds", type=int, default=41)
+    parser.add_argument("--seconds", type=float, default=0.01, help="length of one sample")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--no-import", action="store_true")
     parser.add_argument("--name", default="latest")
     options = parser.parse_args()
     if options.quick:
-        options.rounds, options.seconds = 5, 0.01
+        options.rounds, options.seconds = 7, 0.004
     return options
 
 

@@ -11,12 +11,15 @@ RESULTS = pathlib.Path(__file__).parent / "results"
 
 
 def summarize(name, samples):
-    """One row: medians in seconds, and the ratio with its quartiles over pairs of neighbouring samples."""
+    """One row: medians in seconds; the ratio is the median over pairs of neighbouring samples, with its quartiles.
+
+    A machine that is slow for a while is slow for both of a pair, so their ratio holds.
+    """
     ours, theirs = samples["readtorch"], samples["torch"]
     pairs = [a / b for a, b in zip(ours, theirs)]
     quartiles = statistics.quantiles(pairs, n=4) if len(pairs) > 1 else [pairs[0]] * 3
     return {"case": name, "group": CASES[name].group, "readtorch": statistics.median(ours),
-            "torch": statistics.median(theirs), "ratio": statistics.median(ours) / statistics.median(theirs),
+            "torch": statistics.median(theirs), "ratio": statistics.median(pairs),
             "quartiles": [quartiles[0], quartiles[2]]}
 
 
@@ -64,7 +67,7 @@ def markdown(rows, imports, about):
 
 
 def about_this_machine(versions, rounds):
-    return (f"Medians of {rounds} interleaved samples, one thread, one core of {platform.machine()}, "
+    return (f"Medians of {rounds} interleaved samples of CPU time, one thread, one core of {platform.machine()}, "
             f"Python {platform.python_version()}, {', '.join(f'{n} {v}' for n, v in versions.items())}. "
             "Ratio: time of readtorch / time of torch; below 1 readtorch is faster.")
 

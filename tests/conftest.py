@@ -28,6 +28,5 @@ def pytest_addoption(parser):
 @pytest.fixture(autouse=True)
 def same_seed_everywhere():
     """Each test starts from the same random state in both implementations, whatever ran before it."""
-    import readtorch
-    torch.manual_seed(0)
-    readtorch.manual_seed(0)
+    from tests.reference import seed_both
+    seed_both(0)

@@ -124,8 +124,15 @@ def _numpy_of(tensor):
 
 
 def _from_numpy(numbers, dtype):
-    result = rt.from_numpy(numbers)
-    return result.view(rt.bfloat16).detach() if dtype == torch.bfloat16 else result
+    if dtype != torch.bfloat16:
+        return rt.from_numpy(numbers)
+    bits = rt.from_numpy(numbers)
+    try:
+        return bits.view(rt.bfloat16).detach()
+    except TypeError:
+        from readtorch.c10.tensor_impl import wrap
+        import ml_dtypes
+        return wrap(numbers.view(ml_dtypes.bfloat16))
 
 
 def _span(tensor):
@@ -137,12 +144,13 @@ def _span(tensor):
 
 def _tensor_to_torch(tensor):
     plain = tensor.detach()
-    if plain.is_conj():
+    if hasattr(plain, "is_conj") and plain.is_conj():
         plain = plain.resolve_conj()
-    if plain.is_neg():
+    if hasattr(plain, "is_neg") and plain.is_neg():
         plain = plain.resolve_neg()
     if plain.dtype == rt.bfloat16:
-        result = torch.from_numpy(plain.view(rt.int16).numpy().copy()).view(torch.bfloat16)
+        bits = plain._array.view(np.int16) if hasattr(plain, "_array") else plain.view(rt.int16).numpy()
+        result = torch.from_numpy(bits.copy()).view(torch.bfloat16)
     else:
         result = torch.from_numpy(np.array(plain.numpy(), order="K"))
     return result.requires_grad_() if tensor.requires_grad else result
@@ -273,7 +281,8 @@ def compare_errors(ours, theirs, message=True):
 def seed_both(seed):
     """The same random state everywhere: both implementations, numpy and the standard library."""
     torch.manual_seed(seed)
-    rt.manual_seed(seed)
+    if hasattr(rt, "manual_seed"):
+        rt.manual_seed(seed)
     np.random.seed(seed)
     random.seed(seed)
 
@@ -302,10 +311,15 @@ def assert_same_aliasing(our_results, their_results, our_inputs, their_inputs):
 
 
 def _shared(tensor, inputs):
-    storage = tensor.untyped_storage()
-    if storage.nbytes() == 0:  # nothing to share, and addresses mean nothing
+    if tensor.numel() == 0:  # nothing to share, and addresses mean nothing
         return []
-    return [i for i, t in enumerate(inputs) if t.untyped_storage().data_ptr() == storage.data_ptr()]
+    return [i for i, t in enumerate(inputs) if _storage_of(t) == _storage_of(tensor)]
+
+
+def _storage_of(tensor):
+    if hasattr(tensor, "untyped_storage"):
+        return tensor.untyped_storage().data_ptr()
+    return id(tensor._storage_impl)
 
 
 def assert_same_grad_fn(our_results, their_results):
