@@ -66,7 +66,7 @@ class Signature:
         for spelling in (name, argument.name, _NUMPY_NAMES.get(name)):
             if spelling is not None and spelling in kwargs:
                 return self._convert(position, kwargs.pop(spelling))
-        if argument.has_default or argument.type.optional:
+        if argument.has_default:
             default = argument.default
             return convert(argument.type, default, False) if isinstance(default, str | list | tuple) else default
         raise _Mismatch(f'missing 1 required positional arguments: "{name}"', position)

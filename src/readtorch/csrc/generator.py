@@ -64,6 +64,12 @@ class Generator:
     def set_offset(self, offset):
         raise RuntimeError("CPU Generator does not use offset")
 
+    def graphsafe_get_state(self):
+        raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
+
+    def graphsafe_set_state(self, state):
+        raise NotImplementedError("graphsafe_set_state is not supported in this Generator")
+
     def __reduce__(self):
         return (_restore, (self.device, self.get_state()))
 

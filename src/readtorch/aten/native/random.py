@@ -9,7 +9,7 @@ from ...c10 import scalar_type
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
-from ..native_function import below_autograd, native_function, packets, python_face, resize_output
+from ..native_function import below_autograd, native_function, packets, python_face, resize, resize_output
 from ..python_arg_parser import make_parser
 from .cpu import distribution_kernels as kernels
 from .distributions import (DRAWN, check_kernel_type, check_std, generator_of, normal_, random_from, uniform_)
@@ -41,7 +41,7 @@ def factory(name, arguments, draw, options=OPTIONS, overload=""):
     def make_out(arguments, generator, out):
         check_size(arguments[-1])
         if out._array.shape != tuple(arguments[-1]):
-            resize_output(out, arguments[-1])
+            resize(out, arguments[-1])
         return draw(out, generator, *arguments[:-1])
 
     with_generator = native_function(schema(arguments, "generator", f"{GENERATOR}, {options}"))
@@ -122,11 +122,12 @@ def sized_face(name, operators):
     def face(*size, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
              requires_grad=False, **others):
         loose = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
-        unusual = out is not None or layout is not None or device is not None or others
-        if unusual or not (dtype is None or type(dtype) is scalar_type.dtype) or not all(
-                [type(n) is int for n in loose]):
+        if (out is not None or layout is not None or device is not None or others
+                or not (dtype is None or type(dtype) is scalar_type.dtype)
+                or not (generator is None or hasattr(generator, "_impl"))
+                or not all([type(n) is int for n in loose])):
             given = {"generator": generator, "out": out, "dtype": dtype, "layout": layout, "device": device,
-                     "pin_memory": pin_memory, "requires_grad": requires_grad}
+                     "pin_memory": pin_memory or None, "requires_grad": requires_grad or None}
             return parse(*size, **{k: v for k, v in given.items() if v is not None}, **others)
         if generator is None:
             result = plain.call(loose, dtype, None, None, pin_memory)
@@ -182,7 +183,7 @@ def randperm_default_cpu(n, dtype, layout, device, pin_memory):
 def randperm_out_cpu(n, generator, out):
     check_randperm(n, dtype_of(out))
     if out._array.shape != (n,):
-        resize_output(out, (n,))
+        resize(out, (n,))
     out._array[...] = kernels.randperm(n, out._array.dtype, generator_of(generator))
     out._counter[0] += 1
     return out
@@ -293,7 +294,7 @@ def normal_size_cpu(mean, std, size, generator, dtype, layout, device, pin_memor
 @normal_size_out.kernel
 def normal_size_out_cpu(mean, std, size, generator, out):
     if out._array.shape != tuple(size):
-        resize_output(out, size)
+        resize(out, size)
     return normal_.call(out, mean, std, generator)
 
 

@@ -8,7 +8,7 @@ from ...c10 import scalar_type
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
-from ..native_function import below_autograd, native_function, resize, resize_output
+from ..native_function import below_autograd, native_function, resize
 from .cpu import distribution_kernels as kernels
 from .distributions import (DRAWN_FLOATS, bernoulli_float_, bernoulli_tensor_, check_kernel_type, generator_of,
                             zero_gradient)
@@ -122,7 +122,7 @@ def multinomial_out_cpu(self, num_samples, replacement, generator, out):
         raise RuntimeError(f"multinomial expects Long tensor out, got: {SCALAR_TYPE_NAMES[dtype_of(out)]}")
     result = multinomial_cpu(self, num_samples, replacement, generator)
     if out._array.shape != result._array.shape:
-        resize_output(out, result._array.shape)
+        resize(out, result._array.shape)
     out._array[...] = result._array
     out._counter[0] += 1
     return out
