@@ -142,15 +142,15 @@ def test_dispatch_steps_to_the_kernel(visit, page_with):
         page, title = seen.page, seen.page.locator(".rt-stage .rt-dtitle")
         page.locator(".rt-slider").focus()
         seen_titles = [title.inner_text()]
-        for _ in range(5):
+        for _ in range(6):
             press(page, ".")
             seen_titles.append(title.inner_text())
-        assert seen_titles[:4] == ["entry", "key sets", "mask", "look-up"]
-        assert seen_titles[4].startswith("kernel") and seen_titles[5].startswith("kernel")
+        assert seen_titles[:5] == ["Python call", "entry", "key sets", "mask", "look-up"]
+        assert seen_titles[5].startswith("kernel") and seen_titles[6].startswith("kernel")
         assert page.locator(".rt-chosenkey").count() == 1
         page.locator(".rt-stepname").first.focus()
         press(page, "Enter")
-        assert title.inner_text() == "entry"
+        assert title.inner_text() == "Python call"
         assert seen.problems == []
 
 

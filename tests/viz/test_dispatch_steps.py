@@ -2,7 +2,7 @@
 
 import pytest
 import readtorch
-from readtorch.c10.dispatch_key import AUTOGRAD, CPU, PYTHON, TRACER
+from readtorch.c10.dispatch_key import AUTOGRAD, CPU, PYTHON, TRACER, WRAPPED_NUMBER
 
 from readtorch.viz.dispatch_steps import record_dispatch
 
@@ -18,10 +18,10 @@ def step_called(record, title):
 def test_a_plain_call_goes_straight_to_the_backend():
     a, b = readtorch.ones(2, 3), readtorch.ones(3)
     record = record_dispatch("add", (a, b))
-    assert titles(record)[:4] == ["entry", "key sets", "mask", "look-up"]
+    assert titles(record)[:5] == ["Python call", "entry", "key sets", "mask", "look-up"]
     look_up = step_called(record, "look-up")
     assert look_up["operator"] == "aten::add.Tensor" and look_up["chosen"] == CPU
-    kernel = record["steps"][4]
+    kernel = record["steps"][5]
     assert "add_cpu" in kernel["title"] and kernel["source"]["file"] == "aten/native/binary_ops.py"
 
 
@@ -30,6 +30,22 @@ def test_key_sets_are_the_operands_own():
     sets = dict(step_called(record_dispatch(lambda: a * b), "key sets")["columns"])
     assert sets["self"] == a._keys and sets["other"] == b._keys and sets["OR"] == a._keys | b._keys
     assert sets["OR"] & PYTHON and sets["OR"] & TRACER
+
+
+def test_a_number_becomes_a_wrapped_number_on_the_way():
+    sets = dict(step_called(record_dispatch(lambda a: a + 1, (readtorch.ones(2),)), "key sets")["columns"])
+    assert sets["wrapped number"] & WRAPPED_NUMBER and sets["OR"] & WRAPPED_NUMBER
+
+
+def test_the_parser_stands_between_the_name_and_the_entry():
+    record = record_dispatch("sum", (readtorch.ones(2),))
+    through = [step["title"] for step in record["steps"] if step["title"].startswith("through")]
+    assert through == ["through sum", "through make_parser.<locals>.parse"]
+
+
+def test_a_composed_operator_shows_its_parts_below_itself():
+    record = record_dispatch("linear", (readtorch.ones(1, 2), readtorch.ones(3, 2)))
+    assert {step["depth"] for step in record["steps"]} >= {0, 1}
 
 
 def test_autograd_stands_above_the_backend():

@@ -12,23 +12,25 @@ kernel with a ``kernel`` of its own among its globals (autograd's) hands the cal
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from operator import attrgetter
 
 from ..aten.dispatcher import DispatchTable, fallbacks
-from ..c10.dispatch_key import BACKENDS, NAMES, highest_key, tls
+from ..c10.dispatch_key import BACKENDS, NAMES, WRAPPED_NUMBER, highest_key, tls
 from .tensor_notes import note
-from .watch_calls import GENERATED, SourceNote, source_note, watch_calls
+from .watch_calls import GENERATED, SourceNote, in_package, source_note, watch_calls
 
 MOST_CALLS = 40
 
 
 @dataclass
 class KernelCall:
-    """A kernel that ran, and why it was this one."""
+    """A kernel that ran, and why it was this one. ``closed_over``: what it was made with, such as a ufunc."""
 
     name: str
     why: str
     source: SourceNote
+    closed_over: list
 
 
 @dataclass
@@ -41,6 +43,8 @@ class OperatorCall:
     entry: SourceNote
     operands: list
     mask: int
+    given: set                    # ids of what the caller passed
+    path: list                    # [SourceNote, line] of the functions through which the call came here
     filled: bool = False          # whether the table had to ask resolve() first
     kernels: list = field(default_factory=list)
     registered: list = field(default_factory=list)     # [key name, kernel name]
@@ -65,6 +69,7 @@ class Step:
     columns: list = field(default_factory=list)
     chosen: int = 0
     source: SourceNote | None = None
+    mark: int | None = None       # the line of `source` that is being run
     operands: list = field(default_factory=list)
     registered: list = field(default_factory=list)
     table: list = field(default_factory=list)
@@ -78,11 +83,11 @@ def record_dispatch(function, args=(), kwargs=None) -> dict:
     """
     face = find_face(function) if isinstance(function, str) else function
     watcher = Watcher()
-    result = watch_calls(lambda: face(*args, **(kwargs or {})), watcher.on_call)
+    result = watch_calls(partial(face, *args, **(kwargs or {})), watcher.on_call)
     calls = watcher.calls[:MOST_CALLS]
     if not calls:
         raise ValueError(f"{function!r} called no operator of readtorch")
-    steps = [step for call in calls for step in steps_of(call)]
+    steps = [python_call(function, face, calls[0])] + [step for call in calls for step in steps_of(call)]
     steps.append(Step("back in Python", "The result travels back up through every function above.", 0, calls[0].operator,
                       operands=[asdict(note("result", result))]))
     keys = [{"name": name, "bit": bit} for bit, name in sorted(NAMES.items(), reverse=True)]
@@ -117,7 +122,7 @@ class Watcher:
     def enter(self, frame) -> OperatorCall:
         operator = frame.f_globals["table"].operator
         call = OperatorCall(operator.name, str(operator.schema), self.depth(frame), source_note(frame.f_code),
-                            operands_of(frame), tls.mask)
+                            operands_of(frame), tls.mask, set(map(id, frame.f_locals.values())), self.path_to(frame))
         call.registered = [[NAMES[key], function_name(kernel)] for key, kernel in operator.kernels.items()]
         if operator.composite:
             call.registered.append(["composite", function_name(operator.composite)])
@@ -126,6 +131,14 @@ class Watcher:
         call.table = operator.table          # read when the call is over, see `steps_of`
         self.calls.append(call)
         return call
+
+    def path_to(self, frame) -> list:
+        """The package's functions between this entry and the kernel, or the caller, that wanted it."""
+        path, above = [], frame.f_back
+        while above is not None and above not in self.open and in_package(above.f_code) and above.f_code not in OURS:
+            path.insert(0, [source_note(above.f_code), above.f_lineno])
+            above = above.f_back
+        return path
 
     def depth(self, frame) -> int:
         """How many operators' entries are still running around this one."""
@@ -141,12 +154,20 @@ class Watcher:
         if frame.f_code is DispatchTable.__missing__.__code__:
             call.filled = True
         elif is_entry(above) and not call.kernels and runs_kernel(frame):
-            call.kernels.append(KernelCall(frame.f_code.co_qualname, why_this(call, frame.f_code), source_note(frame.f_code)))
-            self.open[frame] = call
+            call.operands += wrapped_numbers(call, frame)
+            self.add_kernel(call, frame, why_this(call, frame.f_code))
         elif not is_entry(above) and getattr(above.f_globals.get("kernel"), "__code__", None) is frame.f_code:
-            why = "Autograd has noted what backward will need; it hands the call to the kernel below, without its own keys."
-            call.kernels.append(KernelCall(frame.f_code.co_qualname, why, source_note(frame.f_code)))
-            self.open[frame] = call
+            self.add_kernel(call, frame, "Autograd's kernel hands the call to the kernel below, found without its own keys; "
+                                         "around that call it notes what backward will need.")
+
+    def add_kernel(self, call, frame, why):
+        name = frame.f_code.co_qualname.replace(".<locals>", "")
+        closed_over = [asdict(note(free, frame.f_locals.get(free))) for free in frame.f_code.co_freevars]
+        call.kernels.append(KernelCall(name, why, source_note(frame.f_code), closed_over))
+        self.open[frame] = call
+
+
+OURS = {record_dispatch.__code__, watch_calls.__code__}
 
 
 def is_entry(frame) -> bool:
@@ -175,6 +196,12 @@ def operands_of(frame) -> list:
     return found
 
 
+def wrapped_numbers(call, kernel) -> list:
+    """The operands that the entry made from Python numbers on the way: the kernel has them, the caller did not."""
+    return [["wrapped number", keys, text] for name, keys, text in operands_of(kernel)
+            if keys & WRAPPED_NUMBER and id(kernel.f_locals.get(name)) not in call.given]
+
+
 def shown(tensor) -> str:
     return f"{str(tensor.dtype).rpartition('.')[2]} {list(tensor.shape)}"
 
@@ -198,13 +225,23 @@ def function_name(function) -> str:
 
 # ---- steps
 
+def python_call(function, face, first) -> Step:
+    """What the reader wrote: a name, or the lines of a function."""
+    if isinstance(function, str):
+        return Step("Python call", f"{function}() is called. In Python it is a function like any other.", 0, first.operator)
+    code = getattr(face, "__code__", None)
+    return Step("Python call", "The call as it was written.", 0, first.operator, source=code and source_note(code))
+
+
 def steps_of(call) -> list[Step]:
     masked = call.keys & call.mask
     columns = [[name, keys] for name, keys, _ in call.operands if keys]
     union, mask, rest = ["OR", call.keys], ["mask", call.mask], ["left", masked]
     chosen = highest_key(masked) if masked else 0
     common = {"depth": call.depth, "operator": call.operator}
-    steps = [
+    steps = [Step(f"through {source.name}", "On its way to the operator the call passes through this function.",
+                  source=source, mark=line, **common) for source, line in call.path]
+    steps += [
         Step("entry", f"The call arrives at the entry of {call.operator}. Its schema: {call.schema}", source=call.entry,
              operands=[{"name": n, "value": text} for n, _, text in call.operands], registered=call.registered, **common),
         Step("key sets", "Every tensor carries a set of dispatch keys. The entry ORs the sets of its operands.",
@@ -221,5 +258,5 @@ def steps_of(call) -> list[Step]:
     for number, kernel in enumerate(call.kernels):
         below = masked & BACKENDS if number else masked
         steps.append(Step(f"kernel {kernel.name}", kernel.why, columns=[["left", below]], source=kernel.source,
-                          chosen=highest_key(below) if below else 0, **common))
+                          chosen=highest_key(below) if below else 0, operands=kernel.closed_over, **common))
     return steps

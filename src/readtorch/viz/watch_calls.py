@@ -47,6 +47,10 @@ def source_note(code) -> SourceNote:
                       len(lines) > MOST_LINES)
 
 
+def in_package(code) -> bool:
+    return code.co_filename.startswith(GENERATED) or Path(code.co_filename).is_relative_to(PACKAGE)
+
+
 def file_name(code) -> str:
     """``c10/device.py`` for a file of the package; otherwise the name alone."""
     if code.co_filename.startswith(GENERATED):

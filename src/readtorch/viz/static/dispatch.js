@@ -9,7 +9,7 @@ function render({ model, el }) {
   const buttons = steps.map((one, i) => h("button", { type: "button", class: "rt-stepname", onclick: () => { play.stop(); goTo(i); } },
     h("span", { class: "rt-n" }, String(i)), " ", one.title));
   const list = h("ol", { class: "rt-steps", "aria-label": "Steps of the call" }, buttons.map((button, i) => {
-    const first = i === 0 || steps[i - 1].operator !== steps[i].operator || steps[i].title === "entry";
+    const first = i === 0 || steps[i - 1].operator !== steps[i].operator || (steps[i].title === "entry" && !steps[i - 1].title.startsWith("through"));
     return h("li", { style: `margin-left:${steps[i].depth * 0.9}rem` },
       first ? h("span", { class: "rt-opname" }, steps[i].operator) : null, button);
   }));
@@ -37,8 +37,8 @@ function render({ model, el }) {
   const keyNames = (set) => keys.filter(({ bit }) => set & bit).map(({ name }) => name).join(" | ") || "no key";
 
   function stageOf(one) {
-    const source = one.source && [heading(`${one.source.name}, ${one.source.file}:${one.source.first}`),
-      codeBlock(one.source.lines, one.source.first), one.source.cut ? h("p", { class: "rt-dim" }, "…") : null];
+    const source = one.source && [heading(`${one.source.name}, ${one.source.file}${one.source.file === "generated" ? "" : `:${one.source.first}`}`),
+      codeBlock(one.source.lines, one.source.first, one.mark), one.source.cut ? h("p", { class: "rt-dim" }, "…") : null];
     return [
       h("p", { class: "rt-dtitle" }, one.title), h("p", {}, one.text),
       one.columns.length ? keyTable(one) : null,
