@@ -11,7 +11,7 @@ from ..c10 import layout as layouts
 from ..c10 import scalar_type
 from ..c10.device import device
 from ..c10.dispatch_key import tls
-from ..c10.tensor_impl import TensorImpl, wrap_number
+from ..c10.tensor_impl import TensorImpl, dtype_of, wrap_number
 from .codegen import compile_function
 from .dispatcher import NO_TENSOR_KEYS, key_lines
 
@@ -32,6 +32,11 @@ class Signature:
         self.numbers_as_tensors = packet.numbers_as_tensors
         self.positional = [a for a in self.arguments if not a.keyword_only]
         self.is_method = is_method
+        # A factory may also be told `requires_grad`. Operators know nothing of it: the parser sees to it.
+        self.dtype_position = self._find("dtype") if self._find("pin_memory") is not None else None
+
+    def _find(self, name):
+        return next((i for i, a in enumerate(self.arguments) if a.name == name), None)
 
     def bind(self, args, kwargs):
         """The arguments in schema order, converted; or raises _Mismatch, which says what did not fit."""
@@ -45,6 +50,10 @@ class Signature:
         out = kwargs.pop("out", None)
         if out is not None and self.out_operator is None:
             raise _Mismatch("got an unexpected keyword argument 'out'", 1)
+        if self.dtype_position is not None:
+            kwargs.pop("requires_grad", None)
+            if out is not None and bound[self.dtype_position] is None:
+                bound[self.dtype_position] = dtype_of(out)
         if kwargs:
             raise _Mismatch(f"got an unexpected keyword argument '{next(iter(kwargs))}'", len(args))
         return bound, out
@@ -238,7 +247,8 @@ def make_parser(packet, is_method):
                 failures.append(mismatch)
                 continue
             if out is None:
-                return signature.operator.call(*bound)
+                result = signature.operator.call(*bound)
+                return result.requires_grad_() if kwargs.get("requires_grad") else result
             return signature.out_operator.call(*bound, *(out if isinstance(out, (tuple, list)) else (out,)))
         raise TypeError(describe_failures(packet.name, signatures, failures, args, kwargs, is_method))
     return parse

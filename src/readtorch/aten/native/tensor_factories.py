@@ -1,15 +1,22 @@
-"""Operators that make a tensor from nothing: empty, zeros, ones, full and what is built on them.
+"""Operators that make a tensor from nothing: empty, zeros, ones, full, their `_like` and `new_` forms, eye.
 
 In PyTorch: `aten/src/ATen/native/TensorFactories.cpp`. Explained in the chapter "Tensor and Storage".
 """
 import numpy as np
 
+from ...c10 import layout as layouts
 from ...c10 import scalar_type
+from ...c10.device import default_device
+from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import dtype_of, wrap
-from ..native_function import native_function
+from ..native_function import contiguous_strides, native_function
+from .copy import is_dense_permutation
 
-_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+LIKE_OPTIONS = f"{OPTIONS}, MemoryFormat? memory_format=None"
 
+
+# -------------------------------------------------------------------------------------------------- arguments
 
 def check_size(size):
     """Raises RuntimeError for a negative dimension."""
@@ -22,26 +29,94 @@ def numpy_type(dtype):
     return (dtype or scalar_type.get_default_dtype()).numpy
 
 
-empty = native_function(f"empty.memory_format(SymInt[] size, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", "")
+def check_options(layout, device):
+    """Raises for a layout or a device that has no tensors here."""
+    if layout is not None and layout is not layouts.strided:
+        raise RuntimeError(f"readtorch has strided tensors only, no {layout}")
+    place = default_device.get() if device is None else device
+    if place.type != "cpu":
+        raise AssertionError("Torch not compiled with CUDA enabled") if place.type == "cuda" else RuntimeError(
+            f"readtorch cannot make tensors on '{place}' yet")
+
+
+def allocate(size, strides, numpy_dtype):
+    """Uninitialised memory for `size` and `strides`, which count elements."""
+    last = sum([(n - 1) * s for n, s in zip(size, strides)]) + 1 if 0 not in size else 0
+    buffer = np.empty(last * numpy_dtype.itemsize, np.uint8)
+    return StorageImpl(buffer).as_strided(numpy_dtype, tuple(size), strides, 0)
+
+
+def contiguous_array(make, size, numpy_dtype):
+    """`make(size, dtype)`, with PyTorch's strides also if there are no elements (NumPy then makes them all 0)."""
+    check_size(size)
+    array = make(size, numpy_dtype)
+    return array if array.size else allocate(size, contiguous_strides(size), numpy_dtype)
+
+
+def strides_like(array, memory_format):
+    """The strides of a new tensor made in the likeness of `array`: its own, if it is dense, else of the same order.
+
+    In PyTorch: `infer_dense_strides` and `suggest_memory_format`.
+    """
+    if memory_format in (layouts.channels_last, layouts.channels_last_3d):
+        order = (0, *range(2, array.ndim), 1)
+    elif memory_format is layouts.contiguous_format:
+        order = range(array.ndim)
+    elif is_dense_permutation(array):
+        return [s // array.itemsize for s in array.strides]
+    else:
+        order = sorted(range(array.ndim), key=lambda d: -array.strides[d])
+    strides, step = [0] * array.ndim, 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(array.shape[d], 1)
+    return strides
+
+
+# ------------------------------------------------------------------------------------------------ from a size
+
+empty = native_function(f"empty.memory_format(SymInt[] size, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", "function",
+                        out=True)
 
 
 @empty.kernel
 def empty_cpu(size, dtype, layout, device, pin_memory, memory_format):
-    check_size(size)
-    return wrap(np.empty(size, numpy_type(dtype)))
+    check_options(layout, device)
+    array = contiguous_array(np.empty, size, numpy_type(dtype))
+    if memory_format in (layouts.channels_last, layouts.channels_last_3d):
+        return wrap(allocate(size, strides_like(array, memory_format), array.dtype))
+    return wrap(array)
 
 
-full = native_function(f"full(SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", "")
+zeros = native_function(f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor", "function", out=True)
+ones = native_function(f"ones(SymInt[] size, *, {OPTIONS}) -> Tensor", "function", out=True)
+
+
+@zeros.kernel
+def zeros_cpu(size, dtype, layout, device, pin_memory):
+    check_options(layout, device)
+    return wrap(contiguous_array(np.zeros, size, numpy_type(dtype)))
+
+
+@ones.kernel
+def ones_cpu(size, dtype, layout, device, pin_memory):
+    check_options(layout, device)
+    return wrap(contiguous_array(np.ones, size, numpy_type(dtype)))
+
+
+full = native_function(f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", "function", out=True)
 
 
 @full.kernel
 def full_cpu(size, fill_value, dtype, layout, device, pin_memory):
-    check_size(size)
-    dtype = dtype or infer_full_type(fill_value)
-    return wrap(np.full(size, np.array(fill_value).astype(dtype.numpy), dtype.numpy))
+    check_options(layout, device)
+    target = (dtype or infer_full_type(fill_value)).numpy
+    number = np.array(fill_value).astype(target)
+    return wrap(contiguous_array(lambda size, kind: np.full(size, number, kind), size, target))
 
 
 def infer_full_type(value):
+    """full's dtype if none is given: that of the number, floats in the default dtype."""
     if isinstance(value, float):
         return scalar_type.get_default_dtype()
     if isinstance(value, complex):
@@ -49,33 +124,114 @@ def infer_full_type(value):
     return scalar_type.from_python_type(type(value))
 
 
-zeros = native_function(f"zeros(SymInt[] size, *, {_OPTIONS}) -> Tensor", "")
-ones = native_function(f"ones(SymInt[] size, *, {_OPTIONS}) -> Tensor", "")
+empty_strided = native_function(f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor", "function")
 
 
-@zeros.kernel
-def zeros_cpu(size, dtype, layout, device, pin_memory):
+@empty_strided.kernel
+def empty_strided_cpu(size, stride, dtype, layout, device, pin_memory):
+    check_options(layout, device)
     check_size(size)
-    return wrap(np.zeros(size, numpy_type(dtype)))
+    if len(size) != len(stride):
+        raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})")
+    return wrap(allocate(size, stride, numpy_type(dtype)))
 
 
-@ones.kernel
-def ones_cpu(size, dtype, layout, device, pin_memory):
-    check_size(size)
-    return wrap(np.ones(size, numpy_type(dtype)))
+eye_square = native_function(f"eye(SymInt n, *, {OPTIONS}) -> Tensor", "function", out=True)
+eye = native_function(f"eye.m(SymInt n, SymInt m, *, {OPTIONS}) -> Tensor", "function", out=True)
 
 
-zeros_like = native_function(f"zeros_like(Tensor self, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", "")
-ones_like = native_function(f"ones_like(Tensor self, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", "")
+@eye_square.compose
+def eye_square_composite(n, dtype, layout, device, pin_memory):
+    return eye.call(n, n, dtype, layout, device, pin_memory)
+
+
+@eye.kernel
+def eye_cpu(n, m, dtype, layout, device, pin_memory):
+    check_options(layout, device)
+    for name, size in (("n", n), ("m", m)):
+        if size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
+    return wrap(contiguous_array(lambda size, kind: np.eye(*size, dtype=kind), (n, m), numpy_type(dtype)))
+
+
+scalar_tensor = native_function(f"scalar_tensor(Scalar s, *, {OPTIONS}) -> Tensor", "function")
+
+
+@scalar_tensor.kernel
+def scalar_tensor_cpu(s, dtype, layout, device, pin_memory):
+    check_options(layout, device)
+    return wrap(np.array(s).astype(numpy_type(dtype)))
+
+
+# --------------------------------------------------------------------------------------- like another tensor
+
+empty_like = native_function(f"empty_like(Tensor self, *, {LIKE_OPTIONS}) -> Tensor", "function")
+zeros_like = native_function(f"zeros_like(Tensor self, *, {LIKE_OPTIONS}) -> Tensor", "function")
+ones_like = native_function(f"ones_like(Tensor self, *, {LIKE_OPTIONS}) -> Tensor", "function")
+full_like = native_function(f"full_like(Tensor self, Scalar fill_value, *, {LIKE_OPTIONS}) -> Tensor", "function")
+
+
+def like(self, dtype, memory_format, numpy_make):
+    """What `numpy_make(size, dtype)` makes, laid out like `self`."""
+    array = self._array
+    kind = array.dtype if dtype is None else dtype.numpy
+    if array.flags.c_contiguous and memory_format in (None, layouts.preserve_format, layouts.contiguous_format):
+        return contiguous_array(numpy_make, array.shape, kind)
+    result = allocate(array.shape, strides_like(array, memory_format), kind)
+    if numpy_make is not np.empty:
+        result[...] = numpy_make((), kind)
+    return result
+
+
+@empty_like.kernel
+def empty_like_cpu(self, dtype, layout, device, pin_memory, memory_format):
+    return wrap(like(self, dtype, memory_format, np.empty))
 
 
 @zeros_like.kernel
 def zeros_like_cpu(self, dtype, layout, device, pin_memory, memory_format):
-    return wrap(np.zeros_like(self._array, (dtype or dtype_of(self)).numpy))
+    return wrap(like(self, dtype, memory_format, np.zeros))
 
 
 @ones_like.kernel
 def ones_like_cpu(self, dtype, layout, device, pin_memory, memory_format):
-    return wrap(np.ones_like(self._array, (dtype or dtype_of(self)).numpy))
+    return wrap(like(self, dtype, memory_format, np.ones))
 
 
+@full_like.kernel
+def full_like_cpu(self, fill_value, dtype, layout, device, pin_memory, memory_format):
+    number = np.array(fill_value).astype((dtype or dtype_of(self)).numpy)
+    return wrap(like(self, dtype, memory_format, lambda size, kind: np.full(size, number, kind)))
+
+
+new_empty = native_function(f"new_empty(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", "method")
+new_zeros = native_function(f"new_zeros(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", "method")
+new_ones = native_function(f"new_ones(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", "method")
+new_full = native_function(f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", "method")
+new_empty_strided = native_function(
+    f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor", "method")
+
+
+@new_empty.kernel
+def new_empty_cpu(self, size, dtype, layout, device, pin_memory):
+    return wrap(contiguous_array(np.empty, size, (dtype or dtype_of(self)).numpy))
+
+
+@new_zeros.kernel
+def new_zeros_cpu(self, size, dtype, layout, device, pin_memory):
+    return wrap(contiguous_array(np.zeros, size, (dtype or dtype_of(self)).numpy))
+
+
+@new_ones.kernel
+def new_ones_cpu(self, size, dtype, layout, device, pin_memory):
+    return wrap(contiguous_array(np.ones, size, (dtype or dtype_of(self)).numpy))
+
+
+@new_full.kernel
+def new_full_cpu(self, size, fill_value, dtype, layout, device, pin_memory):
+    return full_cpu(size, fill_value, dtype or dtype_of(self), layout, device, pin_memory)
+
+
+@new_empty_strided.kernel
+def new_empty_strided_cpu(self, size, stride, dtype, layout, device, pin_memory):
+    return empty_strided_cpu(size, stride, dtype or dtype_of(self), layout, device, pin_memory)

@@ -4,13 +4,25 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Te
 """
 import numpy as np
 
-from ...c10.dispatch_key import AUTOGRAD
-from ...c10.tensor_impl import alias, storage_impl, storage_offset, view as view_of, wrap
-from ...c10.wrap_dim import wrap_dim
+from ...c10.dispatch_key import AUTOGRAD, tls
+from ...c10.scalar_type import SCALAR_TYPE_NAMES
+from ...c10.storage_impl import address_of
+from ...c10.tensor_impl import alias, dtype_of, storage_impl, storage_offset, view as view_of, wrap
+from ...c10.wrap_dim import wrap_dim, wrap_dims
 from ..functions import at
-from ..native_function import native_function
+from ..native_function import contiguous_strides, native_function, packets, python_face
+from ..python_arg_parser import make_parser
 
 BOTH = "function, method"
+
+
+def restrided(self, shape, strides, start=0):
+    """The memory of `self` as an array of other sizes and strides; `strides` and `start` count bytes."""
+    array = self._array
+    if array.flags.c_contiguous and not start:
+        return np.ndarray(shape, array.dtype, array, 0, strides)
+    buffer = storage_impl(self).buffer
+    return np.ndarray(shape, array.dtype, buffer, address_of(array) - address_of(buffer) + start, strides)
 
 # ------------------------------------------------------------------------------------------------ as_strided
 
@@ -72,15 +84,48 @@ def infer_size(size, numel):
     raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
 
 
+def compute_strides(shape, strides, sizes, item):
+    """Byte strides with which `sizes` view memory laid out as `shape` and `strides`, or None if there are none.
+
+    Neighbouring dimensions that could be one ("chunks") may be cut anew; nothing may reach across two chunks.
+    In PyTorch: `at::detail::computeStride` (`aten/src/ATen/TensorUtils.cpp`).
+    """
+    if 0 in shape:
+        return strides if shape == tuple(sizes) else [s * item for s in contiguous_strides(sizes)]
+    if not shape:
+        return [item] * len(sizes)
+    result = [0] * len(sizes)
+    d, filled = len(sizes) - 1, 1
+    step, chunk = strides[-1], 1
+    for i in reversed(range(len(shape))):
+        chunk *= shape[i]
+        if i and (shape[i - 1] == 1 or strides[i - 1] == chunk * step):
+            continue
+        while d >= 0 and (filled < chunk or sizes[d] == 1):
+            result[d] = filled * step
+            filled *= sizes[d]
+            d -= 1
+        if filled != chunk:
+            return None
+        if i:
+            step, chunk, filled = strides[i - 1], 1, 1
+    return result if d == -1 else None
+
+
 @view.kernel
 def view_cpu(self, size):
     array = self._array
-    try:
-        return view_of(self, np.reshape(array, size, copy=False))
-    except ValueError:
-        infer_size(size, array.size)
+    if array.flags.c_contiguous and 1 not in array.shape and array.size:
+        try:
+            return view_of(self, array.reshape(size))
+        except ValueError:
+            pass
+    size = infer_size(size, array.size)
+    strides = compute_strides(array.shape, array.strides, size, array.itemsize)
+    if strides is None:
         raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans "
-                           "across two contiguous subspaces). Use .reshape(...) instead.") from None
+                           "across two contiguous subspaces). Use .reshape(...) instead.")
+    return view_of(self, restrided(self, size, strides))
 
 
 @view.backward
@@ -111,12 +156,11 @@ def expand_cpu(self, size, implicit):
                                f"dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: {list(array.shape)}")
         target.append(n)
     strides = [0] * added + [s if n == t else 0 for s, n, t in zip(array.strides, array.shape, target[added:])]
-    return view_of(self, np.lib.stride_tricks.as_strided(array, tuple(target), tuple(strides)))
+    return view_of(self, restrided(self, target, strides))
 
 
 def _type_of(t):
-    from ...c10.scalar_type import SCALAR_TYPE_NAMES
-    return f"torch.{SCALAR_TYPE_NAMES[t.dtype]}Tensor"
+    return f"torch.{SCALAR_TYPE_NAMES[dtype_of(t)]}Tensor"
 
 
 @expand.backward
@@ -267,18 +311,68 @@ unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", B
 @unsqueeze.kernel
 def unsqueeze_cpu(self, dim):
     array = self._array
-    dim = wrap_dim(dim, array.ndim + 1)
-    step = array.shape[dim] * array.strides[dim] if dim < array.ndim else array.itemsize
-    shape, strides = list(array.shape), list(array.strides)
-    shape.insert(dim, 1)
-    strides.insert(dim, step)
-    return view_of(self, np.lib.stride_tricks.as_strided(array, shape, strides))
+    shape, strides = array.shape, array.strides
+    dim = wrap_dim(dim, len(shape) + 1)
+    sizes = (*shape[:dim], 1, *shape[dim:])
+    step = shape[dim] * strides[dim] if dim < len(shape) else array.itemsize
+    return view_of(self, restrided(self, sizes, (*strides[:dim], step, *strides[dim:])))
 
 
 @unsqueeze.backward
 class UnsqueezeBackward0:
     def self(grad, dim):
         return grad.squeeze(dim)
+
+
+squeeze = native_function("squeeze(Tensor(a) self) -> Tensor(a)", BOTH)
+squeeze_dim = native_function("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", BOTH)
+squeeze_dims = native_function("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", BOTH)
+
+
+@squeeze.kernel
+def squeeze_cpu(self):
+    return view_of(self, self._array.squeeze())
+
+
+@squeeze_dim.kernel
+def squeeze_dim_cpu(self, dim):
+    array = self._array
+    dim = wrap_dim(dim, array.ndim)
+    return view_of(self, array.squeeze(dim) if array.ndim and array.shape[dim] == 1 else array)
+
+
+@squeeze_dims.kernel
+def squeeze_dims_cpu(self, dims):
+    array = self._array
+    ones = tuple([d for d in wrap_dims(dims, array.ndim) if array.ndim and array.shape[d] == 1])
+    return view_of(self, array.squeeze(ones))
+
+
+def unsqueeze_to(grad, sizes, dims=None):
+    """`grad` with the dimensions back that squeeze took away."""
+    dims = range(len(sizes)) if dims is None else sorted(wrap_dims(dims, len(sizes)))
+    for dim in dims:
+        if sizes and sizes[dim] == 1:
+            grad = grad.unsqueeze(dim)
+    return grad
+
+
+@squeeze.backward
+class SqueezeBackward0:
+    def self(grad, self_sym_sizes):
+        return unsqueeze_to(grad, self_sym_sizes)
+
+
+@squeeze_dim.backward
+class SqueezeBackward1:
+    def self(grad, self_sym_sizes, dim):
+        return unsqueeze_to(grad, self_sym_sizes, (dim,))
+
+
+@squeeze_dims.backward
+class SqueezeBackward2:
+    def self(grad, self_sym_sizes, dim):
+        return unsqueeze_to(grad, self_sym_sizes, dim)
 
 
 # ------------------------------------------------------------------------------------------------------- detach
@@ -292,3 +386,17 @@ def detach_cpu(self):
 
 
 detach.kernel(detach_cpu, AUTOGRAD)  # the one operator that says: no history
+
+
+alias_ = native_function("alias(Tensor(a) self) -> Tensor(a)", BOTH)
+
+
+@alias_.kernel
+def alias_cpu(self):
+    return view_of(self, self._array)
+
+
+@alias_.backward
+class AliasBackward0:
+    def self(grad):
+        return grad

@@ -1,0 +1,87 @@
+"""Every element the same: fill_, zero_.
+
+In PyTorch: `aten/src/ATen/native/Fill.cpp`.
+"""
+import numpy as np
+
+from ...c10.scalar_type import FLOAT
+from ...c10.tensor_impl import dtype_of, wrap
+from ..functions import at
+from ..native_function import native_function
+from .copy import cast
+
+BOTH = "function, method"
+
+# PyTorch's two functional forms exist for their derivatives; Python has only `fill_` and `torch.fill`.
+fill_scalar = native_function("fill.Scalar(Tensor self, Scalar value) -> Tensor", "function", inplace=True)
+fill_tensor = native_function("fill.Tensor(Tensor self, Tensor value) -> Tensor", "function", inplace=True)
+
+
+def check_number(value, dtype):
+    """Raises RuntimeError if a complex number would be cut."""
+    if isinstance(value, complex) and not dtype.is_complex:
+        raise RuntimeError("value cannot be converted to type {} without overflow".format(dtype))
+    return value
+
+
+@fill_scalar.kernel
+def fill_cpu(self, value):
+    return wrap(np.full_like(self._array, np.array(value).astype(self._array.dtype)))
+
+
+@fill_scalar.inplace.kernel
+def fill_cpu_(self, value):
+    array = self._array
+    array[...] = value if array.dtype.kind == "f" and type(value) is float else np.array(value).astype(array.dtype)
+    self._counter[0] += 1
+    return self
+
+
+@fill_scalar.backward
+class FillBackward0:
+    def self(grad):
+        return at.zeros_like(grad)
+
+
+@fill_tensor.kernel
+def fill_tensor_cpu(self, value):
+    check_fill_value(value)
+    return wrap(np.full_like(self._array, cast(value._array, self._array.dtype)))
+
+
+@fill_tensor.inplace.kernel
+def fill_tensor_cpu_(self, value):
+    check_fill_value(value)
+    self._array[...] = cast(value._array, self._array.dtype)
+    self._counter[0] += 1
+    return self
+
+
+def check_fill_value(value):
+    if value._array.ndim:
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions.")
+
+
+@fill_tensor.backward
+class FillBackward1:
+    def self(grad):
+        return at.zeros_like(grad)
+
+    def value(grad):
+        return grad.sum()
+
+
+zero_ = native_function("zero_(Tensor(a!) self) -> Tensor(a!)", BOTH, direct=True)
+
+
+@zero_.kernel
+def zero_cpu_(self):
+    self._array[...] = 0
+    self._counter[0] += 1
+    return self
+
+
+@zero_.backward
+class ZeroBackward0:
+    def self(grad):
+        return at.zeros_like(grad)
