@@ -93,9 +93,11 @@ def _run(roots, gradients, retain_graph, create_graph, targets, accumulate_grad,
         ends = [_target_edge(target, i, accumulate_grad) for i, target in enumerate(targets)]
     results = engine.execute(edges, gradients, create_graph if retain_graph is None else retain_graph, create_graph, ends,
                              accumulate_grad)
-    if targets is not None and not accumulate_grad and not allow_unused and any(r is None for r in results):
-        raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
-                           "this is the desired behavior.")
+    if not accumulate_grad and not allow_unused:
+        for i, result in enumerate(results):
+            if result is None:
+                raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
+                                   "allow_unused=True if this is the desired behavior.")
     return results
 
 

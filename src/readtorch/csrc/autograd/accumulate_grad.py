@@ -22,6 +22,7 @@ class AccumulateGrad(Node):
     __slots__ = ("variable",)
 
     # The same for all of them, so a new one costs little: a leaf needs one for every graph it takes part in.
+    namespace = "torch::autograd::"
     sequence_nr = FIRST
     next_edges = ()
     shape = property(lambda self: self.variable._array.shape)

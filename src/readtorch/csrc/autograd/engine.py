@@ -7,13 +7,14 @@ First one walk counts, for each node, from how many others it will receive (its 
 that have received everything. Among those the one made last in forward runs first (highest sequence number): it is
 nearest to the loss, so its result frees memory soonest. No step recurses, so a graph may be of any depth.
 """
+import threading
+import warnings
 from heapq import heappop, heappush
 
 from ...aten.functions import at
-from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, tls
-from ...c10.tensor_impl import NO_EDGE, dtype_of
 from ...c10 import scalar_type
-from .accumulate_grad import AccumulateGrad
+from ...c10.dispatch_key import GRAD_KEYS, tls
+from ...c10.tensor_impl import dtype_of
 from .node import AnomalyMode, Node, evaluating, input_metadata
 
 
@@ -39,6 +40,8 @@ class GraphRoot(Node):
 
     __slots__ = ("gradients",)
 
+    namespace = "torch::autograd::"
+
     def apply(self):
         return self.gradients
 
@@ -57,27 +60,23 @@ def execute(root_edges, gradients, keep_graph, create_graph, inputs=None, accumu
         mark_needed(task, root, inputs, accumulate_grad)
     previous_mask, previous_node = tls.mask, evaluating.node
     tls.mask = previous_mask | GRAD_KEYS if create_graph else previous_mask & ~GRAD_KEYS
-    tasks.append(task)
+    tasks.stack.append(task)
     try:
         task.ready.append((float("-inf"), 0, root))
         run(task)
         for callback in task.callbacks:
             callback()
     finally:
-        tasks.pop()
+        tasks.stack.pop()
         tls.mask, evaluating.node = previous_mask, previous_node
     return task.results
 
 
-class _Tasks(__import__("threading").local):
+class _Tasks(threading.local):
+    """The backwards that this thread is in: more than one when a node's `apply` calls backward itself."""
+
     def __init__(self):
         self.stack = []
-
-    def append(self, task):
-        self.stack.append(task)
-
-    def pop(self):
-        self.stack.pop()
 
 
 tasks = _Tasks()
@@ -290,7 +289,6 @@ def apply_checked(node, grads):
 
 def warn_origin(node):
     """Say in a warning where the forward call of `node` stood, and that of the nodes that made it."""
-    import warnings
     origin = node.metadata.get("traceback_")
     if origin is None:
         warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "

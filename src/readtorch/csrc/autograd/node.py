@@ -52,7 +52,10 @@ class Node:
     # What Python sees of a node.
 
     def name(self):
-        return type(self).__name__
+        """The class's name; with its C++ namespace for the engine's own nodes, as PyTorch says it."""
+        return self.namespace + type(self).__name__
+
+    namespace = ""
 
     @property
     def next_functions(self):
@@ -93,12 +96,12 @@ class Node:
         return self.apply(*grads)
 
     def __repr__(self):
-        return f"<{self.name()} object at {hex(id(self))}>"
+        return f"<{type(self).__name__} object at {hex(id(self))}>"
 
 
 def operation_name(node):
     """The operation behind a node, as error messages name it: "Exp" for ExpBackward0."""
-    return re.sub(r"Backward\d*$", "", node.name())
+    return re.sub(r"Backward\d*$", "", type(node).__name__)
 
 
 def _add(hooks, hook):
@@ -154,6 +157,8 @@ class Error(Node):
     """A node that raises `message` when backward reaches it (`torch/csrc/autograd/functions/basic_ops.h`)."""
 
     __slots__ = ("message",)
+
+    namespace = "torch::autograd::"
 
     def apply(self, *grads):
         raise RuntimeError(self.message)

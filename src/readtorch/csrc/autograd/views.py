@@ -32,6 +32,8 @@ class CopySlices(Node):
 
     __slots__ = ("base", "view", "fn")
 
+    namespace = "torch::autograd::"
+
     def apply(self, grad):
         if grad is None:
             return (None,) * len(self.next_edges)

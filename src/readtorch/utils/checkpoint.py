@@ -1,0 +1,237 @@
+"""Activation checkpointing: forget what a part of forward saved, and run that part again when backward needs it.
+
+In PyTorch: `torch/utils/checkpoint.py`. Explained in the chapter "Autograd".
+"""
+import contextlib
+import warnings
+import weakref
+
+from .. import autograd, random
+from ..autograd.function import Function
+from ..autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
+from ..autograd.graph import saved_tensors_hooks
+from ..c10.tensor_impl import TensorImpl
+
+__all__ = ["checkpoint", "checkpoint_sequential", "CheckpointFunction", "CheckpointError", "set_checkpoint_early_stop", "noop_context_fn"]
+
+
+class CheckpointError(RuntimeError):
+    """The recomputed forward did not save what the first one did."""
+
+
+def noop_context_fn():
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def detach_variable(inputs):
+    """Leaves with the values and requires_grad of `inputs`; other values as they are."""
+    return tuple([t.detach().requires_grad_(t.requires_grad) if isinstance(t, TensorImpl) else t for t in inputs])
+
+
+def check_backward_validity(inputs):
+    if not any(t.requires_grad for t in inputs if isinstance(t, TensorImpl)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+@contextlib.contextmanager
+def _rng_state(state):
+    """Run with the random state of the first forward, so that dropout drops the same elements; then put the own one back."""
+    if state is None:
+        yield
+        return
+    own = random.get_rng_state()
+    random.set_rng_state(state)
+    try:
+        yield
+    finally:
+        random.set_rng_state(own)
+
+
+# ------------------------------------------------------------------------------------------------- reentrant
+
+class CheckpointFunction(Function):
+    """The older way: a Function whose backward runs forward again and then a backward of its own inside the running one."""
+
+    @staticmethod
+    def forward(ctx, run_function, preserve_rng_state, *args):
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.rng_state = random.get_rng_state() if preserve_rng_state else None
+        ctx.tensor_places = [i for i, a in enumerate(args) if isinstance(a, TensorImpl)]
+        ctx.inputs = [None if isinstance(a, TensorImpl) else a for a in args]
+        ctx.save_for_backward(*[a for a in args if isinstance(a, TensorImpl)])
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        inputs = list(ctx.inputs)
+        for place, tensor in zip(ctx.tensor_places, ctx.saved_tensors):
+            inputs[place] = tensor
+        detached = detach_variable(tuple(inputs))
+        with _rng_state(ctx.rng_state), enable_grad():
+            outputs = ctx.run_function(*detached)
+        outputs = (outputs,) if isinstance(outputs, TensorImpl) else outputs
+        pairs = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, TensorImpl) and o.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None) + tuple([t.grad if isinstance(t, TensorImpl) else None for t in detached])
+
+
+# --------------------------------------------------------------------------------------------- non-reentrant
+
+class _StopRecomputation(Exception):
+    """Raised when the recomputed forward has saved everything that backward still needs."""
+
+
+class _Frame:
+    """Note [ Checkpointing by saved-tensor hooks ]
+
+    During the first forward every saved tensor is packed into an empty holder. When backward unpacks the first holder, the
+    forward runs once more under hooks that fill the holders in the order in which they were made; then each holder gives
+    up its tensor. Forward must therefore save the same tensors in the same order both times, which is checked by shape,
+    dtype and device.
+    """
+
+    def __init__(self, recompute, early_stop):
+        self.recompute = recompute
+        self.early_stop = early_stop
+        self.holders = []  # weak references: a holder that nobody keeps is not filled
+        self.facts = []  # shape, dtype, device of each tensor the first time
+        self.filled = False
+
+    def pack(self, tensor):
+        holder = _Holder()
+        self.holders.append(weakref.ref(holder))
+        self.facts.append(_facts(tensor))
+        return holder
+
+    def unpack(self, holder):
+        if holder.tensor is None:
+            if self.filled:
+                raise CheckpointError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
+                                      "If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise "
+                                      "please open an issue with details on your use case.")
+            self.fill()
+        tensor, holder.tensor = holder.tensor, None
+        self.filled = any(h() is not None and h().tensor is not None for h in self.holders)
+        if tensor is None:
+            raise CheckpointError("torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                                  f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}")
+        return tensor
+
+    def fill(self):
+        count = 0
+
+        def pack_again(tensor):
+            nonlocal count
+            if count >= len(self.holders):
+                raise CheckpointError("torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
+                                      f"forward pass.\n{_mode_note()}")
+            if _facts(tensor) != self.facts[count]:
+                raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
+                                      f"during the forward pass.\ntensor at position {count}:\nsaved metadata: {self.facts[count]}\n"
+                                      f"recomputed metadata: {_facts(tensor)}\n")
+            holder = self.holders[count]()
+            if holder is not None:
+                holder.tensor = tensor.detach()
+            count += 1
+            if self.early_stop and count == len(self.holders):
+                raise _StopRecomputation
+            return tensor.detach()
+        with saved_tensors_hooks(pack_again, lambda tensor: tensor), enable_grad():
+            try:
+                self.recompute()
+            except _StopRecomputation:
+                pass
+        if count != len(self.holders):
+            raise CheckpointError("torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                                  f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of tensors saved "
+                                  f"during recomputation: {count}.\n")
+        self.filled = True
+
+
+class _Holder:
+    """Stands for a saved tensor until backward asks for it."""
+
+    def __init__(self):
+        self.tensor = None
+
+
+def _facts(tensor):
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+def _mode_note():
+    return "Make sure that the checkpointed function does the same work every time it is called with the same inputs."
+
+
+_early_stop = [True]
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable):
+    """Whether recomputation stops as soon as everything needed has been saved again (the default)."""
+    previous, _early_stop[0] = _early_stop[0], enable
+    try:
+        yield
+    finally:
+        _early_stop[0] = previous
+
+
+def _checkpoint_without_reentrant(function, preserve_rng_state, context_fn, args, kwargs):
+    forward_context, recompute_context = context_fn()
+    rng_state = random.get_rng_state() if preserve_rng_state else None
+
+    def recompute():
+        with _rng_state(rng_state), recompute_context:
+            function(*args, **kwargs)
+    frame = _Frame(recompute, _early_stop[0])
+    with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
+        return function(*args, **kwargs)
+
+
+# -------------------------------------------------------------------------------------------------- the faces
+
+def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, determinism_check="default", debug=False,
+               early_stop=True, preserve_rng_state=True, **kwargs):
+    """`function(*args, **kwargs)` without keeping what it saves for backward: it runs a second time then.
+
+    use_reentrant=False (recommended) recomputes through hooks on saved tensors, True through a nested backward.
+    """
+    if use_reentrant is None:
+        warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling "
+                      "checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to "
+                      "preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
+                      "differences between the two variants.", stacklevel=2)
+        use_reentrant = True
+    if use_reentrant:
+        if context_fn is not noop_context_fn or debug is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        return CheckpointFunction.apply(function, preserve_rng_state, *args)
+    if not is_grad_enabled():
+        return function(*args, **kwargs)
+    with set_checkpoint_early_stop(early_stop and _early_stop[0]):
+        return _checkpoint_without_reentrant(function, preserve_rng_state, context_fn, args, kwargs)
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+    """Run a sequence of modules in `segments` checkpointed parts; the last part is not checkpointed."""
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    size = len(functions) // segments
+
+    def run(start, end):
+        def forward(value):
+            for function in functions[start:end]:
+                value = function(value)
+            return value
+        return forward
+    for start in range(0, size * (segments - 1), size):
+        input = checkpoint(run(start, start + size), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return run(size * (segments - 1), len(functions))(input)
