@@ -22,9 +22,12 @@ IMPLEMENTATIONS = ("readtorch", "torch")
 ROOT = pathlib.Path(__file__).parent.parent
 
 
+POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
 def environment():
     """One thread for every pool, and the package found where it lies, installed or not."""
-    one = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")}
+    one = dict.fromkeys(POOLS, "1")
     paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT / "src"), str(ROOT)]))
     return {**os.environ, **one, "PYTHONPATH": paths}
 
@@ -49,7 +52,7 @@ class Peer:
 
 
 def stay_on_one_core():
-    """The workers inherit it. They take turns, so they never compete for the core, and both get the same one."""
+    """The workers inherit it: both get the same core, and taking turns never compete for it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 

@@ -1,6 +1,6 @@
 """What is timed. Each case is written once, over `api`: the module `torch` or the module `readtorch`.
 
-A case prepares its data and returns the function to time; or (function, k) when one call does k units of work.
+A case prepares its data and returns the function to time; or (function, k) when a call does k units of work.
 `GROUPS` says what the ratios of a group are held to (time here / time of torch eager, one thread).
 """
 import dataclasses
@@ -38,7 +38,7 @@ def case(group, name=None):
 
 
 def small_operator(name):
-    """Registers `prepare(api, grad)` twice: on plain tensors, and on ones that require grad (forward only)."""
+    """Registers `prepare(api, grad)` twice: on plain tensors, and on ones that require grad (forward)."""
     def register(prepare):
         case("small operators", name)(lambda api: prepare(api, False))
         case("small operators", f"{name}, grad")(lambda api: prepare(api, True))

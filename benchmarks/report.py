@@ -11,7 +11,7 @@ RESULTS = pathlib.Path(__file__).parent / "results"
 
 
 def summarize(name, samples):
-    """One row: medians in seconds; the ratio is the median over pairs of neighbouring samples, with its quartiles.
+    """One row: medians in seconds; the ratio is the median over pairs of neighbouring samples.
 
     A machine that is slow for a while is slow for both of a pair, so their ratio holds.
     """
@@ -67,8 +67,8 @@ def markdown(rows, imports, about):
 
 
 def about_this_machine(versions, rounds):
-    return (f"Medians of {rounds} interleaved samples of CPU time, one thread, one core of {platform.machine()}, "
-            f"Python {platform.python_version()}, {', '.join(f'{n} {v}' for n, v in versions.items())}. "
+    return (f"Medians of {rounds} interleaved samples of CPU time, one thread on one core "
+            f"({platform.machine()}), Python {platform.python_version()}, {', '.join(f'{n} {v}' for n, v in versions.items())}. "
             "Ratio: time of readtorch / time of torch; below 1 readtorch is faster.")
 
 

@@ -1,6 +1,7 @@
 """One implementation in a process of its own: prepares a case and times samples of it, as the driver asks.
 
-The driver writes one JSON object a line ({"do": "prepare", "case": …} or {"do": "sample"}), the worker answers each with one.
+The driver writes one JSON object a line, {"do": "prepare", "case": …} or {"do": "sample"}; the worker answers
+each with one.
 """
 import gc
 import importlib

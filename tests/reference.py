@@ -1,52 +1,48 @@
 """Tools for tests that compare readtorch with its reference, PyTorch.
 
-Conversion. `to_readtorch(x)` and `to_torch(x)` carry tensors (values, strides, offset, requires_grad), dtypes, sizes
-and any nesting of list, tuple, dict and slice from one side to the other, always copying the numbers.
+Conversion. `to_readtorch(x)` and `to_torch(x)` carry tensors (values, strides, offset, requires_grad),
+dtypes, sizes and any nesting of list, tuple, dict and slice from one side to the other, always copying the
+numbers.
 
-Comparison. `assert_close(ours, theirs)` checks dtype, shape and values (within the reference's own tolerances for
-the dtype; integers and bools exactly) through any nesting; `exact=True` wants equal numbers, `strides=True` equal
-strides.
+Comparison. `assert_close(ours, theirs)` checks dtype, shape and values (within the reference's own
+tolerances for the dtype; integers and bools exactly) through any nesting; `exact=True` wants equal numbers,
+`strides=True` equal strides.
 
-One expression on both sides. `both(fn, *args)` calls `fn(torch, *args)` and `fn(readtorch, *converted_args)` and
-compares everything that can be seen: the results, their strides, grad_fn names and aliasing with the inputs, the
-changed inputs, the gradients of all inputs that require grad, or the type and text of the error.
+One expression on both sides. `both(fn, *args)` calls `fn(torch, *args)` and `fn(readtorch, *converted_args)`
+and compares everything that can be seen: the results, their strides, grad_fn names and aliasing with the
+inputs, the changed inputs, the gradients of all inputs that require grad, or the type and text of the error.
 
     def test_add():
         both(lambda T, a, b: T.add(a, b, alpha=2), torch.randn(3, 4, requires_grad=True), torch.randn(4))
 
     def test_softmax_wants_an_existing_dim():
-        both(lambda T, a: T.softmax(a, 5), torch.randn(3))                 # the same error with the same words
+        both(lambda T, a: T.softmax(a, 5), torch.randn(3))         # the same error with the same words
 
     @given(tensors(requires_grad=True))
     def test_tanh(a):
         both(lambda T, a: T.tanh(a), a)
 
-Strategies (hypothesis). `shapes()`, `broadcastable(n)`, `dtypes(kinds)`, `tensors(...)`, `tensor_lists(n, ...)` make
-tensors of the reference in every layout: contiguous, permuted, sliced with a step and an offset, expanded.
+Strategies of hypothesis come from tests/strategies.py and can be imported from here: `shapes()`,
+`broadcastable(n)`, `dtypes(kinds)`, `tensors(...)`, `tensor_lists(n, ...)` make tensors of the reference in
+every layout: contiguous, permuted, sliced with a step and an offset, expanded.
 """
 import contextlib
 import random
 import warnings
 
-import hypothesis.extra.numpy
 import numpy as np
 import torch
-from hypothesis import strategies as st
 
 import readtorch as rt
-
-FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-COMPLEX = (torch.complex64, torch.complex128)
-INTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-DTYPES = FLOATS + COMPLEX + INTS + (torch.bool,)
-DTYPES_OF_KIND = {"f": FLOATS, "c": COMPLEX, "i": INTS, "b": (torch.bool,), "d": (torch.float64,)}
+from tests.strategies import (COMPLEX, DTYPES, FLOATS, INTS, broadcastable, dtypes,  # noqa: F401
+                              shapes, tensor_lists, tensors)
 
 
 # Conversion
 
 
 def to_readtorch(value, share=None):
-    """`value` with every object of torch replaced by readtorch's. Tensors that share a storage still share it."""
+    """`value` with torch's objects replaced by readtorch's. Tensors that share a storage still share it."""
     share = {} if share is None else share
     if isinstance(value, torch.Tensor):
         return _tensor_to_readtorch(value, share)
@@ -64,7 +60,7 @@ def to_readtorch(value, share=None):
 
 
 def to_torch(value):
-    """`value` with every object of readtorch replaced by torch's. Strides are kept, shared storages are not."""
+    """`value` with readtorch's objects replaced by torch's. Strides are kept, shared storages are not."""
     if isinstance(value, rt.Tensor):
         return _tensor_to_torch(value)
     if isinstance(value, (rt.dtype, rt.layout, rt.memory_format)):
@@ -91,7 +87,7 @@ def rebuild(value, convert):
 
 
 def _tensor_to_readtorch(tensor, share):
-    """`share` remembers, for one conversion, the tensors made so far and the readtorch tensor over each storage."""
+    """`share` remembers, for one conversion, the tensors made so far and our tensor over each storage."""
     if id(tensor) not in share:
         made = _make(tensor.detach(), share)
         assert made.stride() == tensor.stride() and made.storage_offset() == tensor.storage_offset()
@@ -160,7 +156,7 @@ def _tensor_to_torch(tensor):
 
 
 def assert_close(ours, theirs, *, rtol=None, atol=None, exact=False, strides=False, where="result"):
-    """Raise AssertionError unless `ours` (of readtorch) equals `theirs` (of torch) in type, shape, dtype and value."""
+    """Raise AssertionError unless `ours` (of readtorch) and `theirs` (of torch) are the same thing."""
     again = dict(rtol=rtol, atol=atol, exact=exact, strides=strides)
     if isinstance(theirs, torch.Tensor):
         assert isinstance(ours, rt.Tensor), f"{where}: a {type(ours).__name__} instead of a tensor"
@@ -168,10 +164,11 @@ def assert_close(ours, theirs, *, rtol=None, atol=None, exact=False, strides=Fal
     elif isinstance(theirs, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
         assert _short(ours) == _short(theirs), f"{where}: {ours} instead of {theirs}"
     elif isinstance(theirs, torch.Size):
-        assert isinstance(ours, rt.Size) and tuple(ours) == tuple(theirs), f"{where}: {ours} instead of {theirs}"
+        assert isinstance(ours, rt.Size), f"{where}: a {type(ours).__name__} instead of a Size"
+        assert tuple(ours) == tuple(theirs), f"{where}: {ours} instead of {theirs}"
     elif isinstance(theirs, (list, tuple)):
-        assert isinstance(ours, (list, tuple)), f"{where}: a {type(ours).__name__} instead of {type(theirs).__name__}"
-        assert isinstance(ours, list) == isinstance(theirs, list), f"{where}: {type(ours).__name__}"
+        kind = list if isinstance(theirs, list) else tuple
+        assert isinstance(ours, kind), f"{where}: a {type(ours).__name__} instead of a {kind.__name__}"
         assert len(ours) == len(theirs), f"{where}: {len(ours)} items instead of {len(theirs)}"
         for i, (a, b) in enumerate(zip(ours, theirs)):
             assert_close(a, b, where=f"{where}[{i}]", **again)
@@ -189,8 +186,9 @@ def assert_close(ours, theirs, *, rtol=None, atol=None, exact=False, strides=Fal
 
 
 def _assert_tensor_close(ours, theirs, *, rtol, atol, exact, strides, where):
-    assert _short(ours.dtype) == _short(theirs.dtype), f"{where}: dtype {ours.dtype} instead of {theirs.dtype}"
-    assert tuple(ours.shape) == tuple(theirs.shape), f"{where}: shape {tuple(ours.shape)} instead of {tuple(theirs.shape)}"
+    assert _short(ours.dtype) == _short(theirs.dtype), f"{where}: {ours.dtype} instead of {theirs.dtype}"
+    our_shape, their_shape = tuple(ours.shape), tuple(theirs.shape)
+    assert our_shape == their_shape, f"{where}: shape {our_shape} instead of {their_shape}"
     assert ours.requires_grad == theirs.requires_grad, f"{where}: requires_grad is {ours.requires_grad}"
     if strides:
         assert same_strides(ours, theirs), f"{where}: strides {ours.stride()} instead of {theirs.stride()}"
@@ -239,13 +237,14 @@ class Outcome:
         return f"{type(self.error).__name__}: {self.error}" if self.error is not None else "no error"
 
 
-def both(fn, *args, grad=True, strides=True, alias=True, grad_fn=True, message=True, exact=False, rtol=None, atol=None,
-         seed=0, **kwargs):
-    """Call `fn(torch, …)` and `fn(readtorch, …)` with the same arguments and compare; returns (ours, theirs).
+def both(fn, *args, grad=True, strides=True, alias=True, grad_fn=True, message=True, exact=False, rtol=None,
+         atol=None, seed=0, **kwargs):
+    """Call `fn(torch, …)` and `fn(readtorch, …)` on the same arguments and compare; returns (ours, theirs).
 
-    `args` and `kwargs` are made of torch's objects. Each of these comparisons can be switched off: `grad` (gradients
-    of the inputs for one random cotangent; grad=2 differentiates them once more), `strides`, `alias` (does a result share an input's storage, is it a
-    view), `grad_fn` (names), `message` (the text of an error; its type always counts).
+    `args` and `kwargs` are made of torch's objects. Each of these comparisons can be switched off: `grad`
+    (gradients of the inputs for one random cotangent; grad=2 differentiates them once more), `strides`,
+    `alias` (does a result share an input's storage, is it a view), `grad_fn` (names), `message` (the text
+    of an error; its type always counts).
     """
     their_args = own_copy((args, kwargs))
     our_args = to_readtorch(their_args)
@@ -275,7 +274,8 @@ def compare_errors(ours, theirs, message=True):
     if type(ours.error).__name__ != type(theirs.error).__name__:
         raise AssertionError(f"{ours.describe_error()}\ninstead of {theirs.describe_error()}") from ours.error
     if message:
-        assert str(ours.error) == str(theirs.error), f"{ours.describe_error()}\ninstead of {theirs.describe_error()}"
+        differ = f"{ours.describe_error()}\ninstead of {theirs.describe_error()}"
+        assert str(ours.error) == str(theirs.error), differ
 
 
 def seed_both(seed):
@@ -305,9 +305,10 @@ def assert_same_aliasing(our_results, their_results, our_inputs, their_inputs):
     ours, theirs = tensors_in(our_results), tensors_in(their_results)
     our_inputs, their_inputs = tensors_in(our_inputs), tensors_in(their_inputs)
     for i, (a, b) in enumerate(zip(ours, theirs)):
-        assert _shared(a, our_inputs) == _shared(b, their_inputs), \
-            f"result {i} shares storage with inputs {_shared(a, our_inputs)} instead of {_shared(b, their_inputs)}"
-        assert (a._base is None) == (b._base is None), f"result {i} is {'' if a._base is not None else 'not '}a view"
+        shared, expected = _shared(a, our_inputs), _shared(b, their_inputs)
+        assert shared == expected, f"result {i} shares storage with inputs {shared} instead of {expected}"
+        is_view = a._base is not None
+        assert is_view == (b._base is not None), f"result {i} is {'' if is_view else 'not '}a view"
 
 
 def _shared(tensor, inputs):
@@ -346,7 +347,8 @@ def assert_same_gradients(our_results, their_results, our_inputs, their_inputs, 
         ours, theirs = (T.autograd.grad([o[side] for o in outputs], [leaf[side] for leaf in leaves],
                                         [c[side] for c in cotangents], create_graph=again, allow_unused=True)
                         for side, T in enumerate((rt, torch)))
-        assert_close(tuple(ours), tuple(theirs), where="gradient" if order == 1 else "second gradient", **close)
+        where = "gradient" if order == 1 else "second gradient"
+        assert_close(tuple(ours), tuple(theirs), where=where, **close)
         outputs = [(a, b) for a, b in zip(ours, theirs) if b is not None and b.requires_grad]
         leaves = leaves + cotangents
 
@@ -357,13 +359,13 @@ def _cotangent(like, generator):
 
 
 def own_copy(value, share=None):
-    """`value` with tensors that a call may change: leaves stay leaves, layouts and shared storages stay as they are."""
+    """`value` with tensors that a call may change: leaves stay leaves, layouts and shared storages stay."""
     share = {} if share is None else share
     if not isinstance(value, torch.Tensor):
         return rebuild(value, lambda v: own_copy(v, share))
     if id(value) not in share:
         plain = value.detach()
-        bits = [b for b, is_set in ((torch.Tensor.conj, plain.is_conj()), (torch._neg_view, plain.is_neg())) if is_set]
+        bits = [torch.Tensor.conj] * plain.is_conj() + [torch._neg_view] * plain.is_neg()
         for bit in bits:  # conj and neg are bits on the tensor, not in the storage: off, and on again below
             plain = bit(plain)
         storage = plain.untyped_storage()
@@ -388,77 +390,3 @@ def default_dtype(dtype):
     finally:
         torch.set_default_dtype(before)
         rt.set_default_dtype(to_readtorch(before))
-
-
-# Strategies
-
-
-def shapes(min_dims=0, max_dims=4, min_side=0, max_side=5):
-    return hypothesis.extra.numpy.array_shapes(min_dims=min_dims, max_dims=max_dims, min_side=min_side,
-                                               max_side=max_side)
-
-
-def broadcastable(n, max_dims=4, min_side=0, max_side=5):
-    """Lists of `n` shapes that broadcast with one another."""
-    return hypothesis.extra.numpy.mutually_broadcastable_shapes(
-        num_shapes=n, max_dims=max_dims, min_side=min_side, max_side=max_side).map(lambda s: list(s.input_shapes))
-
-
-def dtypes(kinds="fcib"):
-    """dtypes of the kinds given: f floats, c complex, i integers, b bool, d only float64."""
-    return st.sampled_from([d for k in kinds for d in DTYPES_OF_KIND[k]])
-
-
-LAYOUTS = ("contiguous", "permuted", "sliced", "expanded")
-
-
-@st.composite
-def tensors(draw, shape=None, dtype=None, layouts=LAYOUTS, low=-5.0, high=5.0, special=False, requires_grad=False):
-    """A tensor of torch. `shape` and `dtype` are values or strategies; `special` mixes in nan, inf and signed zeros.
-
-    `requires_grad` applies where the dtype allows it. An integer tensor holds whole numbers from `low` to `high`.
-    """
-    shape = draw(shape if isinstance(shape, st.SearchStrategy) else shapes() if shape is None else st.just(shape))
-    dtype = draw(dtype if isinstance(dtype, st.SearchStrategy) else st.just(dtype or torch.float32))
-    layout = draw(st.sampled_from(layouts))
-    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**16)))
-    tensor = _in_layout(tuple(shape), layout, draw, lambda s: _numbers(s, dtype, low, high, special, generator))
-    return tensor.requires_grad_(requires_grad and (dtype.is_floating_point or dtype.is_complex))
-
-
-@st.composite
-def tensor_lists(draw, n, dtype=None, broadcast=True, **options):
-    """`n` tensors whose shapes broadcast (or are equal, with broadcast=False)."""
-    chosen = draw(broadcastable(n)) if broadcast else [draw(shapes())] * n
-    return [draw(tensors(s, dtype, **options)) for s in chosen]
-
-
-def _numbers(shape, dtype, low, high, special, generator):
-    if dtype == torch.bool:
-        return torch.randint(0, 2, shape, generator=generator).bool()
-    if not (dtype.is_floating_point or dtype.is_complex):
-        low = max(int(low), torch.iinfo(dtype).min)
-        return torch.randint(low, int(high) + 1, shape, generator=generator).to(dtype)
-    parts = [torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low for _ in range(2)]
-    if special:
-        odd = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0], dtype=torch.float64)
-        for i, part in enumerate(parts):
-            picked = odd[torch.randint(0, len(odd), shape, generator=generator)]
-            parts[i] = torch.where(torch.rand(shape, generator=generator) < 0.3, picked, part)
-    return (torch.complex(*parts) if dtype.is_complex else parts[0]).to(dtype)
-
-
-def _in_layout(shape, layout, draw, numbers):
-    if layout == "permuted" and len(shape) > 1:
-        order = draw(st.permutations(range(len(shape))))
-        back = [order.index(i) for i in range(len(shape))]
-        return numbers(tuple(shape[i] for i in order)).permute(back)
-    if layout == "sliced" and shape:
-        starts = draw(st.lists(st.integers(0, 2), min_size=len(shape), max_size=len(shape)))
-        steps = draw(st.lists(st.integers(1, 3), min_size=len(shape), max_size=len(shape)))
-        room = tuple(a + n * s for a, n, s in zip(starts, shape, steps))
-        return numbers(room)[tuple(slice(a, a + n * s, s) for a, n, s in zip(starts, shape, steps))]
-    if layout == "expanded" and shape:
-        kept = draw(st.lists(st.booleans(), min_size=len(shape), max_size=len(shape)))
-        return numbers(tuple(n if k else 1 for n, k in zip(shape, kept))).expand(shape)
-    return numbers(shape)

@@ -1,4 +1,4 @@
-"""The autograd graph of an expression is the reference's: the nodes' names, their edges, the order backward takes.
+"""The autograd graph of an expression is the reference's: nodes, edges, and the order backward takes.
 
 Each case is written once, as a function of the implementation `T` and its `nn`, and run on both.
 """
@@ -21,7 +21,7 @@ def case(function):
 
 
 def leaf(T, *shape):
-    """Numbers between 0.5 and 1.5, all different: inside every function's domain, and sortable without ties."""
+    """Numbers from 0.5 to 1.5, all different: inside every function's domain, and sortable without ties."""
     count = functools.reduce(lambda a, b: a * b, shape, 1)
     return (T.arange(count, dtype=T.float64).mul(1 / count).add(0.5)).reshape(shape).requires_grad_()
 
@@ -43,11 +43,10 @@ def nodes_of(tensor):
 
 
 def graph_of(tensor):
-    """A graph as plain data: for each node its name and its edges as (number of the node, input of that node)."""
+    """A graph as plain data: for each node its name and its edges (number of the node, its input)."""
     nodes = nodes_of(tensor)
     number = {id(node): i for i, node in enumerate(nodes)}
-    return [(node.name(), [(number[id(n)], slot) if n is not None else None for n, slot in node.next_functions])
-            for node in nodes]
+    return [(node.name(), [n and (number[id(n)], slot) for n, slot in node.next_functions]) for node in nodes]
 
 
 def order_of_backward(tensor):
@@ -221,7 +220,8 @@ def slicing_everything(T, nn):
 def index_with_tensors(T, nn):
     x = leaf(T, 4, 5)
     rows = T.tensor([0, 2, 2])
-    return x[rows].sum() + x[rows, 1].sum() + x[:, rows].sum() + x[x.detach() > 1].sum() + x[rows[:, None], rows].sum()
+    return x[rows].sum() + x[rows, 1].sum() + x[:, rows].sum() + x[x.detach() > 1].sum() \
+        + x[rows[:, None], rows].sum()
 
 
 @case

@@ -1,11 +1,11 @@
-"""The comparison tools themselves: they must carry tensors over faithfully and notice every kind of difference."""
+"""The comparison tools themselves: they carry tensors over faithfully and notice every kind of difference."""
 import pytest
 import torch
 from hypothesis import given
 
 import readtorch as rt
-from tests.reference import (DTYPES, assert_close, both, dtypes, same_strides, tensor_lists, tensors, to_readtorch,
-                             to_torch)
+from tests.reference import (DTYPES, assert_close, both, dtypes, same_strides, tensor_lists, tensors,
+                             to_readtorch, to_torch)
 
 
 @given(tensors(dtype=dtypes(), special=True, requires_grad=True))
@@ -76,7 +76,7 @@ def different(on_torch, on_readtorch):
     different(lambda a: a.view(7), lambda a: a.sum(9)),
     different(lambda a: a + 1, lambda a: a.sum(9)),
     different(lambda a: a.detach().zero_() * 0, lambda a: a.detach() * 0),
-], ids=["value", "grad_fn", "alias", "strides", "gradient", "no error", "error type", "error", "changed input"])
+], ids=["value", "grad_fn", "alias", "strides", "gradient", "no error", "error type", "error", "changed"])
 def test_both_notices(fn):
     with pytest.raises(AssertionError):
         both(fn, torch.arange(1.0, 7.0).reshape(2, 3).requires_grad_())

@@ -1,1 +1,1 @@
-"""PyTorch's own operator test inputs (op_db) run on both implementations. See `python -m tests.conformance --help`."""
+"""PyTorch's own operator test inputs on both implementations: `python -m tests.conformance --help`."""

@@ -4,7 +4,7 @@
     python -m tests.conformance --group pointwise        a group of core_ops.txt
     python -m tests.conformance                          all active groups, 10 samples a variant and dtype
     … --dtype float32 bfloat16   -v (each different failure)   -vv (with our innermost frames)
-    … --strict (strides and wording too)   --samples N | all   --json FILE   --add-passing (extend passing.txt)
+    … --strict (strides and wording too)   --samples N | all   --json FILE   --add-passing (to passing.txt)
 """
 import argparse
 import dataclasses
@@ -24,15 +24,15 @@ def parse():
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--op", nargs="+", help="operator names as in op_db")
-    parser.add_argument("--group", nargs="+", help="groups of core_ops.txt; the beginning of the name is enough")
+    parser.add_argument("--group", nargs="+", help="groups of core_ops.txt, or how their names begin")
     parser.add_argument("--all-groups", action="store_true", help="also the groups that are not active yet")
     parser.add_argument("--dtype", nargs="+", help="float32, int64 …")
     parser.add_argument("--samples", default=None, help="samples a variant and dtype: a number or 'all'")
     parser.add_argument("--no-errors", action="store_true", help="leave the error inputs out")
-    parser.add_argument("--strict", action="store_true", help="strides, wording and aliases count as failures")
+    parser.add_argument("--strict", action="store_true", help="the notes count as failures, too")
     parser.add_argument("-v", "--verbose", action="count", default=0)
     parser.add_argument("--json", help="write all findings to this file")
-    parser.add_argument("--add-passing", action="store_true", help="add the operators that pass to passing.txt")
+    parser.add_argument("--add-passing", action="store_true", help="add those that pass to passing.txt")
     return parser.parse_args()
 
 
@@ -43,7 +43,8 @@ def chosen_names(options):
             sys.exit(f"not in op_db: {', '.join(unknown)}")
         return options.op
     if options.group:
-        return [n for g, names in catalog.groups().items() if g.startswith(tuple(options.group)) for n in names]
+        begins = tuple(options.group)
+        return [n for group, names in catalog.groups().items() if group.startswith(begins) for n in names]
     if options.all_groups:
         return [n for names in catalog.groups().values() for n in names]
     return catalog.active_names()
@@ -57,9 +58,9 @@ def sample_limit(options):
 
 def print_row(report, verbose, width=150):
     state = "ok  " if report.passes else "FAIL"
-    notes = ", ".join(f"{report.count(kind)} {kind}" for kind in ("strides", "wording", "alias") if report.count(kind))
-    print(f"{state} {report.name:26} {report.variants:3} var {report.samples:5} samples {report.failed_samples:5} failed "
-          f"{report.seconds:6.1f} s  {notes}")
+    notes = [f"{report.count(kind)} {kind}" for kind in ("strides", "wording", "alias") if report.count(kind)]
+    print(f"{state} {report.name:26} {report.variants:3} var {report.samples:5} samples "
+          f"{report.failed_samples:5} failed {report.seconds:6.1f} s  {', '.join(notes)}")
     shown = _distinct(report.findings if verbose else report.failures[:1])
     for finding in shown:
         reason = " ".join(finding.reason.split())

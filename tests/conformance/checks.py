@@ -1,8 +1,9 @@
-"""One sample on both implementations: every form in which the operator can be called, and everything that shows.
+"""One sample on both implementations: every form in which the operator can be called, all that shows.
 
-A check returns the list of its Findings: a failure (kind "FAIL"), or something worth knowing that does not count
-against the operator: strides that differ where both are contiguous or neither is ("strides"), an error of the right
-type whose text matches op_db's pattern but is not the reference's own ("wording"), a missing alias ("alias").
+A check returns the list of its Findings. A Finding is a failure (kind "FAIL") or something worth knowing that
+does not count against the operator: strides that differ where both are contiguous or neither is ("strides"),
+an error of the right type whose text matches op_db's pattern but is not the reference's own ("wording"), an
+alias that is missing or differs ("alias").
 """
 import dataclasses
 import re
@@ -19,8 +20,9 @@ from tests.reference import (Outcome, assert_close, assert_same_aliasing, assert
 GRAD_DTYPES = (torch.float64, torch.complex128)
 
 # Their numbers come from the generator: not one bit may differ.
-RANDOM = {"rand_like", "randn_like", "randn", "rand", "randint", "randint_like", "normal", "bernoulli", "multinomial",
-          "uniform", "exponential", "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d"}
+RANDOM = {"rand_like", "randn_like", "randn", "rand", "randint", "randint_like", "normal", "bernoulli",
+          "multinomial", "uniform", "exponential", "nn.functional.dropout", "nn.functional.dropout2d",
+          "nn.functional.dropout3d"}
 UNINITIALISED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
 # Their factors are only determined up to signs or phases; op_db's output_process_fn_grad removes these.
 UP_TO_PHASE = {"linalg.svd", "linalg.eigh", "linalg.eig", "svd", "qr", "linalg.qr"}
@@ -48,7 +50,7 @@ class Form:
 
 
 def forms_of(info):
-    """The forms that the OpInfo lists. A name that readtorch lacks becomes a Missing in place of our function."""
+    """The forms that the OpInfo lists. For a name that readtorch lacks, ours is a Missing."""
     function = Form("function", info.op, _ours(info.op, info.name))
     methods = [("method", info.method_variant), ("in-place", info.inplace_variant),
                ("operator", info.operator_variant), ("in-place operator", info.inplace_operator_variant)]
@@ -125,7 +127,7 @@ def _check_form(info, form, sample, dtype):
     if in_place:  # their own copy to change; a leaf that requires grad must not be changed itself
         their_args = own_copy(their_args)
     our_args = translate_all(their_args)
-    theirs, ours = (_call(f, args, in_place) for f, args in ((form.theirs, their_args), (form.ours, our_args)))
+    theirs, ours = _call(form.theirs, their_args, in_place), _call(form.ours, our_args, in_place)
     if theirs.error is not None:
         return _compare_errors(ours, theirs, None)
     if ours.error is not None:
@@ -172,7 +174,8 @@ def _compare_strides(ours, theirs):
         assert a.is_contiguous() == b.is_contiguous(), \
             f"result {i} has strides {a.stride()} instead of {b.stride()} (shape {tuple(b.shape)})"
         if not same_strides(a, b):
-            return [Finding("strides", "", f"result {i}: {a.stride()} instead of {b.stride()}, shape {tuple(b.shape)}")]
+            text = f"result {i}: {a.stride()} instead of {b.stride()}, shape {tuple(b.shape)}"
+            return [Finding("strides", "", text)]
     return []
 
 
@@ -184,7 +187,7 @@ def _tolerance(info, dtype):
 
 
 def _check_out(info, sample, dtype, deep):
-    """out= of the right form is filled and returned; of the wrong size it is resized; of the wrong dtype refused."""
+    """out= is filled and returned; with another size it is resized, with another dtype perhaps refused."""
     function = forms_of(info)[0]
     if isinstance(function.ours, Missing):
         raise function.ours
@@ -193,12 +196,11 @@ def _check_out(info, sample, dtype, deep):
     outputs = tensors_in(expected.value)
     if expected.error is not None or not outputs:
         return []
-    findings = _compare_out(info, function, args, [torch.full_like(o, 7) for o in outputs], dtype)
+    tries = [[torch.full_like(o, 7) for o in outputs]]
     if deep:
-        findings += _compare_out(info, function, args, [o.new_full((1, *o.shape, 2), 7) for o in outputs], dtype)
-        findings += _compare_out(info, function, args, [torch.full_like(o, 1, dtype=torch.int64) for o in outputs],
-                                 dtype)
-    return findings
+        tries.append([o.new_full((1, *o.shape, 2), 7) for o in outputs])
+        tries.append([torch.full_like(o, 1, dtype=torch.int64) for o in outputs])
+    return [finding for outs in tries for finding in _compare_out(info, function, args, outs, dtype)]
 
 
 def _compare_out(info, function, args, outs, dtype):
@@ -241,7 +243,7 @@ def _compare_errors(ours, theirs, pattern):
     if str(ours.error) == str(theirs.error):
         return []
     text = f"{str(ours.error)!r} instead of {str(theirs.error)!r}"
-    if pattern is not None and re.search(pattern, str(theirs.error)) and not re.search(pattern, str(ours.error)):
+    if pattern and re.search(pattern, str(theirs.error)) and not re.search(pattern, str(ours.error)):
         raise AssertionError(f"wording: {text}") from ours.error
     return [Finding("wording", "", text)]
 

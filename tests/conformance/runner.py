@@ -38,7 +38,7 @@ class Report:
 
 
 def run_op(name, dtypes=None, limit=None, errors=True):
-    """Compare every variant of an operator. `limit`: at most so many samples a variant and dtype, spread evenly."""
+    """Compare every variant of an operator, with at most `limit` samples a variant and dtype."""
     report = Report(name, catalog.group_of(name))
     began = time.perf_counter()
     for info in catalog.variants()[name]:

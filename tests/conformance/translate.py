@@ -1,8 +1,8 @@
 """Turn a callable made for torch into the same callable for readtorch.
 
-A public function or method is looked up by its dotted name. Anything else that op_db contains (lambdas, partials,
-helpers) is rebuilt from its own code with the globals and closure cells it uses translated, `torch` becoming
-`readtorch`: op_db's test inputs are run as they are written, not as we would retell them.
+A public function or method is looked up by its dotted name. Anything else that op_db contains (lambdas,
+partials, helpers) is rebuilt from its own code with the globals and closure cells it uses translated, `torch`
+becoming `readtorch`: op_db's test inputs are run as they are written, not as we would retell them.
 """
 import functools
 import types
@@ -30,8 +30,9 @@ def look_up(root, path):
 @functools.cache
 def _public_names():
     """Every public callable of the reference -> its dotted name below `torch`."""
-    places = {"": torch, "nn.functional.": torch.nn.functional, "linalg.": torch.linalg, "Tensor.": torch.Tensor,
-              "special.": torch.special, "fft.": torch.fft, "nn.init.": torch.nn.init}
+    places = {"": torch, "nn.functional.": torch.nn.functional, "linalg.": torch.linalg,
+              "Tensor.": torch.Tensor, "special.": torch.special, "fft.": torch.fft,
+              "nn.init.": torch.nn.init}
     found = {}
     for prefix, place in places.items():
         for name in dir(place):
@@ -41,7 +42,8 @@ def _public_names():
     return found
 
 
-_CALLABLES = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
+_CALLABLES = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType,
+              types.WrapperDescriptorType)
 
 
 def translate(value):
@@ -51,7 +53,8 @@ def translate(value):
     if value is torch.Tensor:
         return rt.Tensor
     if isinstance(value, types.ModuleType):
-        return look_up(rt, value.__name__.removeprefix("torch.")) if value.__name__.startswith("torch.") else value
+        ours = value.__name__.startswith("torch.")
+        return look_up(rt, value.__name__.removeprefix("torch.")) if ours else value
     if isinstance(value, functools.partial):
         return functools.partial(translate(value.func), *translate(value.args), **translate(value.keywords))
     if isinstance(value, _CALLABLES):

@@ -13,13 +13,13 @@ SCRIPTS = sorted(p.name for p in HERE.glob("*.py") if p.name not in compare.NOT_
 
 
 def output_of(*command):
-    """What a script prints, in a fresh process of one thread that finds the package that this process tests."""
+    """What a script prints, in a fresh process of one thread that finds the package under test."""
     import readtorch
     source = str(pathlib.Path(readtorch.__file__).parent.parent)
     paths = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, "-W", "ignore", *command], capture_output=True, text=True, timeout=300,
-                          env=environment)
+    done = subprocess.run([sys.executable, "-W", "ignore", *command], capture_output=True, text=True,
+                          timeout=300, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
