@@ -1,0 +1,289 @@
+"""Losses for classification: nll_loss and the cross entropy that is built on it.
+
+In PyTorch: `aten/src/ATen/native/LossNLL.cpp`, `LossNLL2d.cpp`. Explained in the chapter "One training step".
+"""
+import math
+
+import numpy as np
+
+from ...c10.scalar_type import SCALAR_TYPE_NAMES
+from ...c10.tensor_impl import dtype_of, wrap
+from ..functions import at
+from ..native_function import native_function
+from .loss import MEAN, NONE, SUM
+
+_INPUTS = "Tensor self, Tensor target, Tensor? weight"
+_PUBLIC = f"({_INPUTS}=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor"
+_FORWARD = f"({_INPUTS}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
+_BACKWARD = f"(Tensor grad_output, {_INPUTS}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"
+
+nll_loss_forward = native_function(f"nll_loss_forward{_FORWARD}", module="nn")
+nll_loss_backward = native_function(f"nll_loss_backward{_BACKWARD}", module="nn")
+nll_loss2d_forward = native_function(f"nll_loss2d_forward{_FORWARD}", module="nn")
+nll_loss2d_backward = native_function(f"nll_loss2d_backward{_BACKWARD}", module="nn")
+
+
+def pick(x, target, weight, ignore_index):
+    """Where each loss stands in `x`, an array (N, C, …): its index, its weight, and the rows that count.
+
+    Raises IndexError for a class that does not exist.
+    """
+    counted = target != ignore_index
+    classes = np.where(counted, target, 0)
+    wrong = (classes < 0) | (classes >= x.shape[1])
+    if wrong.any():
+        raise IndexError(f"Target {classes[wrong][0]} is out of bounds.")
+    places = np.indices(target.shape, sparse=True)
+    index = (places[0], classes, *places[1:])
+    weights = counted if weight is None else np.where(counted, weight[classes], 0)
+    return index, weights.astype(x.dtype), counted
+
+
+def forward(x, target, weight, reduction, ignore_index):
+    """The losses or their weighted mean or sum, and the sum of the weights; all computed in float32 at least."""
+    index, weights, counted = pick(x, target, weight, ignore_index)
+    losses = np.where(counted, -x[index] * weights, 0)
+    if reduction == NONE:
+        return losses.astype(x.dtype, copy=False), np.zeros((), x.dtype)
+    total, loss = weights.sum(), losses.sum()
+    return (loss / total if reduction == MEAN else loss), total
+
+
+def backward(grad, x, target, weight, reduction, ignore_index, total_weight):
+    """Zero but where a loss was picked."""
+    index, weights, _ = pick(x, target, weight, ignore_index)
+    result = np.zeros(x.shape, x.dtype)
+    result[index] = -weights * (grad / total_weight if reduction == MEAN else grad)
+    return result
+
+
+def as_batch(self, target):
+    """Arrays with a batch dimension: a single example counts as a batch of one."""
+    x, t = self._array, target._array
+    return (x[None], t.reshape(1)) if x.ndim == 1 else (x, t)
+
+
+def wide(array):
+    return array if array is None or array.dtype.itemsize > 2 else array.astype(np.float32)
+
+
+def run_forward(self, x, target, weight, reduction, ignore_index):
+    w = None if weight is None else wide(weight._array)
+    loss, total = forward(wide(x), target, w, reduction, ignore_index)
+    return wrap(np.asarray(loss, self._array.dtype)), wrap(np.asarray(total, self._array.dtype))
+
+
+def run_backward(grad, self, x, target, weight, reduction, ignore_index, total_weight):
+    w = None if weight is None else wide(weight._array)
+    result = backward(wide(grad), wide(x), target, w, reduction, ignore_index, wide(total_weight._array))
+    return wrap(result.astype(self._array.dtype, copy=False).reshape(self._array.shape))
+
+
+# --------------------------------------------------------------------------------------------- one loss an example
+
+def check_target_type(target):
+    if target._array.dtype.name not in ("int64", "uint8"):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {SCALAR_TYPE_NAMES[dtype_of(target)]}")
+
+
+def check_weight(self, weight, classes):
+    if weight is None:
+        return
+    w = weight._array
+    if w.ndim != 1 or w.size != classes:
+        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor "
+                           f"of shape: {list(w.shape)}")
+    if w.dtype != self._array.dtype:
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(self)]} but found {SCALAR_TYPE_NAMES[dtype_of(weight)]}")
+
+
+@nll_loss_forward.kernel
+def nll_loss_forward_cpu(self, target, weight, reduction, ignore_index):
+    x, t = self._array, target._array
+    if not 0 < x.ndim <= 2:
+        raise RuntimeError("input tensor should be 1D or 2D")
+    if t.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if not (x.ndim == 1 and t.ndim == 0) and not (x.ndim == 1 and t.size == 1) and x.shape[0] != t.shape[0]:
+        raise RuntimeError(f"size mismatch (got input: {list(x.shape)}, target: {list(t.shape)})")
+    check_weight(self, weight, x.shape[-1])
+    check_target_type(target)
+    batch, classes = as_batch(self, target)
+    output, total = run_forward(self, batch, classes, weight, reduction, ignore_index)
+    if reduction == NONE and x.ndim == 1:
+        output._array = output._array.reshape(())
+    return output, total
+
+
+@nll_loss_backward.kernel
+def nll_loss_backward_cpu(grad_output, self, target, weight, reduction, ignore_index, total_weight):
+    batch, classes = as_batch(self, target)
+    return run_backward(grad_output._array, self, batch, classes, weight, reduction, ignore_index, total_weight)
+
+
+@nll_loss_forward.backward
+class NllLossBackward0:
+    output_differentiability = [True, False]
+
+    def self(grad, self, target, weight, reduction, ignore_index, total_weight):
+        return nll_loss_backward.call(grad, self, target, weight, reduction, ignore_index, total_weight)
+
+
+@nll_loss_backward.backward
+class NllLossBackwardBackward0:
+    def grad_output(grad, target, weight, reduction, ignore_index):
+        return nll_loss.call(grad, target, weight, reduction, ignore_index)
+
+    def self(grad):
+        return at.zeros_like(grad)
+
+
+# --------------------------------------------------------------------------------------- one loss a pixel: (N, C, H, W)
+
+@nll_loss2d_forward.kernel
+def nll_loss2d_forward_cpu(self, target, weight, reduction, ignore_index):
+    x, t = self._array, target._array
+    if t.ndim != 3:
+        raise RuntimeError(f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {t.ndim}")
+    if x.ndim != 4:
+        raise RuntimeError(f"only batches of spatial inputs supported (4D tensors), but got input of dimension: {x.ndim}")
+    if weight is not None and weight._array.size != x.shape[1]:
+        raise RuntimeError("weight tensor should be defined either for all or no classes")
+    if (x.shape[0], *x.shape[2:]) != t.shape:
+        raise RuntimeError(f"size mismatch (got input: {list(x.shape)} , target: {list(t.shape)}")
+    check_target_type(target)
+    return run_forward(self, x, t, weight, reduction, ignore_index)
+
+
+@nll_loss2d_backward.kernel
+def nll_loss2d_backward_cpu(grad_output, self, target, weight, reduction, ignore_index, total_weight):
+    return run_backward(grad_output._array, self, self._array, target._array, weight, reduction, ignore_index, total_weight)
+
+
+@nll_loss2d_forward.backward
+class NllLoss2DBackward0:
+    output_differentiability = [True, False]
+
+    def self(grad, self, target, weight, reduction, ignore_index, total_weight):
+        return nll_loss2d_backward.call(grad, self, target, weight, reduction, ignore_index, total_weight)
+
+
+@nll_loss2d_backward.backward
+class NllLoss2DBackwardBackward0:
+    def grad_output(grad, target, weight, reduction, ignore_index):
+        return nll_loss2d.call(grad, target, weight, reduction, ignore_index)
+
+    def self(grad):
+        return at.zeros_like(grad)
+
+
+# ----------------------------------------------------------------------------------------------- what users call
+
+nll_loss = native_function(f"nll_loss{_PUBLIC}", module="nn", out=True)
+nll_loss2d = native_function(f"nll_loss2d{_PUBLIC}", module="nn", out=True)
+nll_loss_nd = native_function(f"nll_loss_nd{_PUBLIC}", module="nn")
+
+
+@nll_loss.compose
+def nll_loss_composite(self, target, weight, reduction, ignore_index):
+    return nll_loss_forward.call(self, target, weight, reduction, ignore_index)[0]
+
+
+@nll_loss2d.compose
+def nll_loss2d_composite(self, target, weight, reduction, ignore_index):
+    return nll_loss2d_forward.call(self, target, weight, reduction, ignore_index)[0]
+
+
+@nll_loss_nd.compose
+def nll_loss_nd_composite(self, target, weight, reduction, ignore_index):
+    """(C), (N, C), (N, C, H, W); any other number of dimensions is folded into (N, C, 1, rest)."""
+    shape, wanted = self._array.shape, target._array.shape
+    if len(shape) < 1:
+        raise ValueError(f"Expected 1 or more dimensions (got {len(shape)})")
+    if len(shape) != 1 and (not wanted or shape[0] != wanted[0]):
+        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({wanted[0] if wanted else 0}).")
+    if len(shape) in (1, 2):
+        return nll_loss.call(self, target, weight, reduction, ignore_index)
+    if len(shape) == 4:
+        return nll_loss2d.call(self, target, weight, reduction, ignore_index)
+    n, c, rest = shape[0], shape[1], shape[2:]
+    if wanted[1:] != rest:
+        raise RuntimeError(f"Expected target size {[n, *rest]}, got {list(wanted)}")
+    folded = (n, c, 1, math.prod(rest)) if math.prod(shape) else (n, c, 0, 0)
+    pixels = (n, *folded[2:])
+    self = self.contiguous().view(folded)
+    target = target.contiguous().view(pixels)
+    result = nll_loss2d.call(self, target, weight, reduction, ignore_index)
+    return result.view((n, *rest)) if reduction == NONE else result
+
+
+cross_entropy_loss = native_function(
+    f"cross_entropy_loss({_INPUTS}=None, int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+    module="nn")
+
+
+@cross_entropy_loss.compose
+def cross_entropy_loss_composite(self, target, weight, reduction, ignore_index, label_smoothing):
+    """A target of the input's shape holds probabilities, any other one class indices."""
+    if self._array.shape == target._array.shape:
+        return of_probabilities(self, target, weight, reduction, label_smoothing, ignore_index)
+    class_dim = 0 if self._array.ndim == 1 else 1
+    scores = self.log_softmax(class_dim, self.dtype)
+    if label_smoothing > 0:
+        return of_smoothed_labels(scores, target, weight, reduction, ignore_index, label_smoothing)
+    if label_smoothing < 0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    return nll_loss_nd.call(scores, target, weight, reduction, ignore_index)
+
+
+def check_smoothing(label_smoothing):
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+
+
+def weight_for_channels(weight, scores, class_dim):
+    """`weight` shaped to stand beside `scores`: (C) or (1, C, 1, …)."""
+    return weight.view([weight._array.size if d == class_dim else 1 for d in range(scores._array.ndim)])
+
+
+def of_probabilities(self, target, weight, reduction, label_smoothing, ignore_index):
+    class_dim = 0 if self._array.ndim == 1 else 1
+    classes = self._array.shape[class_dim] if self._array.ndim else 1
+    if not target.dtype.is_floating_point:
+        raise RuntimeError("Expected floating point type for target with class probabilities, got "
+                           f"{SCALAR_TYPE_NAMES[dtype_of(target)]}")
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    if weight is not None and (weight._array.ndim != 1 or weight._array.size != classes):
+        raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
+                           f"{classes} classes or no classes but got weight tensor of shape: {list(weight._array.shape)}")
+    scores = self.log_softmax(class_dim, self.dtype)
+    if label_smoothing > 0:
+        check_smoothing(label_smoothing)
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    products = scores * target
+    if weight is not None:
+        products = products * weight_for_channels(weight, scores, class_dim)
+    if reduction == NONE:
+        return -products.sum(class_dim)
+    total = -products.sum()
+    return total if reduction == SUM else total / (scores._array.size // classes or 1)
+
+
+def of_smoothed_labels(scores, target, weight, reduction, ignore_index, label_smoothing):
+    """(1 - ε) of the weight on the label, ε spread evenly over all classes."""
+    check_smoothing(label_smoothing)
+    class_dim = 0 if scores._array.ndim == 1 else 1
+    classes = scores._array.shape[class_dim]
+    nll = nll_loss_nd.call(scores, target, weight, reduction, ignore_index)
+    even = -(scores if weight is None else scores * weight_for_channels(weight, scores, class_dim)).sum(class_dim)
+    ignored = target == ignore_index
+    even = even.masked_fill(ignored, 0)
+    if reduction == SUM:
+        even = even.sum()
+    elif reduction == MEAN and weight is None:
+        even = even.sum() / (target._array.size - ignored.sum())
+    elif reduction == MEAN:
+        counted = weight.gather(0, target.masked_fill(ignored, 0).flatten())
+        even = even.sum() / counted.masked_fill(ignored.flatten(), 0).sum()
+    return nll * (1 - label_smoothing) + even * (label_smoothing / classes)

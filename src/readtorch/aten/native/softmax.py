@@ -1,0 +1,130 @@
+"""softmax and log_softmax.
+
+In PyTorch: `aten/src/ATen/native/SoftMax.cpp`. Explained in the chapter "One training step".
+"""
+import numpy as np
+
+from ...c10.tensor_impl import dtype_of, wrap_result
+from ...c10.wrap_dim import wrap_dim
+from ..native_function import native_function
+from .tensor_iterator import compute, not_implemented
+
+BOTH = "function, method"
+_BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
+
+softmax = native_function("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", BOTH, out=True, direct=True)
+_softmax = native_function("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out=True)
+_softmax_backward_data = native_function(f"_softmax_backward_data{_BACKWARD}")
+
+log_softmax = native_function("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", BOTH, out=True, direct=True)
+_log_softmax = native_function("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out=True)
+_log_softmax_backward_data = native_function(f"_log_softmax_backward_data{_BACKWARD}")
+
+
+@softmax.compose
+def softmax_composite(self, dim, dtype):
+    return _softmax.call(self if dtype is None else self.to(dtype), dim, False)
+
+
+@log_softmax.compose
+def log_softmax_composite(self, dim, dtype):
+    return _log_softmax.call(self if dtype is None else self.to(dtype), dim, False)
+
+
+def along(function, self, dim, kernel_name):
+    """`function(array, axis)` on a tensor of floats; a 0-dimensional tensor counts as one of size 1."""
+    x, kind = self._array, dtype_of(self)
+    axis = wrap_dim(dim, x.ndim)
+    if not kind.is_floating_point:
+        place = "_lastdim" if axis == max(x.ndim - 1, 0) else ""
+        raise not_implemented(f"{kernel_name}{place}_kernel_impl")(kind)
+    if x.size == 0:
+        return wrap_result(np.empty(x.shape, x.dtype))
+    if x.ndim == 0:
+        return wrap_result(compute(lambda x: function(x[None], 0)[0], (x,), kind))
+    return wrap_result(compute(lambda x: function(x, axis), (x,), kind))
+
+
+def softmax_array(x, axis):
+    """exp(x) / Σ exp(x), shifted by the greatest element so that no exp overflows."""
+    result = np.subtract(x, np.maximum.reduce(x, axis, keepdims=True))
+    np.exp(result, out=result)
+    result /= np.add.reduce(result, axis, keepdims=True)
+    return result
+
+
+def log_softmax_array(x, axis):
+    """x - log Σ exp(x). Never takes the logarithm of a rounded probability."""
+    result = np.subtract(x, np.maximum.reduce(x, axis, keepdims=True))
+    result -= np.log(np.add.reduce(np.exp(result), axis, keepdims=True))
+    return result
+
+
+@_softmax.kernel
+def softmax_cpu(self, dim, half_to_float):
+    return along(softmax_array, self, dim, "softmax")
+
+
+@_log_softmax.kernel
+def log_softmax_cpu(self, dim, half_to_float):
+    return along(log_softmax_array, self, dim, "log_softmax")
+
+
+@_softmax.backward
+class SoftmaxBackward0:
+    def self(grad, result, dim, self_scalar_type):
+        return _softmax_backward_data.call(grad, result, dim, self_scalar_type)
+
+
+@_log_softmax.backward
+class LogSoftmaxBackward0:
+    def self(grad, result, dim, self_scalar_type):
+        return _log_softmax_backward_data.call(grad, result, dim, self_scalar_type)
+
+
+def axis_of(t, dim):
+    """The axis, and whether the tensor's 0 dimensions must be read as 1."""
+    return wrap_dim(dim, t._array.ndim) if t._array.ndim else None
+
+
+@_softmax_backward_data.kernel
+def softmax_backward_cpu(grad_output, output, dim, input_dtype):
+    axis = axis_of(output, dim)
+
+    def backward(g, y):
+        result = g * y
+        result -= y * np.add.reduce(result, axis, keepdims=True)
+        return result
+    return wrap_result(compute(backward, (grad_output._array, output._array), dtype_of(output), input_dtype))
+
+
+@_log_softmax_backward_data.kernel
+def log_softmax_backward_cpu(grad_output, output, dim, input_dtype):
+    axis = axis_of(output, dim)
+
+    def backward(g, y):
+        result = np.exp(y)
+        result *= np.add.reduce(g, axis, keepdims=True)
+        return np.subtract(g, result, out=result)
+    return wrap_result(compute(backward, (grad_output._array, output._array), dtype_of(output), input_dtype))
+
+
+@_softmax_backward_data.backward
+class SoftmaxBackwardDataBackward0:
+    def grad_output(grad, output, dim, input_dtype):
+        return _softmax_backward_data.call(grad.to(output.dtype), output, dim, input_dtype)
+
+    def output(grad, grad_output, output, dim):
+        g = grad.to(output.dtype)
+        return g * grad_output - (output * grad_output).sum(dim, True) * g - grad_output * (output * g).sum(dim, True)
+
+
+@_log_softmax_backward_data.backward
+class LogSoftmaxBackwardDataBackward0:
+    def grad_output(grad, output, dim):
+        g = grad.to(output.dtype)
+        return g - (g * output.exp()).sum(dim, True)
+
+    def output(grad, grad_output, output, dim):
+        g = grad.to(output.dtype)
+        return (-grad_output.sum(dim, True) * output.exp() * g).to(output.dtype)
