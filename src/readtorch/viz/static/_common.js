@@ -40,17 +40,17 @@ function onKeys(el, handlers) {
 
 // ---- scrolling: the element's own box only, never the page
 
-function revealIn(box, left, top, right, bottom, pad = 24) {
-  if (left - pad < box.scrollLeft) box.scrollLeft = left - pad;
-  else if (right + pad > box.scrollLeft + box.clientWidth) box.scrollLeft = right + pad - box.clientWidth;
-  if (top - pad < box.scrollTop) box.scrollTop = top - pad;
-  else if (bottom + pad > box.scrollTop + box.clientHeight) box.scrollTop = bottom + pad - box.clientHeight;
+function revealIn(box, left, top, right, bottom, padX = 8, padY = 8) {
+  if (left - padX < box.scrollLeft) box.scrollLeft = left - padX;
+  else if (right + padX > box.scrollLeft + box.clientWidth) box.scrollLeft = right + padX - box.clientWidth;
+  if (top - padY < box.scrollTop) box.scrollTop = top - padY;
+  else if (bottom + padY > box.scrollTop + box.clientHeight) box.scrollTop = bottom + padY - box.clientHeight;
 }
 
 function reveal(box, el) {
   const outer = box.getBoundingClientRect(), inner = el.getBoundingClientRect();
   const left = inner.left - outer.left + box.scrollLeft, top = inner.top - outer.top + box.scrollTop;
-  revealIn(box, left, top, left + inner.width, top + inner.height, 8);
+  revealIn(box, left, top, left + inner.width, top + inner.height);
 }
 
 // ---- the player: buttons and a slider that move through steps

@@ -87,7 +87,7 @@ function render({ model, el }) {
   function show(n) {
     const f = svg.getBoundingClientRect().width / data.width;
     const left = svg.getBoundingClientRect().left - box.getBoundingClientRect().left + box.scrollLeft;
-    revealIn(box, left + (n.x - n.w / 2) * f, (n.y - n.h / 2) * f, left + (n.x + n.w / 2) * f, (n.y + n.h / 2) * f);
+    revealIn(box, left + (n.x - n.w / 2) * f, (n.y - n.h / 2) * f, left + (n.x + n.w / 2) * f, (n.y + n.h / 2) * f, 24, 90);
   }
   function sideways(by) {
     const here = selected();
