@@ -19,9 +19,9 @@ STOREYS = [
     {"aten"},
     {"csrc"},
     {"_C"},
-    {"_tensor", "_tensor_str", "storage", "random", "serialization"},
+    {"_tensor", "_tensor_str", "_utils", "storage", "random", "serialization"},
     "faces",
-    {"__main__", "show", "viz"},
+    {"__main__", "_run", "show", "viz"},
 ]
 FACES = STOREYS.index("faces")
 SHOWS_THE_REFERENCE = "readtorch.show._links"  # quotes PyTorch's source: imports it inside one function

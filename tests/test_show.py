@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from readtorch import show
-from readtorch.show import _links, _locate, _render
+from readtorch.show import _chapters, _links, _render
 from readtorch.show._locate import locate
 
 SETATTR = "torch.nn.Module.__setattr__"
@@ -344,3 +344,47 @@ def test_without_the_reference_it_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(LookupError, match="needs PyTorch installed"):
         _links._torch()
+
+
+# -- chapters -----------------------------------------------------------------------------------
+
+CHAPTERS = sorted((Path(__file__).parents[1] / "book").glob("*.md"))
+
+TEXT = """# Title
+
+```{code-cell} python
+:tags: [remove-input]
+
+%matplotlib inline
+show.source("readtorch.quoted.f", keep="1", digest="DIGEST")
+```
+
+````{code-cell} python
+---
+tags: [remove-input]
+---
+show.table([("x", "torch.nowhere")])
+show.source(computed)
+````
+"""
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda file: file.stem)
+def test_a_chapter_quotes_what_is_there(chapter):
+    assert _chapters.problems(chapter) == []
+
+
+def test_a_chapter_is_checked_without_running_it(module, tmp_path):
+    module("def f():\n    return 1\n")
+    chapter = tmp_path / "chapter.md"
+    chapter.write_text(TEXT.replace("DIGEST", show.digest("readtorch.quoted.f")))
+    nowhere = f"{chapter}:14: torch.nowhere: there is no 'nowhere' there"
+    assert _chapters.problems(chapter) == [nowhere]
+
+    module("def f():\n    return 2\n")
+    changed, *rest = _chapters.problems(chapter)
+    assert changed.startswith(f"{chapter}:7: the source of readtorch.quoted.f has changed") and rest == [nowhere]
+
+    assert _chapters.accept(chapter) == [changed, nowhere]
+    assert _chapters.problems(chapter) == [nowhere]
+    assert show.digest("readtorch.quoted.f") in chapter.read_text()
