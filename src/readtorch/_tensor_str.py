@@ -3,8 +3,8 @@
 In PyTorch: `torch/_tensor_str.py`. Chapter 2 uses it in its first cell.
 
 The work has two halves. `_array_str` lays out the numbers of a NumPy array: choose one format for all
-elements, then write nested brackets. `_str_intern` adds what the numbers alone do not tell: dtype, device,
-`grad_fn`.  In PyTorch the first half runs on tensors, one operator call per question; here it runs on the
+elements, then write nested brackets. `_str` adds what the numbers alone do not tell: dtype, device,
+`grad_fn`. In PyTorch the first half runs on tensors, one operator call per question; here it runs on the
 NumPy array behind the tensor, so that printing a tensor calls no operator.
 """
 import contextlib
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-import readtorch
+from .c10 import scalar_type, tensor_impl
 
 
 @dataclasses.dataclass
@@ -199,34 +199,31 @@ def get_summarized_data(array):
 
 def _str(self, *, tensor_contents=None):
     """The text of a tensor. `tensor_contents` replaces the numbers (a subclass may print something else)."""
-    with readtorch.no_grad():
-        return _str_intern(self, tensor_contents=tensor_contents)
-
-
-def _str_intern(self, *, tensor_contents=None):
     # in PyTorch: also sparse, quantized, nested, functorch and forward-mode tensors
-    is_plain_tensor = type(self) in (readtorch.Tensor, readtorch.nn.Parameter)
+    is_plain_tensor = _is_plain(type(self))
     prefix = "tensor(" if is_plain_tensor else f"{type(self).__name__}("
     if tensor_contents is None:
         tensor_contents = "..." if self.is_meta else _array_str(_numbers(self), len(prefix))
     suffixes = _device_suffix(self) + _shape_and_dtype_suffixes(self) + _grad_suffix(self)
     string_repr = _add_suffixes(prefix + tensor_contents, suffixes, len(prefix))
-    if isinstance(self, readtorch.nn.Parameter) and not is_plain_tensor:
+    if getattr(self, "_is_param", False) and not is_plain_tensor:
         return f"Parameter({string_repr})"
     return string_repr
 
 
+def _is_plain(cls):
+    """Whether `cls` is Tensor or nn.Parameter itself, not a class made from them."""
+    return cls is tensor_impl.tensor_class or "_is_param" in vars(cls)
+
+
 def _numbers(self):
     """The NumPy array with the tensor's elements, on the host."""
-    return self.detach().cpu()._array
+    return self._array if self.device.type == "cpu" else self.detach().cpu()._array
 
 
 def _device_suffix(self):
-    device = self.device
-    is_default = device.type == readtorch._C._get_default_device()
-    if device.type == "cuda" and is_default:
-        is_default = readtorch.cuda.current_device() == device.index
-    return [] if is_default else [f"device='{device}'"]
+    # in PyTorch: the deprecated `set_default_tensor_type` can make "cuda" the device that goes without saying
+    return [] if self.device.type == "cpu" else [f"device='{self.device}'"]
 
 
 def _shape_and_dtype_suffixes(self):
@@ -234,15 +231,14 @@ def _shape_and_dtype_suffixes(self):
     empty = self.numel() == 0
     hides_size = self.is_meta or (empty and self.dim() != 1) or (not empty and not PRINT_OPTS.edgeitems)
     # Without elements nothing tells an int64 or bool tensor from a float one.
-    implied = {readtorch.get_default_dtype()} if self.is_meta or empty else _dtypes_implied_by_numbers()
+    implied = {scalar_type.get_default_dtype()} if self.is_meta or empty else _dtypes_implied_by_numbers()
     suffixes = [f"size={tuple(self.shape)}"] if hides_size else []
     return suffixes + ([] if self.dtype in implied else [f"dtype={self.dtype}"])
 
 
 def _dtypes_implied_by_numbers():
-    default = readtorch.get_default_dtype()
-    default_complex = readtorch.complex128 if default == readtorch.float64 else readtorch.complex64
-    return {default, default_complex, readtorch.int64, readtorch.bool}
+    default = scalar_type.get_default_dtype()
+    return {default, default.to_complex(), scalar_type.int64, scalar_type.bool}
 
 
 def _grad_suffix(self):

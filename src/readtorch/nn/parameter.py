@@ -5,6 +5,7 @@ In PyTorch: `torch/nn/parameter.py`. Chapter 6 explains why a parameter is a ten
 from collections import OrderedDict
 
 import readtorch
+from readtorch import _utils
 from readtorch._tensor import Tensor
 
 __all__ = ["Parameter", "Buffer"]
@@ -26,6 +27,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     requires_grad: True by default, also under `no_grad`.
     Results of operations on parameters are plain tensors.
     """
+
+    _is_param = True
 
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
@@ -58,10 +61,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __reduce_ex__(self, proto):
         # Hooks are not saved: they are functions of the program, not data of the model.
         args = (self.data, self.requires_grad, OrderedDict())
-        state = readtorch._utils._get_obj_state(self)
-        if not state:
-            return readtorch._utils._rebuild_parameter, args
-        return readtorch._utils._rebuild_parameter_with_state, (*args, state)
+        if not self.__dict__:
+            return _utils._rebuild_parameter, args
+        return _utils._rebuild_parameter_with_state, (*args, self.__dict__)
 
 
 class _BufferMeta(type(Tensor)):

@@ -2,31 +2,47 @@
 
 In PyTorch: `torch/utils/hooks.py`. Explained in the chapter "Hooks and __call__".
 """
-import itertools
 import weakref
-
-_next_id = itertools.count().__next__
+from collections import OrderedDict
 
 
 class RemovableHandle:
-    """Removes a hook from the dict that holds it; also a context manager that removes it on exit."""
+    """What every `register_…_hook` returns: `remove()` takes the hook out of the dictionary it was put in.
 
-    def __init__(self, hooks_dict, *, extra_dict=None):
+    hooks_dict: dictionary from hook id to hook; extra_dict: a dictionary, or a list of them, with marks under
+    the same id. The handle keeps none of them alive. It is also a context manager: the end of the block removes.
+    """
+
+    next_id: int = 0
+
+    def __init__(self, hooks_dict, *, extra_dict=None) -> None:
         self.hooks_dict_ref = _reference(hooks_dict)
-        self.id = _next_id()
-        extra = extra_dict if isinstance(extra_dict, (list, tuple)) else () if extra_dict is None else (extra_dict,)
-        self.extra_dict_ref = tuple(_reference(d) for d in extra)
+        self.id: int = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        extra_dicts = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or []
+        self.extra_dict_ref = tuple(_reference(d) for d in extra_dicts)
 
-    def remove(self):
-        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
-            hooks = reference()
+    def remove(self) -> None:
+        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = ref()
             if hooks is not None:
                 hooks.pop(self.id, None)
 
-    def __enter__(self):
+    def __getstate__(self):
+        return (self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref))
+
+    def __setstate__(self, state) -> None:
+        hooks_dict, self.id = state[:2]
+        extra_dicts = state[2] if len(state) > 2 and state[2] is not None else ()
+        # Without a dictionary the reference is born dead: the fresh one goes at once.
+        self.hooks_dict_ref = _reference(OrderedDict() if hooks_dict is None else hooks_dict)
+        self.extra_dict_ref = tuple(_reference(d) for d in extra_dicts)
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
+    def __enter__(self) -> "RemovableHandle":
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, type, value, tb) -> None:
         self.remove()
 
 

@@ -1,0 +1,58 @@
+"""The Adam step of one parameter as one loop: every element is read once and written once.
+
+In PyTorch: `aten/src/ATen/native/cpu/FusedAdamKernel.cpp`. Chapter 11 compares it with the step that is written
+in operators (`optim/adam.py`). The arithmetic is that of PyTorch's operators, with a fused multiply-add where they
+have one, so that both give the same numbers; PyTorch's own fused kernel rounds a little differently.
+"""
+import math
+
+from numba import njit
+
+from .multiply_add import fma
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def adam_step(
+    param, grad, exp_avg, exp_avg_sq, weight1, beta2, weight2, step_size_neg, bias_correction2_sqrt, eps, weight_decay,
+    keep, sign,
+):
+    """One-dimensional arrays and numbers of one dtype; changes param, exp_avg and exp_avg_sq.
+
+    weight1, weight2: 1 - β₁, 1 - β₂; keep: 1 - lr · decay if the decay is decoupled, else 1; sign: -1 to maximize.
+    """
+    for i in range(param.size):
+        p = param[i] * keep
+        g = fma(weight_decay, p, sign * grad[i])
+        m = lerp(exp_avg[i], g, weight1)
+        v = fma(weight2 * g, g, exp_avg_sq[i] * beta2)
+        exp_avg[i] = m
+        exp_avg_sq[i] = v
+        param[i] = p + step_size_neg * m / (math.sqrt(v) / bias_correction2_sqrt + eps)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def amsgrad_step(
+    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, weight1, beta2, weight2, step_size_neg, bias_correction2_sqrt, eps,
+    weight_decay, keep, sign,
+):
+    """`adam_step` with the largest v so far in the denominator."""
+    for i in range(param.size):
+        p = param[i] * keep
+        g = fma(weight_decay, p, sign * grad[i])
+        m = lerp(exp_avg[i], g, weight1)
+        v = fma(weight2 * g, g, exp_avg_sq[i] * beta2)
+        largest = max_exp_avg_sq[i]
+        if not largest >= v:  # in PyTorch too: what is not a number stays
+            largest = v
+        exp_avg[i] = m
+        exp_avg_sq[i] = v
+        max_exp_avg_sq[i] = largest
+        param[i] = p + step_size_neg * m / (math.sqrt(largest) / bias_correction2_sqrt + eps)
+
+
+@njit(inline="always")
+def lerp(start, end, weight):
+    """start + weight · (end - start), computed from the nearer end."""
+    if weight < 0.5:
+        return fma(weight, end - start, start)
+    return fma(weight - type(weight)(1), end - start, end)
