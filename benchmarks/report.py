@@ -67,8 +67,9 @@ def markdown(rows, imports, about):
 
 
 def about_this_machine(versions, rounds):
+    found = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (f"Medians of {rounds} interleaved samples of CPU time, one thread on one core "
-            f"({platform.machine()}), Python {platform.python_version()}, {', '.join(f'{n} {v}' for n, v in versions.items())}. "
+            f"({platform.machine()}), Python {platform.python_version()}, {found}. "
             "Ratio: time of readtorch / time of torch; below 1 readtorch is faster.")
 
 
