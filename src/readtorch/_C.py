@@ -14,6 +14,7 @@ from .c10.scalar_type import dtype, get_default_dtype  # noqa: F401
 from .c10.size import Size  # noqa: F401
 from .csrc.autograd import inference_mode as _inference_mode  # noqa: F401
 from .csrc.autograd import variable_type as _variable_type  # noqa: F401  (2. the dispatcher learns to write Autograd kernels)
+from .csrc.generator import Generator, default_generator  # noqa: F401
 from .csrc.autograd.python_variable import TensorBase  # noqa: F401  (3. the operators become methods)
 
 

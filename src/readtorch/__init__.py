@@ -3,7 +3,7 @@
 The front door. In PyTorch: `torch/__init__.py`. Explained in the chapter "import torch".
 """
 from . import _C
-from ._C import (Size, channels_last, channels_last_3d, contiguous_format, device, dtype, layout, memory_format,  # noqa: F401
+from ._C import (Generator, Size, channels_last, channels_last_3d, contiguous_format, device, dtype, layout, memory_format,  # noqa: F401
                  preserve_format, sparse_coo, strided)
 from .c10 import scalar_type as _scalar_type
 from .c10.scalar_type import can_cast as _can_cast  # noqa: F401
@@ -19,6 +19,8 @@ from ._tensor import Tensor  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402,F401
 from .autograd import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,  # noqa: E402,F401
                        set_grad_enabled)
+from .random import (default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed,  # noqa: E402,F401
+                     set_rng_state)
 
 __version__ = "0.1.0"
 
@@ -26,3 +28,12 @@ __version__ = "0.1.0"
 def is_tensor(obj):
     """Whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)
+
+
+def typename(obj):
+    """The full name of an object's type, as error messages give it: "torch.FloatTensor", "builtins" left out."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(obj, "__module__", "") if named is obj else named.__module__
+    return named.__qualname__ if module in ("", None, "builtins") else f"{module}.{named.__qualname__}"

@@ -26,12 +26,12 @@ DRAWN = DRAWN_FLOATS | DRAWN_INTEGERS | {scalar_type.bool}
 
 # What C++ calls the types: some messages print these.
 CPP_NAMES = {
-    scalar_type.uint8: "unsigned char", scalar_type.int8: "signed char", scalar_type.int16: "short",
-    scalar_type.int32: "int", scalar_type.int64: "long", scalar_type.float16: "c10::Half",
+    scalar_type.uint8: "unsigned char", scalar_type.int8: "signed char", scalar_type.int16: "short int",
+    scalar_type.int32: "int", scalar_type.int64: "long int", scalar_type.float16: "c10::Half",
     scalar_type.float32: "float", scalar_type.float64: "double", scalar_type.complex64: "c10::complex<float>",
     scalar_type.complex128: "c10::complex<double>", scalar_type.bool: "bool",
-    scalar_type.bfloat16: "c10::BFloat16", scalar_type.uint16: "unsigned short",
-    scalar_type.uint32: "unsigned int", scalar_type.uint64: "unsigned long"}
+    scalar_type.bfloat16: "c10::BFloat16", scalar_type.uint16: "short unsigned int",
+    scalar_type.uint32: "unsigned int", scalar_type.uint64: "long unsigned int"}
 
 
 # ---------------------------------------------------------------------------------------------------- checks
@@ -280,7 +280,8 @@ def digits_of(dtype):
 def rounded(dtype, number):
     """The whole number that `number` becomes in `dtype`; outside of its range, what x86 makes of infinity."""
     wide = np.int64(number).astype(scalar_type.op_math_type(dtype).numpy)
-    value = float(wide.astype(dtype.numpy))
+    with np.errstate(over="ignore"):
+        value = float(wide.astype(dtype.numpy))
     return int(value) if abs(value) < 2.0**63 else INT64_MIN
 
 

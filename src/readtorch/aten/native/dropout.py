@@ -70,6 +70,12 @@ def scale_of(p, train):
     return 0.0 if p == 1 else 1 / (1 - p)
 
 
+def rounded(scale, input):
+    """The scale as a number of the input's type: in PyTorch it is rounded before it multiplies a 16-bit tensor."""
+    dtype = input._array.dtype
+    return float(dtype.type(scale)) if input.dtype.is_floating_point else scale
+
+
 @native_dropout.kernel
 def native_dropout_cpu(input, p, train):
     array = input._array
@@ -78,7 +84,7 @@ def native_dropout_cpu(input, p, train):
         if train is False:
             return at.clone(input), mask
         bernoulli_float_.call(mask, 1 - p, None)
-        return at.mul_(at.mul(input, mask), scale_of(p, train)), mask
+        return at.mul_(at.mul(input, mask), rounded(scale_of(p, train), input)), mask
 
 
 @native_dropout.backward
@@ -92,7 +98,7 @@ class NativeDropoutBackward0:
 @native_dropout_backward.kernel
 def native_dropout_backward_cpu(grad_output, mask, scale):
     with below_autograd():
-        return at.mul(at.mul(grad_output, mask), scale)
+        return at.mul(at.mul(grad_output, mask), rounded(scale, grad_output))
 
 
 @native_dropout_backward.backward

@@ -158,7 +158,8 @@ INTEGER_NAMES = {scalar_type.uint8: "uint8_t", scalar_type.int8: "int8_t", scala
 
 def check_randperm(n, dtype):
     """Raises RuntimeError if the type cannot hold n - 1, NotImplementedError if there is no kernel for it."""
-    check_size((n,))
+    if n < 0:
+        raise RuntimeError(f"n must be non-negative, got{n}")
     if n > RANDPERM_LIMITS.get(dtype, n):
         raise RuntimeError(f"n cannot be greater than {RANDPERM_LIMITS[dtype]} for {SCALAR_TYPE_NAMES[dtype]} type.")
     if dtype in INTEGER_NAMES and n - 1 > np.iinfo(dtype.numpy).max:
@@ -169,6 +170,7 @@ def check_randperm(n, dtype):
 
 @randperm_generator.kernel
 def randperm_cpu(n, generator, dtype, layout, device, pin_memory):
+    check_size((n,))
     dtype = dtype or scalar_type.int64
     check_randperm(n, dtype)
     return wrap(kernels.randperm(n, dtype.numpy, generator_of(generator)))

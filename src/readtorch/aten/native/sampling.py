@@ -46,7 +46,7 @@ def bernoulli_out_cpu(self, generator, out):
 
 @bernoulli_p.compose
 def bernoulli_p_composite(self, p, generator):
-    return bernoulli_float_.call(at.empty_like(self), p, generator)
+    return bernoulli_float_.call(empty_contiguous(self), p, generator)
 
 
 # ----------------------------------------------------------------------------------------------- multinomial
@@ -93,7 +93,7 @@ def check_rows(rows):
 def winners(race, count):
     """The indices of each row's `count` largest, largest first."""
     if count == 1:
-        return race.argmax(-1)[:, None]
+        return race.argmax(-1).reshape(-1, 1)
     descending = -race.astype(kernels.FLOAT if race.dtype in kernels.REDUCED else race.dtype)
     first = np.sort(np.argpartition(descending, count - 1, axis=-1)[:, :count], axis=-1)
     order = np.argsort(np.take_along_axis(descending, first, -1), axis=-1, kind="stable")
