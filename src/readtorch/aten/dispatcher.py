@@ -15,6 +15,10 @@ registry = {}
 fallbacks = {}
 
 
+# Given to `Operator.backward` instead of a class of formulas: results may require grad, but backward raises.
+NOT_IMPLEMENTED = "not implemented"
+
+
 class Operator:
     """One overload of one operator, such as `aten::add.Tensor`: its schema and its kernels by key."""
 

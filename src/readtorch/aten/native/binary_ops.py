@@ -1,4 +1,4 @@
-"""Arithmetic on two tensors: add, sub, mul, div.
+"""Arithmetic on two tensors: add, sub, mul. Division has a file of its own.
 
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `cpu/BinaryOpsKernel.cpp`. Explained in the chapter "One operator call".
 """
@@ -7,12 +7,11 @@ import numpy as np
 from ...c10 import scalar_type
 from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import wrap_result
-from ..native_function import alias_of, native_function, write_result
-from .tensor_iterator import (binary_float_kernel, binary_inplace_kernel, binary_kernel, broadcast_error, compute, conj,
-                              float_result_type, result_type)
+from ..native_function import alias_of, native_function, python_face, write_result
+from .tensor_iterator import (BOOL, NUMBERS, binary_inplace_kernel, binary_kernel, broadcast_error, compute, conj, number_of,
+                              result_type, scalar_tensor)
 
 BOTH = "function, method"
-BOOL = np.dtype(bool)
 
 
 def check_alpha(common, alpha):
@@ -32,7 +31,7 @@ def scaled(t, alpha, common):
 
 
 def maybe_scale(grad, alpha):
-    return grad if alpha == 1 else grad * alpha
+    return grad if alpha == 1 else grad * (alpha.conjugate() if type(alpha) is complex else alpha)
 
 
 # -------------------------------------------------------------------------------------------------- add, sub
@@ -118,13 +117,20 @@ class SubBackward0:
         return -maybe_scale(grad, alpha)
 
 
-rsub = native_function("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", "function", direct=True,
-                       numbers_as_tensors=True)
+alias_of("subtract", "sub")
+
+rsub = native_function("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", "function")
+rsub_scalar = native_function("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", "function")
 
 
 @rsub.kernel
 def rsub_cpu(self, other, alpha):
     return sub_cpu(other, self, alpha)
+
+
+@rsub_scalar.kernel
+def rsub_scalar_cpu(self, other, alpha):
+    return sub_cpu(scalar_tensor(other), self, alpha)
 
 
 @rsub.backward
@@ -136,7 +142,21 @@ class RsubBackward0:
         return grad
 
 
-# -------------------------------------------------------------------------------------------------- mul, div
+@rsub_scalar.backward
+class RsubBackward1:
+    def self(grad, alpha):
+        return -maybe_scale(grad, alpha)
+
+
+@python_face("__rsub__", "method")
+def __rsub__(self, other):
+    """`other - self`, where `other` is not a tensor."""
+    if isinstance(other, NUMBERS):
+        return rsub_scalar.call(self, number_of(other), 1)
+    return NotImplemented
+
+
+# ------------------------------------------------------------------------------------------------------- mul
 
 mul = native_function("mul.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True,
                       numbers_as_tensors=True)
@@ -154,17 +174,3 @@ class MulBackward0:
 
 
 alias_of("multiply", "mul")
-
-div = native_function("div.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True,
-                      numbers_as_tensors=True)
-div.kernel(binary_float_kernel(np.true_divide))
-div.inplace.kernel(binary_inplace_kernel(np.true_divide, float_result_type))
-
-
-@div.backward
-class DivBackward0:
-    def self(grad, other):
-        return grad / conj(other)
-
-    def other(grad, self, other):
-        return -grad * conj((self / other) / other)

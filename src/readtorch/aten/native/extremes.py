@@ -4,13 +4,11 @@ In PyTorch: `aten/src/ATen/native/{ReduceAllOps,TensorCompare,ReduceOps}.cpp`.
 """
 import numpy as np
 
-from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
 from . import return_types
-from .reduce_ops import reduced_axes, unreduce
 from .tensor_iterator import not_implemented
 
 BOTH = "function, method"

@@ -11,14 +11,13 @@ from ...c10 import scalar_type
 from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap_result
 from ..functions import at
-from ..native_function import native_function, python_face, write_result
-from .tensor_iterator import broadcast_error, compute, conj, not_implemented, result_type, scalar_tensor
+from ..native_function import native_function, python_face
+from .tensor_iterator import NUMBERS, broadcast_error, compute, conj, not_implemented, number_of, result_type, scalar_tensor
 
 BOTH = "function, method"
 pow_tensor = native_function("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True, out=True)
 pow_of_number = native_function("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", "function", out=True)
 pow_scalar = native_function("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", BOTH, inplace=True, out=True)
-_NUMBERS = (int, float, complex, np.number)
 
 
 def power(x, y):
@@ -132,7 +131,7 @@ def __pow__(self, exponent):
     """`self ** exponent`."""
     if isinstance(exponent, TensorImpl):
         return pow_tensor.call(self, exponent)
-    return pow_scalar.call(self, exponent) if isinstance(exponent, _NUMBERS) else NotImplemented
+    return pow_scalar.call(self, number_of(exponent)) if isinstance(exponent, NUMBERS) else NotImplemented
 
 
 @python_face("__ipow__", "method")

@@ -64,6 +64,15 @@ def float_result_type(*tensors):
     return common if common.category >= FLOAT else scalar_type.get_default_dtype()
 
 
+# What Python code may write where an operator takes a number.
+NUMBERS = (int, float, complex, np.number, np.bool_)
+
+
+def number_of(value):
+    """A Python or NumPy number as a Python number."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def scalar_tensor(number):
     """A Python number as a tensor that is weak in type promotion."""
     return wrap_number(number, scalar_type.from_python_type(type(number)).numpy)
@@ -189,11 +198,9 @@ def unary_kernel(function, refusal=None, refused="b"):
     """
     def kernel(self):
         x = self._array
-        if x.dtype is F4 or x.dtype is F8:
-            return wrap_result(function(x))
         if refusal is not None and x.dtype.kind in refused:
             raise refusal(dtype_of(self))
-        wide = WIDENED.get(x.dtype)
+        wide = None if x.dtype is F4 else WIDENED.get(x.dtype)
         return wrap_result(function(x) if wide is None else function(x.astype(wide)).astype(x.dtype))
     return kernel
 

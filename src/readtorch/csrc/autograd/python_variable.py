@@ -32,15 +32,14 @@ def operator_methods():
 # Python's name -> (operator, reflected).
 _INFIX = {
     "__add__": ("add", False), "__radd__": ("add", True), "__sub__": ("sub", False), "__mul__": ("mul", False),
-    "__rmul__": ("mul", True), "__truediv__": ("div", False), "__rsub__": ("sub", True), "__rtruediv__": ("div", True),
-    "__floordiv__": ("floor_divide", False), "__rfloordiv__": ("floor_divide", True), "__mod__": ("remainder", False),
-    "__rmod__": ("remainder", True), "__matmul__": ("matmul", False), "__rmatmul__": ("matmul", True),
+    "__rmul__": ("mul", True), "__truediv__": ("div", False), "__floordiv__": ("floor_divide", False),
+    "__matmul__": ("matmul", False), "__rmatmul__": ("matmul", True),
     "__eq__": ("eq", False), "__ne__": ("ne", False), "__lt__": ("lt", False), "__le__": ("le", False), "__gt__": ("gt", False),
     "__ge__": ("ge", False), "__and__": ("bitwise_and", False), "__or__": ("bitwise_or", False),
     "__xor__": ("bitwise_xor", False), "__rand__": ("bitwise_and", True), "__ror__": ("bitwise_or", True),
     "__rxor__": ("bitwise_xor", True), "__lshift__": ("bitwise_left_shift", False), "__rshift__": ("bitwise_right_shift", False),
     "__iadd__": ("add_", False), "__isub__": ("sub_", False), "__imul__": ("mul_", False), "__itruediv__": ("div_", False),
-    "__ifloordiv__": ("floor_divide_", False), "__imod__": ("remainder_", False), "__iand__": ("bitwise_and_", False),
+    "__ifloordiv__": ("floor_divide_", False), "__iand__": ("bitwise_and_", False),
     "__ior__": ("bitwise_or_", False), "__ixor__": ("bitwise_xor_", False),
 }
 

@@ -8,12 +8,13 @@ import inspect
 
 from ...aten import dispatcher
 from ...aten.codegen import compile_function
+from ...aten.dispatcher import NOT_IMPLEMENTED
 from ...c10.geometry import TensorGeometry
 from ...c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR
-from ...c10.tensor_impl import NO_EDGE, new
+from ...c10.tensor_impl import NO_EDGE, TensorImpl, new
 from .node import Node, NotImplemented_, next_sequence_nr, notify_watchers, watchers
 from .saved_variable import SavedVariable, refuse_inference_tensor, save_list
-from .variable import check_inplace, gradient_edge, leaf_edge, rebase_history
+from .variable import check_inplace, gradient_edge, leaf_edge, rebase_history, requires_grad
 
 # What a formula may ask of a tensor argument besides the tensor itself: `self_sym_sizes`, `other_scalar_type` …
 _FACTS = {"sym_sizes": "{0}._array.shape", "scalar_type": "{0}.dtype", "sym_strides": "{0}.stride()", "device": "{0}.device", "geometry": "TensorGeometry({0})"}
@@ -177,10 +178,13 @@ def _formula_argument(formulas, parameter, wanted):
 def make_autograd_kernel(operator, keys):
     """The Autograd kernel of `operator` for operands with these keys (the dispatcher's fallback for Autograd)."""
     kernel = operator.table[keys & ~GRAD_KEYS]
-    if (operator.variant_of or operator).derivative is None:
+    derivative = (operator.variant_of or operator).derivative
+    if derivative is None:
         return _kernel_without_derivative(operator, kernel)
     if operator.variant_of is not None and not operator.schema.is_inplace:
         return _out_kernel(operator, kernel)
+    if derivative is NOT_IMPLEMENTED:
+        return _kernel_of_missing_derivative(operator, kernel)
     formulas = Formulas(operator)
     source = kernel_source(operator, formulas, may_be_stale=bool(keys & ADINPLACEORVIEW))
     names = {"kernel": kernel, "new": new, "Node_": node_class(operator), "next_sequence_nr": next_sequence_nr, "NO_EDGE": NO_EDGE,
@@ -249,7 +253,7 @@ def _edges_tuple(formulas):
 
 def _keep_original_self(formulas):
     """An in-place write destroys `self`; if a formula wants it, it gets a copy."""
-    return ["original_self = self.detach().clone()"] if "self" in formulas.saved else []
+    return ["original_self = self.clone()"] if "self" in formulas.saved else []
 
 
 def _save_source(formulas, outputs):
@@ -340,7 +344,6 @@ def _kernel_without_derivative(operator, kernel):
 def _out_kernel(operator, kernel):
     count = len(operator.schema.returns)
     name = operator.schema.name
-    from .variable import requires_grad
 
     def out_autograd(*arguments):
         for a in arguments[:-count]:
@@ -355,8 +358,21 @@ def _out_kernel(operator, kernel):
     return out_autograd
 
 
-def not_implemented_node(operator, inputs):
-    """The node of an operator that is differentiable in principle but has no formula."""
-    node = NotImplemented_(tuple(map(gradient_edge, inputs)))
-    node.message = f"derivative for {operator.name} is not implemented"
-    return node
+def _kernel_of_missing_derivative(operator, kernel):
+    """For an operator that could have a derivative but has none: its results require grad, and backward says why not."""
+    def autograd_kernel(*arguments):
+        inputs = [a for a in arguments if isinstance(a, TensorImpl)]
+        if operator.schema.is_inplace:
+            check_inplace(inputs[0], any(map(requires_grad, inputs)))
+        edges = tuple(map(gradient_edge, inputs))
+        result = kernel(*arguments)
+        if any(edge is not NO_EDGE for edge in edges):
+            node = NotImplemented_(edges)
+            node.message = f"derivative for {(operator.variant_of or operator).name} is not implemented"
+            if operator.schema.is_inplace:
+                node.shape, node.dtype = result._array.shape, result._array.dtype
+                rebase_history(result, node)
+            else:
+                set_differentiable(node, result)
+        return result
+    return autograd_kernel

@@ -1,0 +1,86 @@
+"""Operators on the bits of integers: and, or, xor, not, shifts.
+
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `cpu/BinaryOpsKernel.cpp`.
+"""
+import numpy as np
+
+from ...c10.scalar_type import BOOL, FLOAT
+from ..native_function import native_function, python_face
+from .tensor_iterator import NUMBERS, computing, not_implemented, number_of, result_type, scalar_tensor, unary_kernel
+
+BOTH = "function, method"
+
+
+def bitwise(name, ufunc, refusal, least=BOOL):
+    """Declare the overloads (tensor, tensor), (number, tensor) and (tensor, number) of a bitwise operator."""
+    of_tensors = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+    number_name = "Scalar" if least == BOOL else "Tensor_Scalar"
+    with_number = native_function(f"{name}.{number_name}(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
+    of_number = native_function(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "function", out=True)
+
+    @of_tensors.kernel
+    def kernel(self, other):
+        common = result_type(self, other)
+        if not least <= common.category < FLOAT:
+            raise refusal(common)
+        return computing(ufunc, self, other, common=common)
+
+    with_number.kernel(lambda self, other: kernel(self, scalar_tensor(other)))
+    of_number.kernel(lambda self, other: kernel(scalar_tensor(self), other))
+    return of_tensors
+
+
+def shift_left(x, y):
+    """Shifting by the width or more, or by a negative number, gives 0."""
+    width = x.dtype.itemsize * 8
+    return np.where((y < 0) | (y >= width), x.dtype.type(0), np.left_shift(x, np.clip(y, 0, width - 1)))
+
+
+def shift_right(x, y):
+    """Shifting by the width or more, or by a negative number, leaves only the sign."""
+    width = x.dtype.itemsize * 8
+    outside = (y < 0) | (y >= width)
+    shifted = np.right_shift(x, np.where(outside, x.dtype.type(width - 1), y))
+    return shifted if x.dtype.kind == "i" else np.where(outside, x.dtype.type(0), shifted)
+
+
+bitwise_and = bitwise("bitwise_and", np.bitwise_and, not_implemented("bitwise_and_cpu"))
+bitwise_or = bitwise("bitwise_or", np.bitwise_or, not_implemented("bitwise_or_cpu"))
+bitwise_xor = bitwise("bitwise_xor", np.bitwise_xor, not_implemented("bitwise_xor_cpu"))
+bitwise_left_shift = bitwise("bitwise_left_shift", shift_left, not_implemented("lshift_cpu"), least=BOOL + 1)
+bitwise_right_shift = bitwise("bitwise_right_shift", shift_right, not_implemented("rshift_cpu"), least=BOOL + 1)
+
+bitwise_not = native_function("bitwise_not(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+bitwise_not.kernel(unary_kernel(np.invert, not_implemented("bitwise_not_cpu"), refused="fcV"))
+
+
+@python_face("__invert__", "method")
+def __invert__(self):
+    """`~self`: the other truth values, or the other bits."""
+    if self.dtype.category >= FLOAT:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return bitwise_not.call(self)
+
+
+@python_face("__rlshift__", "method")
+def __rlshift__(self, other):
+    """`other << self`, where `other` is not a tensor."""
+    return bitwise_left_shift.call(scalar_tensor(number_of(other)), self) if isinstance(other, NUMBERS) else NotImplemented
+
+
+@python_face("__rrshift__", "method")
+def __rrshift__(self, other):
+    """`other >> self`, where `other` is not a tensor."""
+    return bitwise_right_shift.call(scalar_tensor(number_of(other)), self) if isinstance(other, NUMBERS) else NotImplemented
+
+
+@python_face("__ilshift__", "method")
+def __ilshift__(self, other):
+    """`self <<= other`."""
+    return self.bitwise_left_shift_(other)
+
+
+@python_face("__irshift__", "method")
+def __irshift__(self, other):
+    """`self >>= other`."""
+    return self.bitwise_right_shift_(other)

@@ -1,0 +1,109 @@
+"""clamp: values kept between two bounds, which are numbers or tensors.
+
+In PyTorch: `aten/src/ATen/native/TensorCompare.cpp` and `cpu/TensorCompareKernel.cpp`.
+"""
+import numpy as np
+
+from ...c10.tensor_impl import TensorImpl
+from ..functions import at
+from ..native_function import alias_of, native_function
+from .tensor_iterator import computing, result_type, scalar_tensor
+
+BOTH = "function, method"
+
+clamp_tensor = native_function("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", BOTH, inplace=True,
+                               out=True)
+clamp = native_function("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", BOTH, inplace=True, out=True)
+clamp_min_tensor = native_function("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", BOTH, inplace=True, out=True)
+clamp_min = native_function("clamp_min(Tensor self, Scalar min) -> Tensor", BOTH, inplace=True, out=True)
+clamp_max_tensor = native_function("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", BOTH, inplace=True, out=True)
+clamp_max = native_function("clamp_max(Tensor self, Scalar max) -> Tensor", BOTH, inplace=True, out=True)
+alias_of("clip", "clamp")
+
+
+def between(self, low, high, name="clamp"):
+    """min(max(self, low), high); a bound may be None. nan stays, and a nan bound gives nan."""
+    operands = [scalar_tensor(b) if not isinstance(b, TensorImpl) else b for b in (low, high) if b is not None]
+    if not operands:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    common = result_type(self, *operands)
+    if common.is_complex or self._array.dtype.kind == "c":
+        raise NotImplementedError(f"{name} is not supported for complex types")
+    steps = [step for step, bound in ((np.maximum, low), (np.minimum, high)) if bound is not None]
+
+    def clamped(x, *bounds):
+        for step, bound in zip(steps, bounds):
+            x = step(x, bound)
+        return x
+    return computing(clamped, self, *operands, common=common)
+
+
+clamp.kernel(between)
+clamp_tensor.kernel(between)
+for _operator in (clamp_min, clamp_min_tensor):
+    _operator.kernel(lambda self, min: between(self, min, None, "clamp"))
+for _operator in (clamp_max, clamp_max_tensor):
+    _operator.kernel(lambda self, max: between(self, None, max, "clamp"))
+
+
+def inside(self, low, high):
+    """Where self lies between the bounds, the borders included: there the gradient passes."""
+    if low is None:
+        return self <= high
+    return self >= low if high is None else (self >= low) & (self <= high)
+
+
+def passing(mask, grad):
+    return at.where(mask, grad, at.zeros((), dtype=grad.dtype))
+
+
+@clamp_tensor.backward
+class ClampBackward0:
+    def self(grad, self, min, max):
+        return passing(inside(self, min, max), grad)
+
+    def min__max(grad, self, min, max, grad_input_mask):
+        to_min, to_max = grad_input_mask
+        below_min = None
+        if to_min:
+            below_min = passing(self < min if max is None else (self < min) & (min < max), grad)
+        above_max = None
+        if to_max:
+            above_max = passing(self > max if min is None else (self > max) | (max <= min), grad)
+        return below_min, above_max
+
+
+@clamp.backward
+class ClampBackward1:
+    def self(grad, self, min, max):
+        return passing(inside(self, min, max), grad)
+
+
+@clamp_min.backward
+class ClampMinBackward0:
+    def self(grad, self, min):
+        return passing(self >= min, grad)
+
+
+@clamp_min_tensor.backward
+class ClampMinBackward1:
+    def self(grad, self, min):
+        return passing(self >= min, grad)
+
+    def min(grad, self, min):
+        return passing(self < min, grad)
+
+
+@clamp_max.backward
+class ClampMaxBackward0:
+    def self(grad, self, max):
+        return passing(self <= max, grad)
+
+
+@clamp_max_tensor.backward
+class ClampMaxBackward1:
+    def self(grad, self, max):
+        return passing(self <= max, grad)
+
+    def max(grad, self, max):
+        return passing(self > max, grad)
