@@ -4,6 +4,7 @@ In PyTorch: `torch/_tensor.py`. Explained in the chapter "Tensor and Storage".
 """
 from . import _tensor_str, _utils, autograd
 from .c10 import tensor_impl
+from .c10.scalar_type import SCALAR_TYPE_NAMES
 from .csrc.autograd.hooks import RemovableHandle
 from .csrc.autograd.node import NodeHooks
 from .csrc.autograd.python_variable import TensorBase
@@ -88,6 +89,17 @@ class Tensor(TensorBase):
             return self.item().__format__(spec)
         return object.__format__(self, spec)
 
+    # ----------------------------------------------------------------------------------------- types by name
+
+    def type(self, dtype=None, non_blocking=False):
+        """The old name of this tensor's type, "torch.FloatTensor"; with a dtype or such a name, the tensor cast to it."""
+        if dtype is None:
+            place = "cuda." if self.device.type == "cuda" else ""
+            return f"torch.{place}{SCALAR_TYPE_NAMES[self.dtype]}Tensor"
+        if isinstance(dtype, str):
+            dtype = _dtype_named(dtype)
+        return self.to(dtype, non_blocking=non_blocking)
+
     # ----------------------------------------------------------------------------------------- NumPy and copies
 
     __array_priority__ = 1000  # numpy hands `ndarray + tensor` to us
@@ -117,6 +129,14 @@ class Tensor(TensorBase):
         if type(self) is not Tensor:
             raise TypeError(f"readtorch cannot pickle the tensor subclass {type(self).__name__}: give it a __reduce_ex__")
         return _utils.reduce_tensor(self)
+
+
+def _dtype_named(name):
+    """The dtype of "torch.FloatTensor" and its like. Raises ValueError for what is no such name."""
+    for dtype, short in SCALAR_TYPE_NAMES.items():
+        if name == f"torch.{short}Tensor":
+            return dtype
+    raise ValueError(f"invalid type: '{name}'")
 
 
 def _hooks_of(t):

@@ -139,25 +139,32 @@ def convert(self, dtype=None, device=None, copy=False, memory_format=None):
 
 
 @python_face("to", "method")
-def to(self, *args, dtype=None, device=None, other=None, non_blocking=False, copy=False, memory_format=None):
+def to(self, *args, **kwargs):
     """`to(dtype)`, `to(device, dtype)`, `to(other)`: self, or a converted copy (`at::_to_copy`)."""
+    device, dtype, non_blocking, copy, memory_format = parse_to(*args, **kwargs)
+    return convert(self, dtype, device, copy, memory_format)
+
+
+def parse_to(*args, dtype=None, device=None, other=None, non_blocking=False, copy=False, memory_format=None):
+    """What the arguments of `to` mean: (device, dtype, non_blocking, copy, memory_format)."""
     places = list(args)
     if places and hasattr(places[0], "_array"):
         other = places.pop(0)
     elif places and (places[0] is None or isinstance(places[0], (str, Device, int)) and not isinstance(places[0], type)):
         device = places.pop(0)
-        if places and _is_dtype(places[0]):
+        if places and (places[0] is None or _is_dtype(places[0])):
             dtype = places.pop(0)
     elif places and _is_dtype(places[0]):
         dtype = places.pop(0)
     if places and not isinstance(places[0], bool):
         raise TypeError(f"to() received an invalid combination of arguments - got ({', '.join(type(a).__name__ for a in args)})")
+    non_blocking = places[0] if places else non_blocking
     copy = places[1] if len(places) > 1 else copy
     if other is not None:
         dtype, device = other.dtype, other.device
     dtype = scalar_type.from_python_type(dtype) if isinstance(dtype, type) else dtype
     device = Device(device) if device is not None else None
-    return convert(self, dtype, device, copy, memory_format)
+    return device, dtype, non_blocking, copy, memory_format
 
 
 def _is_dtype(value):

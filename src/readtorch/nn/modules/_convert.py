@@ -5,6 +5,7 @@ In PyTorch: part of `torch/nn/modules/module.py`. Chapter 5 shows `_apply`, from
 import warnings
 
 import readtorch
+from readtorch.aten.native.copy import parse_to
 from readtorch.nn.parameter import Parameter
 
 
@@ -73,7 +74,7 @@ class _Convert:
 
         Only floating point and complex tensors change their dtype; TypeError for a dtype that is neither.
         """
-        device, dtype, non_blocking, convert_to_format = readtorch._C._nn._parse_to(*args, **kwargs)
+        device, dtype, non_blocking, _, convert_to_format = parse_to(*args, **kwargs)
         if dtype is not None:
             _check_dtype(dtype)
 
