@@ -41,14 +41,16 @@ class Peer:
                                         env=environment())
 
     def ask(self, **request):
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        return json.loads(answer) if answer else {"error": "the process died"}
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+            return json.loads(self.process.stdout.readline())
+        except (BrokenPipeError, json.JSONDecodeError):  # an empty answer is the end of the pipe
+            return {"error": "the process died"}
 
     def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.terminate()
+        self.process.communicate()
 
 
 def stay_on_one_core():
@@ -123,7 +125,8 @@ def main():
     for module, seconds in imports.items():
         print(f"import {module}: {seconds:.2f} s")
     print(f"written to {path.relative_to(ROOT)} and .json")
+    return sum("error" in row for row in rows)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(min(main(), 100))
