@@ -1,9 +1,11 @@
 """The book's side of the figures of ``readtorch.viz``: pages that need no kernel and no other host.
 
-* Each figure's text/html carries its front end, so that it works alone. Here that part moves out of the pages into
-  one script for each kind of figure, loaded once by the reader's browser and cached.
-* The widget state that myst-nb adds for Jupyter's own front end, and that front end (from a CDN), are dropped.
-* A page with a widget of another library fails the strict build, since it would show nothing without a kernel.
+* Each figure's text/html carries its front end, so that it works alone. Here that part moves out of the
+  pages into one script for each kind of figure, loaded once by the reader's browser and cached.
+* The widget state that myst-nb adds for Jupyter's own front end, and that front end (from a CDN), are
+dropped.
+* A page with a widget of another library fails the strict build, since it would show nothing without a
+kernel.
 """
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ OURS = {"AnyModel", "LayoutModel"}
 
 
 class HoistAssets(SphinxPostTransform):
-    """Take the front ends out of a page. Runs after myst-nb has chosen the mime type (its transform has 4)."""
+    """Take the front ends out of a page. Runs after myst-nb has chosen the mime type (at priority 4)."""
 
     default_priority = 50
 

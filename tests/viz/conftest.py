@@ -2,7 +2,8 @@
 
 import pytest
 
-PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+PAGE = """<!doctype html><html lang="en"><head>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>figures</title></head><body><main><h1>Figures</h1>{figures}</main></body></html>"""
 
 

@@ -127,8 +127,9 @@ def test_module_tree_moves_as_trees_do(visit, page_with):
     with visit(page_with(module_tree())) as seen:
         page, title = seen.page, seen.page.locator(".rt-dtitle")
         page.locator("[role=treeitem][tabindex='0']").focus()
-        steps = [("ArrowDown", "0"), ("ArrowRight", "0.weight"), ("ArrowLeft", "0"), ("End", "plain"), ("Home", "net"),
-                 ("ArrowRight", "0"), ("ArrowLeft", "0"), ("ArrowDown", "1"), ("r", "1.running_mean"), ("r", "1.running_var")]
+        steps = [("ArrowDown", "0"), ("ArrowRight", "0.weight"), ("ArrowLeft", "0"), ("End", "plain"),
+                 ("Home", "net"), ("ArrowRight", "0"), ("ArrowLeft", "0"), ("ArrowDown", "1"),
+                 ("r", "1.running_mean"), ("r", "1.running_var")]
         for key, expected in steps:
             press(page, key)
             assert (key, title.inner_text()) == (key, expected)

@@ -96,7 +96,7 @@ def test_refuses_what_has_no_graph(T):
 
 
 def test_the_recorded_order_is_the_queue_s():
-    """Largest sequence number first among the nodes whose gradients have all arrived: PyTorch's own graphs agree."""
+    """Of the nodes whose gradients have all arrived, the one with the largest sequence number runs."""
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.)
     record = record_backward([layer(torch.randn(2, 3, 8)).sum()], layer)

@@ -4,10 +4,25 @@ from readtorch.viz.rooms import FLOORS, counterpart_in, first_sentence, floor_of
 from readtorch.viz.watch_calls import PACKAGE
 
 FILES = {
-    "__init__.py": '"""tiny: A package. In PyTorch: `torch/__init__.py`. Explained in the chapter "One"."""\nfrom .nn import Layer\n',
-    "nn/__init__.py": '"""Layers.\n\nIn PyTorch: `torch/nn`,\n`torch/nn/modules`. Explained in the chapter "Two"."""\nfrom .layer import Layer\n',
-    "nn/layer.py": '"""One layer."""\nfrom ..c10 import size\nimport tiny.aten.ops\nclass Layer: pass\ndef _private(): pass\n',
-    "aten/ops.py": '"""Operators."""\ndef late():\n    from ..c10.size import Size\n',
+    "__init__.py": '''"""tiny: A package. In PyTorch: `torch/__init__.py`. Explained in the chapter "One"."""
+from .nn import Layer
+''',
+    "nn/__init__.py": '''"""Layers.
+
+In PyTorch: `torch/nn`,
+`torch/nn/modules`. Explained in the chapter "Two"."""
+from .layer import Layer
+''',
+    "nn/layer.py": '''"""One layer."""
+from ..c10 import size
+import tiny.aten.ops
+class Layer: pass
+def _private(): pass
+''',
+    "aten/ops.py": '''"""Operators."""
+def late():
+    from ..c10.size import Size
+''',
     "c10/__init__.py": '"""Ground."""\nimport math\n',
     "c10/size.py": '"""Sizes."""\nclass Size: pass\n',
     "random.py": "",
@@ -30,7 +45,8 @@ def test_rooms_and_imports(tmp_path):
     rooms = rooms_of(survey(lay_out(tmp_path)))
     assert set(rooms) == {"", "nn", "aten", "c10", "random"}
     assert {path: room["imports"] for path, room in rooms.items()} == {
-        "": {"nn": ["__init__"]}, "nn": {"c10": ["layer"], "aten": ["layer"]}, "aten": {"c10": ["ops"]}, "c10": {}, "random": {}}
+        "": {"nn": ["__init__"]}, "nn": {"c10": ["layer"], "aten": ["layer"]}, "aten": {"c10": ["ops"]},
+        "c10": {}, "random": {}}
     assert rooms["c10"]["imported_by"] == ["aten", "nn"]
 
 
@@ -39,12 +55,14 @@ def test_what_a_room_says_of_itself(tmp_path):
     assert (rooms["nn"]["about"], rooms["nn"]["counterpart"], rooms["nn"]["chapter"]) == (
         "Layers.", "torch/nn, torch/nn/modules", "Two")
     assert rooms[""]["about"] == "A package."
-    assert [(file["name"], file["defines"]) for file in rooms["nn"]["files"]] == [("__init__.py", []), ("layer.py", ["Layer"])]
+    defines = {file["name"]: file["defines"] for file in rooms["nn"]["files"]}
+    assert defines == {"__init__.py": [], "layer.py": ["Layer"]}
     assert rooms["aten"]["about"] == "" and rooms["aten"]["files"][0]["about"] == "Operators."
 
 
 def test_sentences():
-    assert first_sentence("`Size`: what `x.shape` is, e.g. here. And more.\n\nNot this.") == "what x.shape is, e.g. here."
+    text = "`Size`: what `x.shape` is, e.g. here. And more.\n\nNot this."
+    assert first_sentence(text) == "what x.shape is, e.g. here."
     assert counterpart_in("In PyTorch: `c10/core/Device.h` and `b.cpp`.") == "c10/core/Device.h and b.cpp"
     assert counterpart_in("nothing of the kind") is None
 
@@ -68,8 +86,8 @@ def test_a_walk_names_rooms_functions_and_lines():
 
     record = trace_rooms(walk)
     lines, first = record["source"]["lines"], record["source"]["first"]
-    steps = [(step["room"], step["function"], lines[step["line"] - first].strip(), step["times"]) for step in record["steps"]
-             if step["function"] == "note"]
+    steps = [(step["room"], step["function"], lines[step["line"] - first].strip(), step["times"])
+             for step in record["steps"] if step["function"] == "note"]
     assert steps == [("viz", "note", 'note("a", 1)', 1), ("viz", "note", 'note("b", 2)', 3)]
 
 

@@ -30,7 +30,8 @@ def assert_sound(described):
 @LIBRARIES
 def test_views_of_one_storage(T):
     x = T.arange(12.).reshape(3, 4)
-    described = describe_views([("x", x), ("t", x.t()), ("slice", x[1:, ::2]), ("row", x[0].expand(3, 4)), ("one", x[2, 3])])
+    described = describe_views([("x", x), ("t", x.t()), ("slice", x[1:, ::2]), ("row", x[0].expand(3, 4)),
+                                ("one", x[2, 3])])
     assert len(described["storages"]) == 1
     assert [view["stride"] for view in described["views"]] == [[4, 1], [1, 4], [4, 2], [0, 1], []]
     assert [view["offset"] for view in described["views"]] == [0, 0, 4, 0, 11]
@@ -41,7 +42,8 @@ def test_views_of_one_storage(T):
 @LIBRARIES
 def test_tensors_of_their_own_have_storages_of_their_own(T):
     described = describe_views({"a": T.zeros(2), "b": T.ones(2, dtype=T.int64)})
-    assert [(s["nbytes"], s["cell"], s["dtype"]) for s in described["storages"]] == [(8, 4, "float32"), (16, 8, "int64")]
+    found = [(s["nbytes"], s["cell"], s["dtype"]) for s in described["storages"]]
+    assert found == [(8, 4, "float32"), (16, 8, "int64")]
     assert_sound(described)
 
 
@@ -68,7 +70,7 @@ def test_too_large_and_not_a_tensor():
 
 
 @pytest.mark.parametrize("value, text", [
-    (3, "3"), (True, "True"), (2.0, "2."), (0.1, "0.1"), (-1.5, "-1.5"), (1 / 3, "0.3333"), (float("nan"), "nan"),
-    (float("-inf"), "-inf"), (1e9, "1e+09"), (1 + 2j, "1.+2j")])
+    (3, "3"), (True, "True"), (2.0, "2."), (0.1, "0.1"), (-1.5, "-1.5"), (1 / 3, "0.3333"),
+    (float("nan"), "nan"), (float("-inf"), "-inf"), (1e9, "1e+09"), (1 + 2j, "1.+2j")])
 def test_numbers_fit_a_cell(value, text):
     assert number_text(value) == text

@@ -6,7 +6,7 @@ that shows itself when it is the last value of a cell::
     from readtorch import viz
 
     viz.house_map()                                   # the rooms of the package and who imports whom
-    viz.house_map(step, title="One training step")    # … and, stepwise, the rooms that the call step() enters
+    viz.house_map(step, title="One training step")    # … and the rooms that step() enters, one by one
     viz.strides(x)                                    # an element's place: offset + sum of index * stride
     viz.strides([("x", x), ("x.t()", x.t())])         # views of one storage side by side
     viz.dispatch("add", a, b)                         # one operator call, from Python down to its kernel
@@ -41,8 +41,8 @@ def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0)
 def strides(tensors, title="Stride explorer"):
     """Where each element of a tensor lies in its storage (chapter 2).
 
-    tensors: one tensor, a dict ``{label: tensor}`` or pairs ``(label, tensor)``. Tensors that share a storage are
-    drawn over the same storage. At most 400 elements each.
+    tensors: one tensor, a dict ``{label: tensor}`` or pairs ``(label, tensor)``. Tensors that share a
+    storage are drawn over the same storage. At most 400 elements each.
     """
     from ._widgets import StrideExplorer
     from .storage_layout import describe_views
@@ -51,7 +51,7 @@ def strides(tensors, title="Stride explorer"):
 
 
 def module_tree(module, name="net", title="Module tree"):
-    """A Module with everything it holds: submodules, parameters, buffers, plain attributes (chapters 5, 6)."""
+    """What a Module holds: submodules, parameters, buffers, plain attributes (chapters 5, 6)."""
     from ._widgets import ModuleTree
     from .module_walk import walk_module
 

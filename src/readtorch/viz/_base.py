@@ -1,12 +1,12 @@
 """One base class for all figures: alive with a kernel (Jupyter) and without one (a static page).
 
 Note [ One module, two homes ]
-A figure's front end is a plain ES module, ``export default { render }``, that reads its state from ``model``.
-In Jupyter anywidget loads the module and connects ``model`` with the Python object. Everywhere else the widget's
-text/html carries the state as JSON, the module's source, and ``mount.js``: eighty lines that give the same module
-a ``model`` which lives in the page. No request leaves the page, so it works from a file and without a network.
-In the book ``rt_static`` (book/_ext) takes the part between BEGIN and END out of every page and puts it into one
-script for each kind of figure.
+A figure's front end is a plain ES module, ``export default { render }``, that reads its state from
+``model``. In Jupyter anywidget loads the module and connects ``model`` with the Python object. Everywhere
+else the widget's text/html carries the state as JSON, the module's source, and ``mount.js``: eighty lines
+that give the same module a ``model`` which lives in the page. No request leaves the page, so it works from
+a file and without a network. In the book ``rt_static`` (book/_ext) takes the part between BEGIN and END out
+of every page and puts it into one script for each kind of figure.
 """
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ def short_digest(text: str) -> str:
 class StaticWidget(anywidget.AnyWidget):
     """An anywidget whose repr also carries a text/html that needs neither kernel nor network.
 
-    A subclass sets ``_esm = front_end("its-file")``, ``fallback`` (the sentence that stands in its place without
-    JavaScript) and its traits, tagged ``sync=True`` and holding JSON only. ``Note [ One module, two homes ]``
+    A subclass sets ``_esm = front_end("its-file")``, ``fallback`` (the sentence that stands in its place
+    without JavaScript) and its traits, tagged ``sync=True`` and holding JSON only. ``Note [ One module, two
+    homes ]``
     """
 
     _css = read_static("widgets.css")

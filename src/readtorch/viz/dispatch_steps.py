@@ -1,13 +1,14 @@
 """One operator call, watched from the Python name down to the kernel, written down for the dispatch stepper.
 
-Nothing is predicted: the call runs once under ``watch_calls``, and each step is a function that really started.
-What it ORs and masks is read from its operands and from the dispatcher at that moment.
+Nothing is predicted: the call runs once under ``watch_calls``, and each step is a function that really
+started. What it ORs and masks is read from its operands and from the dispatcher at that moment.
 
 Note [ What a frame tells ]
-Every function through which a call passes on its way was generated with what it needs as its globals. One that has a
-``DispatchTable`` among them is an entry: it ORs the keys of its operands, masks them and looks in the table. The next
-function that it starts, other than those that convert its operands, is the kernel which the table gave. A generated
-kernel with a ``kernel`` of its own among its globals (autograd's) hands the call down to it.
+Every function through which a call passes on its way was generated with what it needs as its globals. One
+that has a ``DispatchTable`` among them is an entry: it ORs the keys of its operands, masks them and looks
+in the table. The next function that it starts, other than those that convert its operands, is the kernel
+which the table gave. A generated kernel with a ``kernel`` of its own among its globals (autograd's) hands
+the call down to it.
 """
 from __future__ import annotations
 
@@ -21,6 +22,8 @@ from .tensor_notes import note
 from .watch_calls import GENERATED, SourceNote, in_package, source_note, watch_calls
 
 MOST_CALLS = 40
+HANDED_DOWN = ("Autograd's kernel hands the call to the kernel below, found without its own keys; "
+               "around that call it notes what backward will need.")
 
 
 @dataclass
@@ -35,7 +38,7 @@ class KernelCall:
 
 @dataclass
 class OperatorCall:
-    """One pass through an operator's entry. ``operands``: [name, keys, text] of each; ``depth``: calls around it."""
+    """One pass through an operator's entry. ``operands``: [name, keys, text]; ``depth``: calls around it."""
 
     operator: str
     schema: str
@@ -88,10 +91,11 @@ def record_dispatch(function, args=(), kwargs=None) -> dict:
     if not calls:
         raise ValueError(f"{function!r} called no operator of readtorch")
     steps = [python_call(function, face, calls[0])] + [step for call in calls for step in steps_of(call)]
-    steps.append(Step("back in Python", "The result travels back up through every function above.", 0, calls[0].operator,
-                      operands=[asdict(note("result", result))]))
+    steps.append(Step("back in Python", "The result travels back up through every function above.", 0,
+                      calls[0].operator, operands=[asdict(note("result", result))]))
     keys = [{"name": name, "bit": bit} for bit, name in sorted(NAMES.items(), reverse=True)]
-    return {"keys": keys, "steps": [asdict(step) for step in steps], "left_out": len(watcher.calls) - len(calls)}
+    left_out = len(watcher.calls) - len(calls)
+    return {"keys": keys, "steps": [asdict(step) for step in steps], "left_out": left_out}
 
 
 def find_face(name):
@@ -121,8 +125,10 @@ class Watcher:
 
     def enter(self, frame) -> OperatorCall:
         operator = frame.f_globals["table"].operator
-        call = OperatorCall(operator.name, str(operator.schema), self.depth(frame), source_note(frame.f_code),
-                            operands_of(frame), tls.mask, set(map(id, frame.f_locals.values())), self.path_to(frame))
+        call = OperatorCall(
+            operator.name, str(operator.schema), self.depth(frame), source_note(frame.f_code),
+            operands_of(frame), tls.mask, given=set(map(id, frame.f_locals.values())),
+            path=self.path_to(frame))
         call.registered = [[NAMES[key], function_name(kernel)] for key, kernel in operator.kernels.items()]
         if operator.composite:
             call.registered.append(["composite", function_name(operator.composite)])
@@ -135,7 +141,7 @@ class Watcher:
     def path_to(self, frame) -> list:
         """The package's functions between this entry and the kernel, or the caller, that wanted it."""
         path, above = [], frame.f_back
-        while above is not None and above not in self.open and in_package(above.f_code) and above.f_code not in OURS:
+        while above and above not in self.open and in_package(above.f_code) and above.f_code not in OURS:
             path.insert(0, [source_note(above.f_code), above.f_lineno])
             above = above.f_back
         return path
@@ -157,8 +163,7 @@ class Watcher:
             call.operands += wrapped_numbers(call, frame)
             self.add_kernel(call, frame, why_this(call, frame.f_code))
         elif not is_entry(above) and getattr(above.f_globals.get("kernel"), "__code__", None) is frame.f_code:
-            self.add_kernel(call, frame, "Autograd's kernel hands the call to the kernel below, found without its own keys; "
-                                         "around that call it notes what backward will need.")
+            self.add_kernel(call, frame, HANDED_DOWN)
 
     def add_kernel(self, call, frame, why):
         name = frame.f_code.co_qualname.replace(".<locals>", "")
@@ -171,7 +176,10 @@ OURS = {record_dispatch.__code__, watch_calls.__code__}
 
 
 def is_entry(frame) -> bool:
-    return frame.f_code.co_filename.startswith(GENERATED) and isinstance(frame.f_globals.get("table"), DispatchTable)
+    code = frame.f_code
+    being_defined = code.co_name == "<module>"
+    return (code.co_filename.startswith(GENERATED) and not being_defined
+            and isinstance(frame.f_globals.get("table"), DispatchTable))
 
 
 def runs_kernel(frame) -> bool:
@@ -197,7 +205,7 @@ def operands_of(frame) -> list:
 
 
 def wrapped_numbers(call, kernel) -> list:
-    """The operands that the entry made from Python numbers on the way: the kernel has them, the caller did not."""
+    """The operands that the entry made from Python numbers: the kernel has them, the caller did not."""
     return [["wrapped number", keys, text] for name, keys, text in operands_of(kernel)
             if keys & WRAPPED_NUMBER and id(kernel.f_locals.get(name)) not in call.given]
 
@@ -210,7 +218,8 @@ def why_this(call, code) -> str:
     """Which rule of ``Operator.resolve`` gave this kernel."""
     operator = call.table.operator
     if code is getattr(operator.composite, "__code__", None):
-        return "The operator is composed of other operators: its composition serves every backend, and autograd sees its parts."
+        return ("The operator is composed of other operators: its composition serves every backend, "
+                "and autograd sees its parts.")
     for key, kernel in operator.kernels.items():
         if code is getattr(kernel, "__code__", None):
             return f"The operator has a kernel of its own for {NAMES[key]}."
@@ -228,35 +237,49 @@ def function_name(function) -> str:
 def python_call(function, face, first) -> Step:
     """What the reader wrote: a name, or the lines of a function."""
     if isinstance(function, str):
-        return Step("Python call", f"{function}() is called. In Python it is a function like any other.", 0, first.operator)
+        return Step("Python call", f"{function}() is called. In Python it is a function like any other.", 0,
+                    first.operator)
     code = getattr(face, "__code__", None)
-    return Step("Python call", "The call as it was written.", 0, first.operator, source=code and source_note(code))
+    return Step("Python call", "The call as it was written.", 0, first.operator,
+                source=code and source_note(code))
 
 
 def steps_of(call) -> list[Step]:
     masked = call.keys & call.mask
-    columns = [[name, keys] for name, keys, _ in call.operands if keys]
-    union, mask, rest = ["OR", call.keys], ["mask", call.mask], ["left", masked]
-    chosen = highest_key(masked) if masked else 0
     common = {"depth": call.depth, "operator": call.operator}
-    steps = [Step(f"through {source.name}", "On its way to the operator the call passes through this function.",
-                  source=source, mark=line, **common) for source, line in call.path]
-    steps += [
-        Step("entry", f"The call arrives at the entry of {call.operator}. Its schema: {call.schema}", source=call.entry,
-             operands=[{"name": n, "value": text} for n, _, text in call.operands], registered=call.registered, **common),
-        Step("key sets", "Every tensor carries a set of dispatch keys. The entry ORs the sets of its operands.",
-             columns=[*columns, union], source=call.entry, **common),
-        Step("mask", "What this thread does not let through is masked off: a mode that is not active, or autograd under "
-             "no_grad().", columns=[*columns, union, mask, rest], **common)]
-    if masked:
-        steps.append(Step(
-            "look-up", f"The highest key that is left is {NAMES[chosen]}. The table of {call.operator} "
-            + ("had no kernel for this set yet, so resolve() found one and the table keeps it." if call.filled
-               else "has a kernel for this set."),
-            columns=[rest], chosen=chosen, registered=call.registered,
-            table=[[keys, function_name(kernel)] for keys, kernel in sorted(call.table.items())], **common))
-    for number, kernel in enumerate(call.kernels):
-        below = masked & BACKENDS if number else masked
-        steps.append(Step(f"kernel {kernel.name}", kernel.why, columns=[["left", below]], source=kernel.source,
-                          chosen=highest_key(below) if below else 0, operands=kernel.closed_over, **common))
-    return steps
+    on_the_way = [Step(f"through {source.name}", "On its way to the operator the call passes here.",
+                       source=source, mark=line, **common) for source, line in call.path]
+    look_up = [look_up_step(call, masked, common)] if masked else []
+    kernels = [kernel_step(kernel, masked & BACKENDS if number else masked, common)
+               for number, kernel in enumerate(call.kernels)]
+    return on_the_way + [entry_step(call, common), *key_steps(call, masked, common), *look_up, *kernels]
+
+
+def entry_step(call, common) -> Step:
+    text = f"The call arrives at the entry of {call.operator}. Its schema: {call.schema}"
+    values = [{"name": name, "value": shown} for name, _, shown in call.operands]
+    return Step("entry", text, source=call.entry, operands=values, registered=call.registered, **common)
+
+
+def key_steps(call, masked, common) -> list[Step]:
+    sets = [[name, keys] for name, keys, _ in call.operands if keys] + [["OR", call.keys]]
+    return [
+        Step("key sets", "Every tensor carries a set of dispatch keys. The entry ORs those of its operands.",
+             columns=sets, source=call.entry, **common),
+        Step("mask", "What this thread does not let through is masked off: a mode that is not active, or "
+             "autograd under no_grad().", columns=[*sets, ["mask", call.mask], ["left", masked]], **common)]
+
+
+def look_up_step(call, masked, common) -> Step:
+    chosen = highest_key(masked)
+    found = ("had no kernel for this set yet, so resolve() found one and the table keeps it." if call.filled
+             else "has a kernel for this set.")
+    resolved = [[keys, function_name(kernel)] for keys, kernel in sorted(call.table.items())]
+    text = f"The highest key that is left is {NAMES[chosen]}. The table of {call.operator} {found}"
+    return Step("look-up", text, columns=[["left", masked]], chosen=chosen, registered=call.registered,
+                table=resolved, **common)
+
+
+def kernel_step(kernel, keys, common) -> Step:
+    return Step(f"kernel {kernel.name}", kernel.why, columns=[["left", keys]], source=kernel.source,
+                chosen=highest_key(keys) if keys else 0, operands=kernel.closed_over, **common)

@@ -1,14 +1,16 @@
 """Drawing a directed graph without cycles in layers, in plain Python.
 
 Note [ Drawing a graph in layers ]
-1. *Layers.* A node stands one layer below the deepest node that points to it, so that a leaf (an AccumulateGrad)
-   stands right below its last user.
-2. *Joints.* An edge that passes through layers gets a joint in each, so that every link joins neighbouring layers.
-3. *Order.* Inside a layer nodes are sorted by the mean position of their neighbours, layer after layer, down and up;
-   then neighbours are exchanged while that removes crossings. The order with the fewest crossings is kept.
-4. *Place.* Each node would like to stand at the mean x of its neighbours. A weighted isotonic fit finds the places
-   nearest to those wishes that keep the order and the gaps. Leaves weigh little, so that they give way and
-   the spine of the graph stays straight.
+1. *Layers.* A node stands one layer below the deepest node that points to it, so that a leaf (an
+   AccumulateGrad) stands right below its last user.
+2. *Joints.* An edge that passes through layers gets a joint in each, so that every link joins neighbouring
+   layers.
+3. *Order.* Inside a layer nodes are sorted by the mean position of their neighbours, layer after layer,
+   down and up; then neighbours are exchanged while that removes crossings. The order with the fewest
+   crossings is kept.
+4. *Place.* Each node would like to stand at the mean x of its neighbours. A weighted isotonic fit finds the
+   places nearest to those wishes that keep the order and the gaps. Leaves weigh little, so that they give
+   way and the spine of the graph stays straight.
 """
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ LEAF_WEIGHT = 0.02
 
 @dataclass
 class Drawing:
-    """Boxes ``(x, y, width, height, layer)`` by node (x, y: the centre), and a list of points for each edge."""
+    """A box ``(x, y, width, height, layer)`` a node (x, y: its centre), and a list of points an edge."""
 
     boxes: list
     paths: list
@@ -54,7 +56,7 @@ class Rows:
 
 
 def layered_layout(labels: list[tuple[str, ...]], edges: list[tuple[int, int]]) -> Drawing:
-    """Place one box a node (``labels[i]``: its lines of text) and route the edges. Raises ValueError on a cycle."""
+    """Place one box a node (``labels[i]``: its lines of text), route the edges. A cycle is a ValueError."""
     layer = assign_layers(len(labels), edges)
     graph, chains = insert_joints(layer, edges)
     width = defaultdict(lambda: 4.0)   # a joint is a thin thing
@@ -199,7 +201,7 @@ def offsets(row: list, width: dict) -> list[float]:
 
 
 def isotonic_fit(values: list[float], weights: list[float]) -> list[float]:
-    """The never-falling sequence nearest to ``values`` (weighted least squares): pool while neighbours fall."""
+    """The never-falling sequence nearest to ``values`` in weighted squares: pool while neighbours fall."""
     blocks = []   # [mean, weight, how many]
     for value, weight in zip(values, weights):
         blocks.append([value, weight, 1])
@@ -214,7 +216,8 @@ def draw(labels, layer, chains, x, width, crossings) -> Drawing:
     left = min(x[v] - width[v] / 2 for v in x) - MARGIN
     right = max(x[v] + width[v] / 2 for v in x) + MARGIN
     row_y = [MARGIN * 2 + r * ROW for r in range(max(layer) + 1)]
-    boxes = [(round(x[v] - left, 1), row_y[layer[v]], round(width[v], 1), 26 if len(lines) == 1 else 36, layer[v])
+    height = {1: 26, 2: 36}   # by lines of text
+    boxes = [(round(x[v] - left, 1), row_y[layer[v]], round(width[v], 1), height[len(lines)], layer[v])
              for v, lines in enumerate(labels)]
     paths = []
     for chain in chains:

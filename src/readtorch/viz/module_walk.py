@@ -1,6 +1,7 @@
 """What a Module holds and which of its dicts holds it, written down for the module tree.
 
-Which attributes are a Module's own bookkeeping is not listed here: it asks an empty Module of the same library.
+Which attributes are a Module's own bookkeeping is not listed here: it asks an empty Module of the same
+library.
 """
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class Entry:
 
 
 def walk_module(module, name="net") -> dict:
-    """The tree of a Module of torch or readtorch as JSON. A thing met twice is marked with its other paths."""
+    """The tree of a Module of torch or readtorch as JSON. A thing met twice names its other paths."""
     Module = library_of(module).nn.Module
     if not isinstance(module, Module):
         raise TypeError(f"expected a Module, got {type(module).__name__}")
@@ -95,7 +96,8 @@ class Walk:
         if buffer is None:
             entry.text = "None: registered, but without a value"
             return entry
-        entry.text = f"{dtype_name(buffer.dtype)} {list(buffer.shape)}{'' if persistent else ', not persistent'}"
+        entry.text = f"{dtype_name(buffer.dtype)} {list(buffer.shape)}"
+        entry.text += "" if persistent else ", not persistent"
         entry.facts = tensor_facts(buffer) + [("persistent", str(persistent)), ("in state_dict()", where)]
         return self.remember(buffer, entry)
 
@@ -113,8 +115,9 @@ class Walk:
     def unregistered(self, value) -> str | None:
         """Does a plain attribute hide what parameters() and state_dict() then cannot find?"""
         if is_tensor(value):
-            return "a tensor, but not registered: parameters(), buffers(), to() and state_dict() do not see it"
-        inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+            return "a tensor, but not registered: buffers(), parameters(), to() and state_dict() miss it"
+        inside = value.values() if isinstance(value, dict) else value
+        inside = inside if isinstance(value, (dict, list, tuple)) else ()
         hidden = [v for v in inside if isinstance(v, self.Module) or is_tensor(v)]
         if hidden:
             return (f"holds {len(hidden)} modules or tensors that are not registered: "
@@ -140,7 +143,8 @@ def tensor_facts(tensor) -> list:
     history = ("grad", "None" if tensor.grad is None else "a tensor") if tensor.is_leaf else (
         "grad_fn", tensor.grad_fn.name())
     return [
-        ("shape", str(list(tensor.shape))), ("dtype", dtype_name(tensor.dtype)), ("device", str(tensor.device)),
+        ("shape", str(list(tensor.shape))), ("dtype", dtype_name(tensor.dtype)),
+        ("device", str(tensor.device)),
         ("requires_grad", str(tensor.requires_grad)), ("is_leaf", str(tensor.is_leaf)), history,
         ("values", tensor_text(tensor) or f"{tensor.numel():,} numbers"),
     ]

@@ -1,7 +1,8 @@
 """The graph behind a tensor and one real run of backward through it, written down for the autograd explorer.
 
-It uses only what every node offers to Python: ``name``, ``next_functions``, ``_saved_*``, ``register_prehook`` and
-``register_hook``, and of an AccumulateGrad its ``variable``. So it reads PyTorch's graphs as well as ours.
+It uses only what every node offers to Python: ``name``, ``next_functions``, ``_saved_*``,
+``register_prehook`` and ``register_hook``, and of an AccumulateGrad its ``variable``. So it reads PyTorch's
+graphs as well as ours.
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ LARGEST_INT64 = (1 << 63) - 1
 
 @dataclass
 class NodeRecord:
-    """One node. ``order`` is its place in the run (None: never ran), ``needs`` the gradients that it waits for."""
+    """One node. ``order``: its place in the run (None: never ran); ``needs``: the gradients it waits for."""
 
     id: int
     name: str
@@ -35,7 +36,7 @@ class NodeRecord:
 
 
 def record_backward(outputs, names=None, grad=None) -> dict:
-    """Walk the graph of ``outputs`` (a tensor or several), run backward once, and return what happened as JSON."""
+    """Walk the graph of ``outputs`` (a tensor or several), run backward once; what happened, as JSON."""
     outputs = [outputs] if is_tensor(outputs) else list(outputs)
     for output in outputs:
         if not is_tensor(output) or output.grad_fn is None:
@@ -158,7 +159,7 @@ def grads_put_back(functions):
 
 
 def run_with_hooks(outputs, grad, functions, records):
-    """One real backward. A pre-hook on every node notes when it runs and with what, a hook what it returned."""
+    """One real backward. A pre-hook on every node notes when it runs and with what, a hook what it gave."""
     ran = 0
     handles = []
 

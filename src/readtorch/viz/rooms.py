@@ -1,19 +1,19 @@
 """The rooms of the package, read from its files, written down for the house map.
 
-A room is a folder of modules; a module at the top is a room of its own. What a room is for, where it stands in PyTorch and
-which chapter explains it come from its docstring; who imports whom from the ``import`` statements, by ``ast``. Only the
-floors are said here, since they are the law that the imports should keep.
+A room is a folder of modules; a module at the top is a room of its own. What a room is for, where it stands
+in PyTorch and which chapter explains it come from its docstring; who imports whom from the ``import``
+statements, by ``ast``. Only the floors are said here, since they are the law that the imports should keep.
 """
 from __future__ import annotations
 
 import ast
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from .watch_calls import GENERATED, PACKAGE, source_note, watch_calls
 
-# Arrows point down. A room stands on the floor that names the first part of its path; all others are public faces.
+# Arrows point down. A room stands on the floor that names the first part of its path, else on "public faces".
 FLOORS = (
     ("pictures and quotations", ("viz", "show")),
     ("public faces", ()),
@@ -53,7 +53,7 @@ class Room:
 
 @dataclass
 class RoomStep:
-    """A call that enters a room from another one. ``line``: the line of the watched function that led to it."""
+    """A call that enters a room from another one. ``line``: where the watched function stood."""
 
     room: str
     function: str
@@ -90,7 +90,7 @@ def survey(package: Path = PACKAGE) -> dict:
 
 
 def room_of(path: Path, package: Path = PACKAGE) -> str:
-    """A folder's path inside the package; a module at the top is a room by its own name, ``__init__`` is ""."""
+    """A folder's path in the package; a module at the top is a room by its own name, ``__init__`` is ""."""
     relative = path.relative_to(package)
     if len(relative.parts) > 1:
         return relative.parent.as_posix()
@@ -138,11 +138,11 @@ def imported_modules(path: Path, tree, package: Path) -> set[Path]:
         if isinstance(node, ast.ImportFrom):
             base = import_base(path, node, package)
             if base is not None:
-                found.update(filter(None, (module_file(base / alias.name) or module_file(base) for alias in node.names)))
+                found |= {module_file(base / alias.name) or module_file(base) for alias in node.names}
         elif isinstance(node, ast.Import):
             names = [alias.name.split(".") for alias in node.names]
-            found.update(filter(None, (module_file(package.joinpath(*n[1:])) for n in names if n[0] == package.name)))
-    return found
+            found |= {module_file(package.joinpath(*n[1:])) for n in names if n[0] == package.name}
+    return found - {None}
 
 
 def import_base(path: Path, node: ast.ImportFrom, package: Path) -> Path | None:
@@ -174,11 +174,10 @@ def trace_rooms(call, package: Path = PACKAGE) -> dict:
         room = room_of_frame(frame, package)
         if room is None or room == room_of_frame(frame.f_back, package):
             return
-        line = line_in(frame, code)
-        step = RoomStep(room, frame.f_code.co_qualname, where(frame, package), line)
-        if steps and (steps[-1].function, steps[-1].where, steps[-1].line) == (step.function, step.where, step.line):
+        step = RoomStep(room, frame.f_code.co_qualname, where(frame, package), line_in(frame, code))
+        if steps and replace(steps[-1], times=1) == step:
             steps[-1].times += 1
-        elif line and len(steps) < MOST_STEPS:
+        elif step.line and len(steps) < MOST_STEPS:
             steps.append(step)
 
     watch_calls(call, on_call)

@@ -1,12 +1,13 @@
 """Where the elements of tensors lie in their storage, written down for the stride explorer.
 
-Of a tensor it uses ``shape``, ``stride()``, ``storage_offset()``, ``untyped_storage()``, ``itemsize`` and ``as_strided``:
-what PyTorch's tensors and ours have in common.
+Of a tensor it uses ``shape``, ``stride()``, ``storage_offset()``, ``untyped_storage()``, ``itemsize`` and
+``as_strided``: what PyTorch's tensors and ours have in common.
 
 Note [ Cells and elements ]
-A storage is bytes. The figure draws it in *cells* as wide as the smallest element type among the views of it;
-an element of a wider type (``x.view(torch.int32)`` of an int16 tensor) covers several cells. An index's first byte is
-``itemsize * (offset + sum(index[d] * stride[d]))``; strides and offset count elements, not bytes.
+A storage is bytes. The figure draws it in *cells* as wide as the smallest element type among the views of
+it; an element of a wider type (``x.view(torch.int32)`` of an int16 tensor) covers several cells. An index's
+first byte is ``itemsize * (offset + sum(index[d] * stride[d]))``; strides and offset count elements, not
+bytes.
 """
 from __future__ import annotations
 
@@ -48,11 +49,13 @@ def describe_views(tensors) -> dict:
     Raises ValueError when a tensor or a storage is too large to be drawn.
     """
     pairs = labelled(tensors)
+    addresses = [tensor.untyped_storage().data_ptr() for _, tensor in pairs]
     storages = {}   # address -> the tensors over it
-    for _, tensor in pairs:
-        storages.setdefault(tensor.untyped_storage().data_ptr(), []).append(tensor)
+    for address, (_, tensor) in zip(addresses, pairs):
+        storages.setdefault(address, []).append(tensor)
     place = {address: number for number, address in enumerate(storages)}
-    views = [describe_view(label, tensor, place[tensor.untyped_storage().data_ptr()]) for label, tensor in pairs]
+    views = [describe_view(label, tensor, place[address])
+             for address, (label, tensor) in zip(addresses, pairs)]
     return {"views": [asdict(view) for view in views],
             "storages": [asdict(describe_storage(address, over)) for address, over in storages.items()]}
 
@@ -68,7 +71,8 @@ def labelled(tensors) -> list[tuple[str, object]]:
 
 def describe_view(label, tensor, storage) -> ViewRecord:
     if tensor.numel() > MOST_ELEMENTS:
-        raise ValueError(f"{label} has {tensor.numel()} elements; the stride explorer draws at most {MOST_ELEMENTS}")
+        raise ValueError(f"{label} has {tensor.numel()} elements; "
+                         f"the stride explorer draws at most {MOST_ELEMENTS}")
     return ViewRecord(
         label, list(tensor.shape), list(tensor.stride()), tensor.storage_offset(), dtype_name(tensor.dtype),
         tensor.itemsize, tensor.is_contiguous(), storage, [number_text(v) for v in flat_values(tensor)])

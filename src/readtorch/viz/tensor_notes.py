@@ -10,7 +10,7 @@ LONGEST_REPR = 80
 
 @dataclass
 class TensorNote:
-    """A tensor, or any other value, as text. ``value`` is missing when there are too many elements to show."""
+    """A tensor, or any other value, as text. ``value`` is None when there are too many elements to show."""
 
     name: str
     value: str | None = None
@@ -20,7 +20,7 @@ class TensorNote:
 
 def is_tensor(value) -> bool:
     """By what it can do, not by its class: this package does not import torch."""
-    return hasattr(value, "untyped_storage") and hasattr(value, "requires_grad")
+    return hasattr(value, "stride") and hasattr(value, "requires_grad")
 
 
 def library_of(value):
@@ -53,7 +53,7 @@ def note(name: str, value) -> TensorNote:
 
 
 def named_pairs(names) -> list[tuple[str, object]]:
-    """(name, tensor) from a Module, a dict, or pairs. Of a dict such as ``locals()`` only the tensors count."""
+    """(name, tensor) from a Module, a dict, or pairs. Of a dict such as ``locals()`` only tensors count."""
     if names is None:
         return []
     if hasattr(names, "named_parameters"):

@@ -27,7 +27,7 @@ def watch_calls(call, on_call):
 
 @dataclass
 class SourceNote:
-    """Lines of a function. ``file`` is relative to the package; ``cut`` says that lines are missing at the end."""
+    """Lines of a function. ``file`` is relative to the package; ``cut``: lines are missing at the end."""
 
     name: str
     file: str
@@ -43,8 +43,8 @@ def source_note(code) -> SourceNote:
     last = max((line for _, _, line in code.co_lines() if line), default=first)
     lines = [line.rstrip("\n") for line in everything[first - 1:last]]
     indent = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-    return SourceNote(code.co_qualname, file_name(code), first, [line[indent:] for line in lines[:MOST_LINES]],
-                      len(lines) > MOST_LINES)
+    shown = [line[indent:] for line in lines[:MOST_LINES]]
+    return SourceNote(code.co_qualname, file_name(code), first, shown, cut=len(lines) > MOST_LINES)
 
 
 def in_package(code) -> bool:

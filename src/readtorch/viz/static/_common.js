@@ -48,23 +48,36 @@ function revealIn(box, left, top, right, bottom, padX = 8, padY = 8) {
 }
 
 function reveal(box, el) {
-  const outer = box.getBoundingClientRect(), inner = el.getBoundingClientRect();
-  const left = inner.left - outer.left + box.scrollLeft, top = inner.top - outer.top + box.scrollTop;
+  const outer = box.getBoundingClientRect(),
+    inner = el.getBoundingClientRect();
+  const left = inner.left - outer.left + box.scrollLeft,
+    top = inner.top - outer.top + box.scrollTop;
   revealIn(box, left, top, left + inner.width, top + inner.height);
 }
 
 // ---- the player: buttons and a slider that move through steps
 
 const ICON = {
-  first: "M3 3h2v10H3zM13 3v10L6 8z", back: "M11 2l2 2-4 4 4 4-2 2-6-6z", play: "M4 3l9 5-9 5z",
-  pause: "M4 3h3v10H4zM9 3h3v10H9z", next: "M5 2l6 6-6 6-2-2 4-4-4-4z", last: "M11 3h2v10h-2zM3 3l7 5-7 5z",
+  first: "M3 3h2v10H3zM13 3v10L6 8z",
+  back: "M11 2l2 2-4 4 4 4-2 2-6-6z",
+  play: "M4 3l9 5-9 5z",
+  pause: "M4 3h3v10H4zM9 3h3v10H9z",
+  next: "M5 2l6 6-6 6-2-2 4-4-4-4z",
+  last: "M11 3h2v10h-2zM3 3l7 5-7 5z",
 };
 function icon(name) {
-  return s("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true", focusable: "false" },
-    s("path", { d: ICON[name], fill: "currentColor" }));
+  return s(
+    "svg",
+    { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true", focusable: "false" },
+    s("path", { d: ICON[name], fill: "currentColor" }),
+  );
 }
 function iconButton(label, name, onclick) {
-  return h("button", { type: "button", class: "rt-btn", "aria-label": label, title: label, onclick }, icon(name));
+  return h(
+    "button",
+    { type: "button", class: "rt-btn", "aria-label": label, title: label, onclick },
+    icon(name),
+  );
 }
 
 // `last`: the number of the last step; `what`: what plays ("the backward pass"); get, set: the step now.
@@ -72,13 +85,24 @@ function player({ last, what, get, set, milliseconds = 900 }) {
   let timer = null;
   const go = (step) => set(Math.max(0, Math.min(last, step)));
   const slider = h("input", {
-    type: "range", min: 0, max: last, step: 1, class: "rt-slider", "aria-label": `Step of ${what}`,
-    oninput: () => { stop(); go(+slider.value); },
+    type: "range",
+    min: 0,
+    max: last,
+    step: 1,
+    class: "rt-slider",
+    "aria-label": `Step of ${what}`,
+    oninput: () => {
+      stop();
+      go(+slider.value);
+    },
   });
   const count = h("span", { class: "rt-count" });
   const now = h("p", { class: "rt-now", "aria-live": "polite" });
   const toggle = iconButton(`Play ${what}`, "play", () => (timer ? stop() : start()));
-  const move = (step) => { stop(); go(step); };
+  const move = (step) => {
+    stop();
+    go(step);
+  };
 
   function face(label, name) {
     toggle.setAttribute("aria-label", label);
@@ -102,8 +126,11 @@ function player({ last, what, get, set, milliseconds = 900 }) {
     face(`Play ${what}`, "play");
   }
   const buttons = [
-    iconButton("First step", "first", () => move(0)), iconButton("Back one step", "back", () => move(get() - 1)), toggle,
-    iconButton("Forward one step", "next", () => move(get() + 1)), iconButton("Last step", "last", () => move(last)),
+    iconButton("First step", "first", () => move(0)),
+    iconButton("Back one step", "back", () => move(get() - 1)),
+    toggle,
+    iconButton("Forward one step", "next", () => move(get() + 1)),
+    iconButton("Last step", "last", () => move(last)),
     count,
   ];
   function show(...sentence) {
@@ -114,7 +141,9 @@ function player({ last, what, get, set, milliseconds = 900 }) {
   }
   // , and . step from anywhere in the figure; p plays
   const keys = {
-    ",": () => move(get() - 1), ".": () => move(get() + 1), p: () => (timer ? stop() : start()),
+    ",": () => move(get() - 1),
+    ".": () => move(get() + 1),
+    p: () => (timer ? stop() : start()),
   };
   return { buttons, slider, now, show, stop, keys };
 }
@@ -123,7 +152,7 @@ const KEY_HINT = "Keys: , and . step, p plays.";
 // ---- pieces that several figures show
 
 function tensorItem(t) {
-  const kind = t.shape ? `${t.dtype} ${shapeText(t.shape)}` : t.value ?? "";
+  const kind = t.shape ? `${t.dtype} ${shapeText(t.shape)}` : (t.value ?? "");
   const numbers = t.shape && t.value ? h("pre", { tabindex: 0 }, t.value) : null;
   return h("li", {}, h("code", {}, t.name), " ", h("span", { class: "rt-dim" }, kind), numbers);
 }
@@ -132,18 +161,31 @@ function tensorList(notes, ifNone) {
 }
 function factList(facts) {
   const known = facts.filter(([, value]) => value !== null && value !== undefined);
-  return h("dl", {}, known.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  return h(
+    "dl",
+    {},
+    known.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
+  );
 }
 const heading = (text) => h("p", { class: "rt-dhead" }, text);
 const linkButton = (text, onclick) => h("button", { type: "button", class: "rt-link", onclick }, text);
 function legend(entries) {
-  return h("div", { class: "rt-legend", "aria-hidden": "true" },
-    entries.map(([cls, text]) => h("span", {}, h("i", { class: `rt-key ${cls}` }), text)));
+  return h(
+    "div",
+    { class: "rt-legend", "aria-hidden": "true" },
+    entries.map(([cls, text]) => h("span", {}, h("i", { class: `rt-key ${cls}` }), text)),
+  );
 }
 // Lines of source with their numbers; `mark` is a line number to point at.
 function codeBlock(lines, first, mark = null) {
-  const rows = lines.map((line, i) => h("span", { class: first + i === mark ? "rt-cl rt-mark" : "rt-cl" },
-    h("i", { "data-n": first + i }), `${line}\n`));
+  const rows = lines.map((line, i) =>
+    h(
+      "span",
+      { class: first + i === mark ? "rt-cl rt-mark" : "rt-cl" },
+      h("i", { "data-n": first + i }),
+      `${line}\n`,
+    ),
+  );
   return h("pre", { class: "rt-code", tabindex: 0 }, rows);
 }
 

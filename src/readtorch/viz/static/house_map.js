@@ -3,7 +3,8 @@
 const roomName = (room) => room.path || "front door";
 
 function render({ model, el }) {
-  const data = model.get("data"), { floors, trace } = data;
+  const data = model.get("data"),
+    { floors, trace } = data;
   const rooms = new Map(floors.flatMap((floor) => floor.rooms).map((room) => [room.path, room]));
   const chosen = () => rooms.get(model.get("selected")) ?? [...rooms.values()][0];
   const steps = trace ? trace.steps : [];
@@ -13,27 +14,71 @@ function render({ model, el }) {
   };
 
   // ---- the parts of the page
-  const play = trace && player({ last: steps.length, what: "the call through the rooms", get: () => model.get("step"), set: goTo });
+  const play =
+    trace &&
+    player({
+      last: steps.length,
+      what: "the call through the rooms",
+      get: () => model.get("step"),
+      set: goTo,
+    });
   const buttons = new Map([...rooms.values()].map((room) => [room.path, drawRoom(room)]));
   const arrows = s("svg", { class: "rt-arrows", "aria-hidden": "true" });
-  const house = h("div", { class: "rt-house", role: "group", "aria-label": "Rooms, upper floors first. Arrow keys move." }, arrows,
-    floors.map((floor) => h("div", { class: "rt-floor" }, h("p", { class: "rt-floorname" }, floor.name),
-      h("div", { class: "rt-rooms" }, floor.rooms.map((room) => buttons.get(room.path))))));
+  const house = h(
+    "div",
+    { class: "rt-house", role: "group", "aria-label": "Rooms, upper floors first. Arrow keys move." },
+    arrows,
+    floors.map((floor) =>
+      h(
+        "div",
+        { class: "rt-floor" },
+        h("p", { class: "rt-floorname" }, floor.name),
+        h(
+          "div",
+          { class: "rt-rooms" },
+          floor.rooms.map((room) => buttons.get(room.path)),
+        ),
+      ),
+    ),
+  );
   const detail = h("div", { class: "rt-detail" });
   const code = trace && h("div", { class: "rt-walked" });
-  const root = h("div", { class: "rt-w rt-map", role: "group", "aria-label": data.title },
+  const root = h(
+    "div",
+    { class: "rt-w rt-map", role: "group", "aria-label": data.title },
     h("p", { class: "rt-title" }, data.title),
     trace && [h("div", { class: "rt-bar" }, play.buttons), play.slider, play.now, code],
     h("div", { class: "rt-cols" }, house, detail),
-    legend([["rt-r-chosen", "chosen"], ["rt-r-uses", "imported by it"], ["rt-r-used", "imports it"], trace && ["rt-r-been", "entered already"]].filter(Boolean)),
-    h("p", { class: "rt-hint" }, "Keys: arrows move from room to room", trace ? "; , and . step, p plays." : "."));
+    legend(
+      [
+        ["rt-r-chosen", "chosen"],
+        ["rt-r-uses", "imported by it"],
+        ["rt-r-used", "imports it"],
+        trace && ["rt-r-been", "entered already"],
+      ].filter(Boolean),
+    ),
+    h(
+      "p",
+      { class: "rt-hint" },
+      "Keys: arrows move from room to room",
+      trace ? "; , and . step, p plays." : ".",
+    ),
+  );
   el.append(root);
 
   function drawRoom(room) {
-    const button = h("button", { type: "button", class: "rt-room", onclick: () => assign(model, "selected", room.path) },
-      h("span", { class: "rt-rname" }, roomName(room)), " ", h("span", { class: "rt-rlines" }, `${room.lines} lines`), " ",
-      h("span", { class: "rt-rnote" }));
-    button.addEventListener("focus", () => { if (chosen() !== room) assign(model, "selected", room.path); });
+    const button = h(
+      "button",
+      { type: "button", class: "rt-room", onclick: () => assign(model, "selected", room.path) },
+      h("span", { class: "rt-rname" }, roomName(room)),
+      " ",
+      h("span", { class: "rt-rlines" }, `${room.lines} lines`),
+      " ",
+      h("span", { class: "rt-rnote" }),
+    );
+    button.addEventListener("focus", () => {
+      if (chosen() !== room) assign(model, "selected", room.path);
+    });
     return button;
   }
 
@@ -43,14 +88,25 @@ function render({ model, el }) {
     buttons.get(order[order.indexOf(chosen().path) + by])?.focus();
   }
   function across(by) {
-    const at = floors.findIndex((floor) => floor.rooms.includes(chosen())), next = floors[at + by];
+    const at = floors.findIndex((floor) => floor.rooms.includes(chosen())),
+      next = floors[at + by];
     if (!next) return;
-    const middle = (path) => { const r = buttons.get(path).getBoundingClientRect(); return r.left + r.width / 2; };
+    const middle = (path) => {
+      const r = buttons.get(path).getBoundingClientRect();
+      return r.left + r.width / 2;
+    };
     const here = middle(chosen().path);
-    const nearest = [...next.rooms].sort((a, b) => Math.abs(middle(a.path) - here) - Math.abs(middle(b.path) - here))[0];
+    const nearest = [...next.rooms].sort(
+      (a, b) => Math.abs(middle(a.path) - here) - Math.abs(middle(b.path) - here),
+    )[0];
     buttons.get(nearest.path).focus();
   }
-  onKeys(house, { ArrowRight: () => along(1), ArrowLeft: () => along(-1), ArrowDown: () => across(1), ArrowUp: () => across(-1) });
+  onKeys(house, {
+    ArrowRight: () => along(1),
+    ArrowLeft: () => along(-1),
+    ArrowDown: () => across(1),
+    ArrowUp: () => across(-1),
+  });
   if (play) onKeys(root, play.keys);
 
   // ---- arrows behind the rooms: from the chosen room to what it imports, and from the room before in a walk
@@ -61,53 +117,105 @@ function render({ model, el }) {
       return { x: r.left + r.width / 2 - outer.left, top: r.top - outer.top, bottom: r.bottom - outer.top };
     };
     const arrow = (from, to, cls) => {
-      const a = place(from), b = place(to), down = a.top < b.top;
+      const a = place(from),
+        b = place(to),
+        down = a.top < b.top;
       const [y0, y1] = down ? [a.bottom, b.top] : a.top > b.top ? [a.top, b.bottom] : [a.bottom, b.bottom];
       const bend = a.top === b.top ? 26 : (y1 - y0) / 2;
-      return s("path", { class: cls, d: `M${a.x},${y0}C${a.x},${y0 + bend} ${b.x},${y1 - (a.top === b.top ? -bend : bend)} ${b.x},${y1}` });
+      return s("path", {
+        class: cls,
+        d: `M${a.x},${y0}C${a.x},${y0 + bend} ${b.x},${y1 - (a.top === b.top ? -bend : bend)} ${b.x},${y1}`,
+      });
     };
     arrows.setAttribute("width", house.clientWidth);
     arrows.setAttribute("height", house.clientHeight);
-    arrows.replaceChildren(...Object.keys(chosen().imports).map((to) => arrow(chosen().path, to, "rt-import")),
-      ...chosen().imported_by.map((from) => arrow(from, chosen().path, "rt-import rt-importby")));
+    arrows.replaceChildren(
+      ...Object.keys(chosen().imports).map((to) => arrow(chosen().path, to, "rt-import")),
+      ...chosen().imported_by.map((from) => arrow(from, chosen().path, "rt-import rt-importby")),
+    );
   }
   const resized = new ResizeObserver(drawArrows);
   resized.observe(house);
 
   // ---- details
-  const link = (path, note) => h("li", {}, linkButton(roomName(rooms.get(path)), () => buttons.get(path).focus()),
-    note && h("span", { class: "rt-dim" }, ` ${note}`));
+  const link = (path, note) =>
+    h(
+      "li",
+      {},
+      linkButton(roomName(rooms.get(path)), () => buttons.get(path).focus()),
+      note && h("span", { class: "rt-dim" }, ` ${note}`),
+    );
   function detailOf(room) {
     const imports = Object.entries(room.imports).map(([path, by]) => link(path, `by ${by.join(", ")}`));
-    const files = room.files.map((file) => h("li", {}, h("code", {}, file.name), " ", h("span", { class: "rt-dim" }, `${file.lines} lines. ${file.about}`),
-      file.counterpart && h("span", { class: "rt-dim rt-block2" }, "In PyTorch: ", h("code", {}, file.counterpart)),
-      file.defines.length ? h("code", { class: "rt-block2" }, file.defines.join(", ")) : null));
+    const files = room.files.map((file) =>
+      h(
+        "li",
+        {},
+        h("code", {}, file.name),
+        " ",
+        h("span", { class: "rt-dim" }, `${file.lines} lines. ${file.about}`),
+        file.counterpart &&
+          h("span", { class: "rt-dim rt-block2" }, "In PyTorch: ", h("code", {}, file.counterpart)),
+        file.defines.length ? h("code", { class: "rt-block2" }, file.defines.join(", ")) : null,
+      ),
+    );
     return [
-      h("p", { class: "rt-dtitle" }, [data.package, room.path].filter(Boolean).join("/")), room.about && h("p", {}, room.about),
-      factList([["in PyTorch", room.counterpart && h("code", {}, room.counterpart)], ["chapter", room.chapter],
-        ["size", `${plural(room.files.length, "file")}, ${room.lines} lines`]]),
-      heading("imports"), imports.length ? h("ul", {}, imports) : h("p", { class: "rt-dim" }, "nothing of ours"),
-      heading("imported by"), room.imported_by.length ? h("ul", {}, room.imported_by.map((path) => link(path))) : h("p", { class: "rt-dim" }, "no other room"),
-      heading("what it holds"), h("ul", {}, files),
+      h("p", { class: "rt-dtitle" }, [data.package, room.path].filter(Boolean).join("/")),
+      room.about && h("p", {}, room.about),
+      factList([
+        ["in PyTorch", room.counterpart && h("code", {}, room.counterpart)],
+        ["chapter", room.chapter],
+        ["size", `${plural(room.files.length, "file")}, ${room.lines} lines`],
+      ]),
+      heading("imports"),
+      imports.length ? h("ul", {}, imports) : h("p", { class: "rt-dim" }, "nothing of ours"),
+      heading("imported by"),
+      room.imported_by.length
+        ? h(
+            "ul",
+            {},
+            room.imported_by.map((path) => link(path)),
+          )
+        : h("p", { class: "rt-dim" }, "no other room"),
+      heading("what it holds"),
+      h("ul", {}, files),
     ].filter(Boolean);
   }
   function sentence() {
     const at = model.get("step");
     if (!at) return ["The call has not started."];
     const { function: name, where, times } = steps[at - 1];
-    return [h("span", {}, "enters ", h("b", {}, roomName(rooms.get(steps[at - 1].room) ?? { path: steps[at - 1].room }))),
-      h("span", { class: "rt-why" }, h("code", {}, name), ` ${where}${times > 1 ? `, ${times} times` : ""}`)];
+    return [
+      h(
+        "span",
+        {},
+        "enters ",
+        h("b", {}, roomName(rooms.get(steps[at - 1].room) ?? { path: steps[at - 1].room })),
+      ),
+      h("span", { class: "rt-why" }, h("code", {}, name), ` ${where}${times > 1 ? `, ${times} times` : ""}`),
+    ];
   }
   function update() {
-    const room = chosen(), been = new Map();
-    steps.slice(0, model.get("step")).forEach((one, i) => been.set(one.room, [...(been.get(one.room) ?? []), i + 1]));
+    const room = chosen(),
+      been = new Map();
+    steps
+      .slice(0, model.get("step"))
+      .forEach((one, i) => been.set(one.room, [...(been.get(one.room) ?? []), i + 1]));
     for (const [path, button] of buttons) {
-      const role = path === room.path ? "rt-r-chosen" : path in room.imports ? "rt-r-uses" : room.imported_by.includes(path) ? "rt-r-used" : "";
+      const role =
+        path === room.path
+          ? "rt-r-chosen"
+          : path in room.imports
+            ? "rt-r-uses"
+            : room.imported_by.includes(path)
+              ? "rt-r-used"
+              : "";
       button.className = `rt-room ${role}${been.has(path) ? " rt-r-been" : ""}`;
       button.setAttribute("aria-pressed", String(path === room.path));
       button.setAttribute("tabindex", path === room.path ? 0 : -1);
-      button.querySelector(".rt-rnote").textContent = been.has(path) ? `entered ${been.get(path).length}×`
-        : { "rt-r-uses": "imported by it", "rt-r-used": "imports it" }[role] ?? "";
+      button.querySelector(".rt-rnote").textContent = been.has(path)
+        ? `entered ${been.get(path).length}×`
+        : ({ "rt-r-uses": "imported by it", "rt-r-used": "imports it" }[role] ?? "");
     }
     if (play) {
       play.show(...sentence());
@@ -118,7 +226,11 @@ function render({ model, el }) {
     drawArrows();
   }
   const unbind = bind(model, ["step", "selected"], update);
-  return () => { play?.stop(); resized.disconnect(); unbind(); };
+  return () => {
+    play?.stop();
+    resized.disconnect();
+    unbind();
+  };
 }
 
 export default { render };

@@ -1,14 +1,26 @@
 // Mounts the figures of a page that has no kernel. A classic script, so that it works from file:// too.
 (function () {
   const page = (window.__readtorch = window.__readtorch || { assets: {}, models: {}, modules: {} });
-  if (page.mount) { page.mount(); return; }
+  if (page.mount) {
+    page.mount();
+    return;
+  }
 
   // What a front end asks of `model`, with the page's own memory in place of a kernel's.
   class PageModel {
-    constructor(state) { this.state = state; this.listeners = {}; this.widget_manager = null; }
-    get(name) { return this.state[name]; }
+    constructor(state) {
+      this.state = state;
+      this.listeners = {};
+      this.widget_manager = null;
+    }
+    get(name) {
+      return this.state[name];
+    }
     set(name, value) {
-      if (typeof name === "object") { Object.entries(name).forEach(([k, v]) => this.set(k, v)); return; }
+      if (typeof name === "object") {
+        Object.entries(name).forEach(([k, v]) => this.set(k, v));
+        return;
+      }
       if (this.state[name] === value) return;
       this.state[name] = value;
       this.emit(`change:${name}`);
@@ -24,7 +36,9 @@
         this.listeners[event] = (this.listeners[event] || []).filter((l) => listener && l !== listener);
       }
     }
-    emit(event) { (this.listeners[event] || []).slice().forEach((listener) => listener()); }
+    emit(event) {
+      (this.listeners[event] || []).slice().forEach((listener) => listener());
+    }
   }
 
   function findAsset(key) {
@@ -51,7 +65,9 @@
     addStyle(asset);
     page.modules[key] = asset.make
       ? Promise.resolve(asset.make())
-      : import(URL.createObjectURL(new Blob([asset.esm], { type: "text/javascript" }))).then((m) => m.default);
+      : import(URL.createObjectURL(new Blob([asset.esm], { type: "text/javascript" }))).then(
+          (m) => m.default,
+        );
     return page.modules[key];
   }
 

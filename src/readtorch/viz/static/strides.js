@@ -4,7 +4,10 @@ const elementOffset = (view, index) => view.offset + index.reduce((sum, i, d) =>
 const rowMajor = (shape, index) => index.reduce((at, i, d) => at * shape[d] + i, 0);
 
 function indicesOf(shape) {
-  return shape.reduce((found, size) => found.flatMap((index) => [...Array(size).keys()].map((i) => [...index, i])), [[]]);
+  return shape.reduce(
+    (found, size) => found.flatMap((index) => [...Array(size).keys()].map((i) => [...index, i])),
+    [[]],
+  );
 }
 
 // The cells of the storage that an element covers.
@@ -17,11 +20,18 @@ function cellsOf(view, cell, index) {
 function sum(view, index) {
   const terms = index.map((i, d) => h("span", { class: "rt-term" }, `${i}·${view.stride[d]}`));
   const plus = terms.flatMap((term) => [" + ", term]);
-  return ["offset ", h("span", { class: "rt-term" }, String(view.offset)), plus, " = ", h("b", {}, String(elementOffset(view, index)))];
+  return [
+    "offset ",
+    h("span", { class: "rt-term" }, String(view.offset)),
+    plus,
+    " = ",
+    h("b", {}, String(elementOffset(view, index))),
+  ];
 }
 
 function render({ model, el }) {
-  const data = model.get("data"), { views, storages } = data;
+  const data = model.get("data"),
+    { views, storages } = data;
   const view = () => views[model.get("view")];
   const picked = () => {
     const index = model.get("index");
@@ -38,12 +48,30 @@ function render({ model, el }) {
   const strips = storages.map(drawStorage);
   const formula = h("p", { class: "rt-formula", "aria-live": "polite" });
   const detail = h("div", { class: "rt-under" });
-  const root = h("div", { class: "rt-w rt-strides", role: "group", "aria-label": data.title },
+  const root = h(
+    "div",
+    { class: "rt-w rt-strides", role: "group", "aria-label": data.title },
     h("p", { class: "rt-title" }, data.title),
-    h("div", { class: "rt-views" }, grids.map((g) => g.card)), formula, strips.map((strip) => strip.part), detail,
-    legend([["rt-c-used", "in the chosen view"], ["rt-c-pick", "the picked element"], ["rt-c-free", "not in the chosen view"]]),
-    h("p", { class: "rt-hint" }, "Keys: arrows move in the last two dimensions, Page Up and Page Down in the one before, ",
-      "Tab goes to the next view. In the storage, arrows move from cell to cell."));
+    h(
+      "div",
+      { class: "rt-views" },
+      grids.map((g) => g.card),
+    ),
+    formula,
+    strips.map((strip) => strip.part),
+    detail,
+    legend([
+      ["rt-c-used", "in the chosen view"],
+      ["rt-c-pick", "the picked element"],
+      ["rt-c-free", "not in the chosen view"],
+    ]),
+    h(
+      "p",
+      { class: "rt-hint" },
+      "Keys: arrows move in the last two dimensions, Page Up and Page Down in the one before, ",
+      "Tab goes to the next view. In the storage, arrows move from cell to cell.",
+    ),
+  );
   el.append(root);
 
   // ---- a view: blocks of rows of elements
@@ -51,34 +79,80 @@ function render({ model, el }) {
     const cells = new Map();
     const cellFor = (index) => {
       const text = v.values[rowMajor(v.shape, index)];
-      const td = h("td", { role: "gridcell", tabindex: -1, "data-index": index.join(), onclick: () => focusOn(number, index),
-        onfocus: () => { if (view() !== v || picked().join() !== index.join()) pick(number, index); } }, text);
+      const td = h(
+        "td",
+        {
+          role: "gridcell",
+          tabindex: -1,
+          "data-index": index.join(),
+          onclick: () => focusOn(number, index),
+          onfocus: () => {
+            if (view() !== v || picked().join() !== index.join()) pick(number, index);
+          },
+        },
+        text,
+      );
       cells.set(index.join(), td);
       return td;
     };
-    const outer = v.shape.slice(0, -2), [rows, columns] = [v.shape.at(-2) ?? 1, v.shape.at(-1) ?? 1];
+    const outer = v.shape.slice(0, -2),
+      [rows, columns] = [v.shape.at(-2) ?? 1, v.shape.at(-1) ?? 1];
     const block = (lead) => {
       const tail = (r, c) => (v.shape.length > 1 ? [r, c] : v.shape.length ? [c] : []);
-      const body = Array.from({ length: rows }, (_, r) => h("tr", { role: "row" },
-        Array.from({ length: columns }, (_, c) => cellFor([...lead, ...tail(r, c)]))));
+      const body = Array.from({ length: rows }, (_, r) =>
+        h(
+          "tr",
+          { role: "row" },
+          Array.from({ length: columns }, (_, c) => cellFor([...lead, ...tail(r, c)])),
+        ),
+      );
       const name = lead.length ? `${v.label}[${lead.join(", ")}]` : v.label;
-      const grid = h("table", { role: "grid", class: "rt-grid", "aria-label": `elements of ${name}` }, h("tbody", { role: "rowgroup" }, body));
-      return h("div", { class: "rt-block" }, lead.length ? h("p", { class: "rt-dim" }, `[${lead.join(", ")}, :, :]`) : null, grid);
+      const grid = h(
+        "table",
+        { role: "grid", class: "rt-grid", "aria-label": `elements of ${name}` },
+        h("tbody", { role: "rowgroup" }, body),
+      );
+      return h(
+        "div",
+        { class: "rt-block" },
+        lead.length ? h("p", { class: "rt-dim" }, `[${lead.join(", ")}, :, :]`) : null,
+        grid,
+      );
     };
     const blocks = emptyView(v) ? h("p", { class: "rt-dim" }, "no elements") : indicesOf(outer).map(block);
-    const card = h("section", { class: "rt-view", "aria-label": v.label },
+    const card = h(
+      "section",
+      { class: "rt-view", "aria-label": v.label },
       h("p", { class: "rt-vname" }, h("code", {}, v.label)),
-      h("p", { class: "rt-dim rt-four" }, `size ${shapeText(v.shape)}`, h("br"), `stride ${shapeText(v.stride)}`, h("br"),
-        `offset ${v.offset}, ${v.dtype}`, h("br"), v.contiguous ? "contiguous" : "not contiguous"),
-      h("div", { class: "rt-blocks" }, blocks));
+      h(
+        "p",
+        { class: "rt-dim rt-four" },
+        `size ${shapeText(v.shape)}`,
+        h("br"),
+        `stride ${shapeText(v.stride)}`,
+        h("br"),
+        `offset ${v.offset}, ${v.dtype}`,
+        h("br"),
+        v.contiguous ? "contiguous" : "not contiguous",
+      ),
+      h("div", { class: "rt-blocks" }, blocks),
+    );
     onKeys(card, {
-      ArrowRight: () => step(-1, 1), ArrowLeft: () => step(-1, -1), ArrowDown: () => step(-2, 1), ArrowUp: () => step(-2, -1),
-      PageDown: () => step(-3, 1), PageUp: () => step(-3, -1), Home: () => edge(0), End: () => edge(v.shape.at(-1) - 1),
+      ArrowRight: () => step(-1, 1),
+      ArrowLeft: () => step(-1, -1),
+      ArrowDown: () => step(-2, 1),
+      ArrowUp: () => step(-2, -1),
+      PageDown: () => step(-3, 1),
+      PageUp: () => step(-3, -1),
+      Home: () => edge(0),
+      End: () => edge(v.shape.at(-1) - 1),
     });
     return { card, cells };
   }
-  function step(dimension, by) { // dimension counts from the end: -1 is the last
-    const index = [...picked()], d = index.length + dimension;
+  function step(dimension, by) {
+    // dimension counts from the end: -1 is the last
+    const index = [...picked()],
+      d = index.length + dimension;
     if (d < 0) return;
     index[d] = Math.max(0, Math.min(view().shape[d] - 1, index[d] + by));
     focusOn(model.get("view"), index);
@@ -93,9 +167,21 @@ function render({ model, el }) {
 
   // ---- a storage: its cells in a row that wraps
   function drawStorage(storage, number) {
-    const cells = storage.values.map((text, at) => h("div", { role: "option", class: "rt-cell", tabindex: -1,
-      onclick: () => fromCell(number, at), onfocus: () => fromCell(number, at) },
-    h("span", { class: "rt-at" }, String(at)), " ", h("span", { class: "rt-val" }, text)));
+    const cells = storage.values.map((text, at) =>
+      h(
+        "div",
+        {
+          role: "option",
+          class: "rt-cell",
+          tabindex: -1,
+          onclick: () => fromCell(number, at),
+          onfocus: () => fromCell(number, at),
+        },
+        h("span", { class: "rt-at" }, String(at)),
+        " ",
+        h("span", { class: "rt-val" }, text),
+      ),
+    );
     const name = storages.length > 1 ? `Storage ${number + 1}` : "Storage";
     const box = h("div", { role: "listbox", class: "rt-cells", "aria-label": `${name}: cells` }, cells);
     const move = (by) => () => {
@@ -103,8 +189,17 @@ function render({ model, el }) {
       if (to) to.focus();
     };
     onKeys(box, { ArrowRight: move(1), ArrowLeft: move(-1), ArrowDown: move(1), ArrowUp: move(-1) });
-    const about = `${storage.nbytes} bytes at ${storage.address}; a cell is ${plural(storage.cell, "byte")} (${storage.dtype})`;
-    return { cells, part: h("div", { class: "rt-storage" }, h("p", { class: "rt-vname" }, name, " ", h("span", { class: "rt-dim" }, about)), box) };
+    const width = `a cell is ${plural(storage.cell, "byte")} (${storage.dtype})`;
+    const about = `${storage.nbytes} bytes at ${storage.address}; ${width}`;
+    return {
+      cells,
+      part: h(
+        "div",
+        { class: "rt-storage" },
+        h("p", { class: "rt-vname" }, name, " ", h("span", { class: "rt-dim" }, about)),
+        box,
+      ),
+    };
   }
   // The first element of the chosen view (else of another) that covers the cell becomes the picked one.
   let asked = null; // the cell the reader stands on, when no view reaches it
@@ -112,22 +207,45 @@ function render({ model, el }) {
     const candidates = [model.get("view"), ...views.keys()].filter((v) => views[v].storage === storage);
     for (const v of candidates) {
       const index = elementsOn(views[v], at)[0];
-      if (index) { asked = null; pick(v, index); return; }
+      if (index) {
+        asked = null;
+        pick(v, index);
+        return;
+      }
     }
     asked = [storage, at];
     update();
   }
-  const elementsOn = (v, at) => indicesOf(v.shape).filter((index) => cellsOf(v, storages[v.storage].cell, index).includes(at));
+  const elementsOn = (v, at) =>
+    indicesOf(v.shape).filter((index) => cellsOf(v, storages[v.storage].cell, index).includes(at));
 
   // ---- drawing
   function update() {
-    const v = view(), index = picked(), cell = storages[v.storage].cell;
+    const v = view(),
+      index = picked(),
+      cell = storages[v.storage].cell;
     const used = new Set(indicesOf(v.shape).flatMap((i) => cellsOf(v, cell, i)));
     const hit = new Set(emptyView(v) ? [] : cellsOf(v, cell, index));
-    strips.forEach((strip, number) => drawCells(strip.cells, number === v.storage ? used : new Set(), number === v.storage ? hit : new Set()));
-    grids.forEach((grid, number) => drawGrid(grid, views[number], number === model.get("view"), index, hit, v.storage));
-    formula.replaceChildren(...(emptyView(v) ? ["no elements"] : [h("code", {}, `${v.label}[${index.join(", ")}]`), ": ", ...sum(v, index).flat(2),
-      h("span", { class: "rt-dim" }, `; elements of ${plural(v.itemsize, "byte")}, so byte ${elementOffset(v, index) * v.itemsize}`)]));
+    strips.forEach((strip, number) =>
+      drawCells(strip.cells, number === v.storage ? used : new Set(), number === v.storage ? hit : new Set()),
+    );
+    grids.forEach((grid, number) =>
+      drawGrid(grid, views[number], number === model.get("view"), index, hit, v.storage),
+    );
+    formula.replaceChildren(
+      ...(emptyView(v)
+        ? ["no elements"]
+        : [
+            h("code", {}, `${v.label}[${index.join(", ")}]`),
+            ": ",
+            ...sum(v, index).flat(2),
+            h(
+              "span",
+              { class: "rt-dim" },
+              `; elements of ${plural(v.itemsize, "byte")}, so byte ${elementOffset(v, index) * v.itemsize}`,
+            ),
+          ]),
+    );
     detail.replaceChildren(asked ? `No view here reaches cell ${asked[1]}.` : othersOn(v, hit));
   }
   function drawCells(cells, used, hit) {
@@ -143,7 +261,11 @@ function render({ model, el }) {
     const start = chosen ? index.join() : v.shape.map(() => 0).join();
     for (const [key, td] of grid.cells) {
       const mine = chosen && key === start;
-      const same = v.storage === storage && cellsOf(v, storages[storage].cell, key === "" ? [] : key.split(",").map(Number)).some((c) => hit.has(c));
+      const same =
+        v.storage === storage &&
+        cellsOf(v, storages[storage].cell, key === "" ? [] : key.split(",").map(Number)).some((c) =>
+          hit.has(c),
+        );
       td.className = mine ? "rt-c-pick" : same ? "rt-c-same" : "";
       td.setAttribute("aria-selected", String(mine));
       td.setAttribute("tabindex", key === start ? 0 : -1);
@@ -151,11 +273,17 @@ function render({ model, el }) {
   }
   // Every element that lies on the picked cells: more than one with a stride of 0, or in several views.
   function othersOn(v, hit) {
-    const names = views.filter((w) => w.storage === v.storage).flatMap((w) => indicesOf(w.shape)
-      .filter((index) => cellsOf(w, storages[w.storage].cell, index).some((c) => hit.has(c)))
-      .map((index) => `${w.label}[${index.join(", ")}]`));
+    const names = views
+      .filter((w) => w.storage === v.storage)
+      .flatMap((w) =>
+        indicesOf(w.shape)
+          .filter((index) => cellsOf(w, storages[w.storage].cell, index).some((c) => hit.has(c)))
+          .map((index) => `${w.label}[${index.join(", ")}]`),
+      );
     const shown = names.slice(0, 12).join(", ") + (names.length > 12 ? ` and ${names.length - 12} more` : "");
-    return names.length > 1 ? h("p", {}, "The same memory: ", h("code", {}, shown)) : h("p", { class: "rt-dim" }, "No other element lies there.");
+    return names.length > 1
+      ? h("p", {}, "The same memory: ", h("code", {}, shown))
+      : h("p", { class: "rt-dim" }, "No other element lies there.");
   }
   return bind(model, ["view", "index"], update);
 }
