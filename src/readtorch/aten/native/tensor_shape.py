@@ -2,15 +2,18 @@
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
 """
+import warnings
+from math import prod
+
 import numpy as np
 
 from ...c10.layout import contiguous_format
-from ...c10.tensor_impl import Creation, view as view_of, wrap
+from ...c10.tensor_impl import wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
-from ..native_function import native_function, python_face
-from .tensor_iterator import result_type
-from .views import compute_strides, infer_size, slice_, view
+from ..native_function import native_function
+from .tensor_iterator import broadcast_error
+from .views import alias_, compute_strides, expand, infer_size, permute, slice_, transpose, view
 
 BOTH = "function, method"
 
@@ -45,90 +48,184 @@ class UnsafeViewBackward0:
         return grad.reshape(self_sym_sizes)
 
 
-# ------------------------------------------------------------------------------------------------ cat and stack
-
-cat = native_function("cat(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True)
-
-
-def is_skipped(t):
-    """An empty one-dimensional tensor may stand among tensors of any shape (`at::native::cat_should_skip_tensor`)."""
-    return t._array.shape == (0,)
+view_as = native_function("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", "method")
+reshape_as = native_function("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", "method")
 
 
-def check_cat(tensors, dim):
-    """The tensors that count and the dimension, wrapped. Raises RuntimeError for shapes that do not fit."""
-    if not tensors:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
-    for i, t in enumerate(tensors):
-        if t._array.ndim == 0:
-            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-    kept = [(i, t) for i, t in enumerate(tensors) if not is_skipped(t)]
-    if not kept:
-        return [], wrap_dim(dim, 1)
-    first = kept[0][1]._array.shape
-    dim = wrap_dim(dim, len(first))
-    for i, t in kept:
-        check_cat_shape(first, t._array.shape, dim, i)
-    return [t for _, t in kept], dim
+@view_as.compose
+def view_as_composite(self, other):
+    return view.call(self, other._array.shape)
 
 
-def check_cat_shape(first, shape, dim, position):
-    if len(shape) != len(first):
-        raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
-    for d, (a, b) in enumerate(zip(first, shape)):
-        if d != dim and a != b:
-            raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size {b} for "
-                               f"tensor number {position} in the list.")
+@reshape_as.compose
+def reshape_as_composite(self, other):
+    return reshape.call(self, other._array.shape)
 
 
-@cat.kernel
-def cat_cpu(tensors, dim):
-    kept, dim = check_cat(tensors, dim)
-    common = result_type(*tensors).numpy
-    if not kept:
-        return wrap(np.empty((0,), common))
-    return wrap(np.concatenate([t._array for t in kept], dim, dtype=common, casting="unsafe"))
+flatten = native_function("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", BOTH)
+ravel = native_function("ravel(Tensor(a) self) -> Tensor(a)", BOTH)
+unflatten = native_function("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", BOTH)
 
 
-@cat.backward
-class CatBackward0:
-    def tensors(grad, tensors, dim):
-        return cat_backward(grad, [t._array.shape for t in tensors], dim)
+@flatten.compose
+def flatten_composite(self, start_dim, end_dim):
+    """Dimensions `start_dim` to `end_dim` become one."""
+    shape = self._array.shape
+    start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not shape:
+        return reshape.call(self, (1,))
+    if start == end:
+        return self
+    return reshape.call(self, (*shape[:start], prod(shape[start:end + 1]), *shape[end + 1:]))
 
 
-def cat_backward(grad, shapes, dim):
-    dim = wrap_dim(dim, grad._array.ndim)
-    pieces, start = [], 0
-    for shape in shapes:
-        length = 0 if shape == (0,) else shape[dim]
-        pieces.append(grad.narrow(dim, start, length) if shape != (0,) else at.zeros_like(grad).resize_(0))
-        start += length
-    return pieces
+@ravel.compose
+def ravel_composite(self):
+    return view.call(self.contiguous(), (-1,))
 
 
-stack = native_function("stack(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True)
+@unflatten.compose
+def unflatten_composite(self, dim, sizes):
+    """Dimension `dim` becomes several; one of `sizes` may be -1."""
+    shape = self._array.shape
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    place = wrap_dim(dim, len(shape))
+    try:
+        inferred = infer_size(sizes, shape[place])
+    except RuntimeError as error:
+        if "only one dimension" in str(error) or "invalid shape" in str(error):
+            raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {place} ({shape[place]}) "
+                           "in the input tensor") from None
+    return view.call(self, (*shape[:place], *inferred, *shape[place + 1:]))
 
 
-@stack.kernel
-def stack_cpu(tensors, dim):
-    if not tensors:
-        raise RuntimeError("stack expects a non-empty TensorList")
-    first = tensors[0]._array.shape
-    dim = wrap_dim(dim, len(first) + 1)
-    for i, t in enumerate(tensors):
-        if t._array.shape != first:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
-                               f"{list(t._array.shape)} at entry {i}")
-    return wrap(np.stack([t._array for t in tensors], dim, dtype=result_type(*tensors).numpy, casting="unsafe"))
+# ----------------------------------------------------------------------------------------- order of dimensions
+
+swapaxes = native_function("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", BOTH)
+swapdims = native_function("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH)
+swapaxes.compose(lambda self, axis0, axis1: transpose.call(self, axis0, axis1))
+swapdims.compose(lambda self, dim0, dim1: transpose.call(self, dim0, dim1))
+
+movedim_int = native_function("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", BOTH)
+movedim = native_function("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", BOTH)
+moveaxis_int = native_function("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", BOTH)
+moveaxis = native_function("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", BOTH)
 
 
-@stack.backward
-class StackBackward0:
-    def tensors(grad, dim, tensors):
-        return list(grad.unbind(dim))
+@movedim.compose
+def movedim_composite(self, source, destination):
+    """Each dimension in `source` goes to its place in `destination`; the others keep their order."""
+    ndim = self._array.ndim
+    if len(source) != len(destination):
+        raise RuntimeError("movedim: Invalid source or destination dims: source ("
+                           f"{list(source)} dims) should contain the same number of dims as destination ({list(destination)} dims)")
+    sources, targets = [wrap_dim(d, ndim) for d in source], [wrap_dim(d, ndim) for d in destination]
+    for name, wrapped, given in (("source", sources, source), ("destination", targets, destination)):
+        if len(set(wrapped)) != len(wrapped):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
+    if ndim == 0:
+        return alias_.call(self)
+    order, rest = [None] * ndim, iter([d for d in range(ndim) if d not in sources])
+    for s, d in zip(sources, targets):
+        order[d] = s
+    return permute.call(self, [next(rest) if d is None else d for d in order])
 
 
-# ------------------------------------------------------------------------------------- several views at once
+movedim_int.compose(lambda self, source, destination: movedim.call(self, (source,), (destination,)))
+moveaxis.compose(movedim_composite)
+moveaxis_int.compose(lambda self, source, destination: movedim.call(self, (source,), (destination,)))
+
+numpy_T = native_function("numpy_T(Tensor(a) self) -> Tensor(a)", "method")
+mT = native_function("mT(Tensor(a) self) -> Tensor(a)", "")
+mH = native_function("mH(Tensor(a) self) -> Tensor(a)", "")
+matrix_H = native_function("matrix_H(Tensor(a) self) -> Tensor(a)", "method")
+adjoint = native_function("adjoint(Tensor(a) self) -> Tensor(a)", BOTH)
+
+
+def warn_of_scalar(name, advice="This function is the identity in these cases."):
+    warnings.warn(f"{name} is deprecated on 0-D tensors. {advice}", stacklevel=4)
+
+
+@numpy_T.compose
+def numpy_T_composite(self):
+    """`x.T`: all dimensions in reverse order."""
+    ndim = self._array.ndim
+    if ndim == 0:
+        warn_of_scalar("Tensor.T")
+    elif ndim != 2:
+        warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
+                      "an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+                      "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", stacklevel=3)
+    return permute.call(self, tuple(reversed(range(ndim))))
+
+
+@mT.compose
+def mT_composite(self):
+    if self._array.ndim == 0:
+        warn_of_scalar("Tensor.mT")
+        return self
+    check_batch_of_matrices(self, "tensor.mT")
+    return transpose.call(self, -2, -1)
+
+
+@matrix_H.compose
+def matrix_H_composite(self):
+    ndim = self._array.ndim
+    if ndim == 0:
+        warn_of_scalar("Tensor.H", "Consider using x.conj().")
+        return at.conj(self)
+    if ndim != 2:
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor." + (
+            " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""))
+    return transpose_conj(self)
+
+
+@mH.compose
+def mH_composite(self):
+    return conjugate_transpose(self, "Tensor.mH", "tensor.mH")
+
+
+@adjoint.compose
+def adjoint_composite(self):
+    return conjugate_transpose(self, "adjoint()", "tensor.adjoint()")
+
+
+def conjugate_transpose(self, scalar_name, name):
+    if self._array.ndim == 0:
+        warn_of_scalar(scalar_name, "Consider using x.conj().")
+        return at.conj(self)
+    check_batch_of_matrices(self, name)
+    return transpose_conj(self)
+
+
+def check_batch_of_matrices(self, name):
+    if self._array.ndim < 2:
+        raise RuntimeError(f"{name} is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor.")
+
+
+def transpose_conj(self):
+    return at.conj(transpose.call(self, -2, -1))
+
+
+# ----------------------------------------------------------------------------------------------- broadcasting
+
+broadcast_to = native_function("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", BOTH)
+expand_as = native_function("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", "method")
+broadcast_to.compose(lambda self, size: expand.call(self, size, False))
+expand_as.compose(lambda self, other: expand.call(self, other._array.shape, False))
+
+
+def broadcast_shape(*shapes):
+    """The shape to which all of `shapes` broadcast. Raises RuntimeError."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise broadcast_error(*shapes) from None
+
 
 narrow = native_function("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", BOTH)
 
@@ -142,42 +239,22 @@ def narrow_composite(self, dim, start, length):
         raise RuntimeError("narrow(): length must be non-negative.")
     size = shape[wrap_dim(dim, len(shape))]
     if not -size <= start <= size:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-size}, {size}], but got {start})")
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
     start = start + size if start < 0 else start
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return slice_.call(self, dim, start, start + length, 1)
 
 
-def several_views(self, arrays):
-    """A view of `self` for each array. None of them may be written to in place while autograd follows it."""
-    views = [view_of(self, a) for a in arrays]
-    for v in views:
-        if v._view_info.creation == Creation.DEFAULT:
-            v._view_info.creation = Creation.MULTI_OUTPUT_NODE
-    return tuple(views)
-
-
-unbind = native_function("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", BOTH)
-
-
-@unbind.kernel
-def unbind_cpu(self, dim):
-    array = self._array
-    dim = wrap_dim(dim, array.ndim)
-    if array.ndim == 0:
-        raise RuntimeError("unbind() cannot be applied to a 0-dim tensor")
-    before = (slice(None),) * dim
-    return several_views(self, [array[(*before, i, ...)] for i in range(array.shape[dim])])
-
-
-@unbind.backward
-class UnbindBackward0:
-    def self(grads, self_sym_sizes, self_scalar_type, dim):
-        return at.stack(with_zeros(grads, self_scalar_type), dim)
-
-
-def with_zeros(grads, dtype):
-    """The gradients of several outputs, zeros where none arrived."""
-    like = next(g for g in grads if g is not None)
-    return [at.zeros_like(like, dtype=dtype) if g is None else g for g in grads]
+def view_on_grid(tensors):
+    """Each of n one-dimensional tensors along its own dimension of an n-dimensional grid (`meshgrid`)."""
+    if not tensors:
+        raise ValueError("meshgrid expects a non-empty TensorList")
+    for t in tensors:
+        if t._array.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}")
+        if t._array.dtype != tensors[0]._array.dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    sizes = [t._array.size for t in tensors]
+    ones = [1] * len(sizes)
+    return [expand.call(view.call(t, (*ones[:i], -1, *ones[i + 1:])), sizes, False) for i, t in enumerate(tensors)]

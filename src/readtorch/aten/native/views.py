@@ -7,7 +7,7 @@ import numpy as np
 from ...c10.dispatch_key import AUTOGRAD, tls
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.storage_impl import address_of
-from ...c10.tensor_impl import alias, dtype_of, storage_impl, storage_offset, view as view_of, wrap
+from ...c10.tensor_impl import alias, dtype_of, storage_impl, storage_offset, strides_of, view as view_of, wrap
 from ...c10.wrap_dim import wrap_dim, wrap_dims
 from ..functions import at
 from ..native_function import contiguous_strides, native_function, packets, python_face
@@ -16,49 +16,20 @@ from ..python_arg_parser import make_parser
 BOTH = "function, method"
 
 
-def restrided(self, shape, strides, start=0):
-    """The memory of `self` as an array of other sizes and strides; `strides` and `start` count bytes."""
+def restrided(self, shape, strides, start=0, numpy_dtype=None):
+    """The memory of `self` as an array of other sizes, strides and perhaps type; `strides` and `start` count bytes."""
     array = self._array
-    if array.flags.c_contiguous and not start:
-        return np.ndarray(shape, array.dtype, array, 0, strides)
+    numpy_dtype = numpy_dtype or array.dtype
+    if not start and array.flags.c_contiguous:
+        return np.ndarray(shape, numpy_dtype, array, 0, strides)
     buffer = storage_impl(self).buffer
-    return np.ndarray(shape, array.dtype, buffer, address_of(array) - address_of(buffer) + start, strides)
-
-# ------------------------------------------------------------------------------------------------ as_strided
-
-as_strided = native_function(
-    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", BOTH)
-
-
-@as_strided.kernel
-def as_strided_cpu(self, size, stride, offset):
-    if len(size) != len(stride):
-        raise RuntimeError("mismatch in length of strides and shape")
-    if min(stride, default=0) < 0:
-        raise RuntimeError("as_strided: Negative strides are not supported at the moment, "
-                           f"got strides: {list(stride)}")
-    offset = storage_offset(self) if offset is None else offset
-    storage = storage_impl(self)
-    try:
-        array = storage.as_strided(self._array.dtype, size, stride, offset)
-    except (ValueError, TypeError):
-        item = self._array.itemsize
-        last = sum((n - 1) * s for n, s in zip(size, stride)) + 1
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
-                           f"{item} requiring a storage size of {(offset + last) * item} are out of bounds for storage of "
-                           f"size {storage.nbytes}") from None
-    return view_of(self, array)
-
-
-@as_strided.backward
-class AsStridedBackward0:
-    def self(grad, self_geometry, size, stride, storage_offset):
-        return at.as_strided_backward(grad, self_geometry, size, stride, storage_offset)
+    return np.ndarray(shape, numpy_dtype, buffer, address_of(array) - address_of(buffer) + start, strides)
 
 
 # ------------------------------------------------------------------------------------------- sizes and strides
 
 view = native_function("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "method")
+view_dtype = native_function("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", "method")
 
 
 def infer_size(size, numel):
@@ -70,7 +41,7 @@ def infer_size(size, numel):
                 raise RuntimeError("only one dimension can be inferred")
             unknown = dim
         elif n < 0:
-            raise RuntimeError(f"invalid shape dimension {n}")
+            raise RuntimeError(f"invalid shape dimension {n} at index {dim} of shape {list(size)}")
         else:
             known *= n
     if unknown is None:
@@ -134,6 +105,41 @@ class ViewBackward0:
         return grad.reshape(self_sym_sizes)
 
 
+@view_dtype.kernel
+def view_dtype_cpu(self, dtype):
+    """The same bytes read as another type; with another element size the last dimension grows or shrinks."""
+    array, target = self._array, dtype.numpy
+    if target.itemsize == array.itemsize:
+        return view_of(self, array.view(target))
+    shape, strides = list(array.shape), list(array.strides)
+    have, want = array.itemsize, target.itemsize
+    if not shape:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} (different element sizes)")
+    if strides[-1] != have:
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} (different element sizes), but got "
+                           f"{strides[-1] // have}")
+    if want > have:
+        check_widening(self, dtype, want // have)
+    shape[-1], strides[-1] = shape[-1] * have // want, want
+    return view_of(self, restrided(self, shape, strides, 0, target))
+
+
+def type_name(t):
+    return SCALAR_TYPE_NAMES[dtype_of(t)]
+
+
+def check_widening(self, dtype, ratio):
+    """Raises RuntimeError unless size, offset and strides count whole elements of the wider type."""
+    shape, strides, types = self._array.shape, strides_of(self), f"to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} (different element sizes)"
+    if shape[-1] % ratio:
+        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {types}, but got {shape[-1]}")
+    if storage_offset(self) % ratio:
+        raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} {types}, but got {storage_offset(self)}")
+    for d, step in enumerate(strides[:-1]):
+        if step % ratio:
+            raise RuntimeError(f"self.stride({d}) must be divisible by {ratio} {types}, but got {step}")
+
+
 expand = native_function("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "method")
 
 
@@ -160,7 +166,7 @@ def expand_cpu(self, size, implicit):
 
 
 def _type_of(t):
-    return f"torch.{SCALAR_TYPE_NAMES[dtype_of(t)]}Tensor"
+    return f"torch.{type_name(t)}Tensor"
 
 
 @expand.backward

@@ -17,7 +17,8 @@ from .saved_variable import SavedVariable, refuse_inference_tensor, save_list
 from .variable import check_inplace, gradient_edge, leaf_edge, rebase_history, requires_grad
 
 # What a formula may ask of a tensor argument besides the tensor itself: `self_sym_sizes`, `other_scalar_type` …
-_FACTS = {"sym_sizes": "{0}._array.shape", "scalar_type": "{0}.dtype", "sym_strides": "{0}.stride()", "device": "{0}.device", "geometry": "TensorGeometry({0})"}
+_FACTS = {"sym_sizes": "{0}._array.shape", "scalar_type": "{0}.dtype", "sym_strides": "{0}.stride()", "device": "{0}.device", "geometry": "TensorGeometry({0})",
+          "sizes": "[t._array.shape for t in {0}]"}
 
 
 class Formulas:

@@ -1,0 +1,193 @@
+"""Several tensors become one: cat, stack and their relatives.
+
+In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
+"""
+import numpy as np
+
+from ...c10 import scalar_type
+from ...c10.tensor_impl import wrap
+from ...c10.wrap_dim import wrap_dim
+from ..functions import at
+from ..native_function import native_function
+from .tensor_iterator import result_type
+
+BOTH = "function, method"
+
+cat = native_function("cat(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True)
+
+
+def is_skipped(t):
+    """An empty one-dimensional tensor may stand among tensors of any shape (`at::native::cat_should_skip_tensor`)."""
+    return t._array.shape == (0,)
+
+
+def check_cat(tensors, dim):
+    """The tensors that count and the dimension, wrapped. Raises RuntimeError for shapes that do not fit."""
+    if not tensors:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    for i, t in enumerate(tensors):
+        if t._array.ndim == 0:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    kept = [(i, t) for i, t in enumerate(tensors) if not is_skipped(t)]
+    if not kept:
+        return [], wrap_dim(dim, 1)
+    first = kept[0][1]._array.shape
+    dim = wrap_dim(dim, len(first))
+    for i, t in kept:
+        check_cat_shape(first, t._array.shape, dim, i)
+    return [t for _, t in kept], dim
+
+
+def check_cat_shape(first, shape, dim, position):
+    if len(shape) != len(first):
+        raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
+    for d, (a, b) in enumerate(zip(first, shape)):
+        if d != dim and a != b:
+            raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size {b} for "
+                               f"tensor number {position} in the list.")
+
+
+@cat.kernel
+def cat_cpu(tensors, dim):
+    kept, dim = check_cat(tensors, dim)
+    common = result_type(*tensors).numpy
+    if not kept:
+        return wrap(np.empty((0,), common))
+    return wrap(np.concatenate([t._array for t in kept], dim, dtype=common, casting="unsafe"))
+
+
+@cat.backward
+class CatBackward0:
+    def tensors(grad, tensors_sizes, dim):
+        return cat_backward(grad, tensors_sizes, dim)
+
+
+def cat_backward(grad, shapes, dim):
+    """The part of `grad` that belongs to each tensor."""
+    dim = wrap_dim(dim, grad._array.ndim)
+    pieces, start = [], 0
+    for shape in shapes:
+        if shape == (0,):
+            pieces.append(at.new_zeros(grad, (0,)))
+        else:
+            pieces.append(grad.narrow(dim, start, shape[dim]))
+            start += shape[dim]
+    return pieces
+
+
+concat = native_function("concat(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True)
+concatenate = native_function("concatenate(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True)
+concat.compose(lambda tensors, dim: cat.call(tensors, dim))
+concatenate.compose(lambda tensors, dim: cat.call(tensors, dim))
+
+
+stack = native_function("stack(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True)
+
+
+@stack.kernel
+def stack_cpu(tensors, dim):
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    first = tensors[0]._array.shape
+    dim = wrap_dim(dim, len(first) + 1)
+    for i, t in enumerate(tensors):
+        if t._array.shape != first:
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                               f"{list(t._array.shape)} at entry {i}")
+    return wrap(np.stack([t._array for t in tensors], dim, dtype=result_type(*tensors).numpy, casting="unsafe"))
+
+
+@stack.backward
+class StackBackward0:
+    def tensors(grad, dim):
+        return list(grad.unbind(dim))
+
+
+# -------------------------------------------------------------------- along the first, second, third dimension
+
+atleast_1d = native_function("atleast_1d(Tensor self) -> Tensor", "")
+atleast_2d = native_function("atleast_2d(Tensor self) -> Tensor", "")
+atleast_3d = native_function("atleast_3d(Tensor self) -> Tensor", "")
+
+
+@atleast_1d.compose
+def atleast_1d_composite(self):
+    return self.reshape((1,)) if self._array.ndim == 0 else self
+
+
+@atleast_2d.compose
+def atleast_2d_composite(self):
+    ndim = self._array.ndim
+    return self.reshape((1, 1)) if ndim == 0 else self.unsqueeze(0) if ndim == 1 else self
+
+
+@atleast_3d.compose
+def atleast_3d_composite(self):
+    ndim = self._array.ndim
+    if ndim == 0:
+        return self.reshape((1, 1, 1))
+    if ndim == 1:
+        return self.unsqueeze(0).unsqueeze(-1)
+    return self.unsqueeze(-1) if ndim == 2 else self
+
+
+def _stack_along(name, raise_dims, dim, alias=None):
+    """hstack, vstack, dstack: tensors get at least so many dimensions, then they are joined along one of them."""
+    def join(tensors):
+        if not tensors:
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+        raised = [raise_dims.call(t) for t in tensors]
+        return cat.call(raised, 0 if name == "hstack" and raised[0]._array.ndim == 1 else dim)
+    for spelling in filter(None, (name, alias)):
+        native_function(f"{spelling}(Tensor[] tensors) -> Tensor", "function", out=True).compose(join)
+
+
+_stack_along("hstack", atleast_1d, 1)
+_stack_along("vstack", atleast_2d, 0, alias="row_stack")
+_stack_along("dstack", atleast_3d, 2)
+
+column_stack = native_function("column_stack(Tensor[] tensors) -> Tensor", "function", out=True)
+
+
+@column_stack.compose
+def column_stack_composite(tensors):
+    if not tensors:
+        raise RuntimeError("column_stack expects a non-empty TensorList")
+    return at.hstack([t if t._array.ndim > 1 else t.reshape((t._array.size, 1)) for t in tensors])
+
+
+# ----------------------------------------------------------------------------------------------- block_diag
+
+block_diag = native_function("block_diag(Tensor[] tensors) -> Tensor", "")
+
+
+@block_diag.kernel
+def block_diag_cpu(tensors):
+    """Matrices along the diagonal of a larger one."""
+    for i, t in enumerate(tensors):
+        if t._array.ndim > 2:
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t._array.ndim} "
+                               "dimensions")
+    if not tensors:
+        return wrap(np.empty((1, 0), scalar_type.get_default_dtype().numpy))
+    blocks = [np.atleast_2d(t._array) for t in tensors]
+    result = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), result_type(*tensors).numpy)
+    row = column = 0
+    for b in blocks:
+        result[row:row + b.shape[0], column:column + b.shape[1]] = b
+        row, column = row + b.shape[0], column + b.shape[1]
+    return wrap(result)
+
+
+@block_diag.backward
+class BlockDiagBackward0:
+    def tensors(grad, tensors_sizes):
+        row, column, pieces = 0, 0, []
+        for shape in tensors_sizes:
+            rows, columns = (1, 1, *shape)[-2:]
+            block = grad.narrow(0, row, rows).narrow(1, column, columns)
+            pieces.append(block.reshape(shape))
+            row, column = row + rows, column + columns
+        return pieces
+
+

@@ -1,0 +1,204 @@
+"""Elements in another order, or several times: flip, roll, rot90, repeat, tile, repeat_interleave.
+
+In PyTorch: `aten/src/ATen/native/{TensorTransformations,TensorShape,Repeat}.cpp`.
+"""
+import numpy as np
+
+from ...c10.layout import contiguous_format
+from ...c10.scalar_type import SCALAR_TYPE_NAMES
+from ...c10.tensor_impl import dtype_of, wrap
+from ...c10.wrap_dim import wrap_dim, wrap_dims
+from ..functions import at
+from ..native_function import native_function
+from .copy import copy_in_format
+from .tensor_factories import check_size
+
+BOTH = "function, method"
+
+# ----------------------------------------------------------------------------------------------- flip and roll
+
+flip = native_function("flip(Tensor self, int[] dims) -> Tensor", BOTH)
+
+
+@flip.kernel
+def flip_cpu(self, dims):
+    """The order of elements along `dims` reversed; always a copy, since strides are never negative."""
+    axes = tuple(wrap_dims(dims, self._array.ndim))
+    return wrap(copy_in_format(np.flip(self._array, axes) if self._array.ndim else self._array, None))
+
+
+@flip.backward
+class FlipBackward0:
+    def self(grad, dims):
+        return grad.flip(dims)
+
+
+fliplr = native_function("fliplr(Tensor self) -> Tensor", BOTH)
+flipud = native_function("flipud(Tensor self) -> Tensor", BOTH)
+
+
+@fliplr.compose
+def fliplr_composite(self):
+    if self._array.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return at.flip(self, (1,))
+
+
+@flipud.compose
+def flipud_composite(self):
+    if self._array.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return at.flip(self, (0,))
+
+
+roll = native_function("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", BOTH)
+
+
+@roll.kernel
+def roll_cpu(self, shifts, dims):
+    """Elements moved along `dims`, those pushed out at one end come in at the other."""
+    array = self._array
+    if not shifts:
+        raise RuntimeError("`shifts` required")
+    if not dims and len(shifts) == 1:
+        return wrap(np.roll(array, shifts[0]))
+    if len(shifts) != len(dims):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    for d in dims:
+        if array.size:
+            wrap_dim(d, array.ndim)
+    return wrap(np.roll(array, shifts, tuple(dims)) if array.size and array.ndim else array.copy())
+
+
+@roll.backward
+class RollBackward0:
+    def self(grad, shifts, dims):
+        return grad.roll([-n for n in reversed(shifts)], list(reversed(dims)))
+
+
+rot90 = native_function("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", BOTH)
+
+
+def check_rot90(ndim, dims):
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == ndim:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    for name, d in zip(("dim0", "dim1"), dims):
+        if not -ndim <= d < ndim:
+            raise RuntimeError(f"Rotation {name} out of range, {name} = {d}")
+
+
+@rot90.kernel
+def rot90_cpu(self, k, dims):
+    """`k` quarter turns in the plane of two dimensions."""
+    check_rot90(self._array.ndim, dims)
+    return wrap(copy_in_format(np.rot90(self._array, k, tuple(dims)), None))
+
+
+@rot90.backward
+class Rot90Backward0:
+    def self(grad, k, dims):
+        return grad.rot90(-k, dims)
+
+
+# ------------------------------------------------------------------------------------------------- repetition
+
+repeat = native_function("repeat(Tensor self, SymInt[] repeats) -> Tensor", "method")
+
+
+@repeat.kernel
+def repeat_cpu(self, repeats):
+    """The whole tensor side by side with itself, `repeats[d]` times along dimension d."""
+    if len(repeats) < self._array.ndim:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    added = len(repeats) - self._array.ndim
+    check_size([n * size for n, size in zip(repeats, (*[1] * added, *self._array.shape))])
+    return wrap(np.tile(self._array, repeats))
+
+
+@repeat.backward
+class RepeatBackward0:
+    def self(grad, self_sym_sizes, repeats):
+        return repeat_backward(grad, repeats, self_sym_sizes)
+
+
+def repeat_backward(grad, repeats, sizes):
+    """Cut every dimension into (copies, size) and add up the copies."""
+    if 0 in repeats:
+        return at.new_zeros(grad, sizes)
+    added = len(repeats) - len(sizes)
+    shape, copies = [], []
+    for n, size in zip(repeats, (*[1] * added, *sizes)):
+        copies.append(len(shape))
+        shape += [n, size]
+    total = grad.reshape(shape).sum(copies) if copies else grad
+    return total.reshape(sizes) if added else total
+
+
+tile = native_function("tile(Tensor self, SymInt[] dims) -> Tensor", BOTH)
+
+
+@tile.compose
+def tile_composite(self, dims):
+    """repeat, for which missing leading numbers count as 1."""
+    return at.repeat(self, (*[1] * (self._array.ndim - len(dims)), *dims))
+
+
+repeat_interleave_indices = native_function("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+                                            "function")
+repeat_interleave = native_function(
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor", BOTH)
+repeat_interleave_int = native_function(
+    "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor", BOTH)
+
+
+@repeat_interleave_indices.kernel
+def repeat_interleave_indices_cpu(repeats, output_size):
+    """0 `repeats[0]` times, 1 `repeats[1]` times …"""
+    counts = repeats._array
+    if counts.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if counts.dtype not in (np.int64, np.int32):
+        raise NotImplementedError(f'"repeat_interleave_cpu" not implemented for \'{SCALAR_TYPE_NAMES[dtype_of(repeats)]}\'')
+    if counts.size and counts.min() < 0:
+        raise RuntimeError("repeats can not be negative")
+    if output_size is not None and output_size != counts.sum():
+        raise RuntimeError("allocated size does not match required size")
+    return wrap(np.repeat(np.arange(counts.size, dtype=counts.dtype), counts))
+
+
+@repeat_interleave.compose
+def repeat_interleave_composite(self, repeats, dim, output_size):
+    """Each element along `dim` several times in a row."""
+    if dim is None:
+        self, dim = at.flatten(self), 0
+    counts = repeats._array
+    size = self._array.shape[wrap_dim(dim, self._array.ndim)] if self._array.ndim else 1
+    if counts.ndim == 0 or counts.shape == (1,):
+        repeats = repeats.reshape((1,)).expand((size,))
+    elif counts.ndim != 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    elif counts.shape[0] != size:
+        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.shape[0]} and "
+                           f"input.size({dim}) = {size}")
+    return at.index_select(self, dim, at.repeat_interleave(repeats, output_size=output_size))
+
+
+@repeat_interleave_int.compose
+def repeat_interleave_int_composite(self, repeats, dim, output_size):
+    """Each element along `dim` `repeats` times in a row: expand a new dimension beside it, then merge the two."""
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    if dim is None:
+        self, dim = at.flatten(self), 0
+    dim = wrap_dim(dim, self._array.ndim)
+    if not self._array.ndim:
+        self = self.reshape((1,))
+    shape = self._array.shape
+    if output_size is not None and output_size != shape[dim] * repeats:
+        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats} but got {output_size}")
+    spread = self.unsqueeze(dim + 1).expand((*shape[:dim + 1], repeats, *shape[dim + 1:]))
+    return spread.clone(memory_format=contiguous_format).flatten(dim, dim + 1)

@@ -1,0 +1,96 @@
+"""Functions of several tensors that PyTorch writes in Python: broadcast_tensors, split, meshgrid, atleast_1d …
+
+In PyTorch: `torch/functional.py`.
+"""
+import operator
+import warnings
+
+from .aten.functions import at
+from .aten.native import joining
+from .aten.native.tensor_shape import broadcast_shape, view_on_grid
+from .c10.size import Size
+from .c10.tensor_impl import TensorImpl
+
+
+def _list_of(tensors):
+    """`f(a, b)` and `f([a, b])` mean the same."""
+    return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+
+
+def broadcast_tensors(*tensors):
+    """All tensors expanded to the shape they have in common. Raises RuntimeError."""
+    tensors = _list_of(tensors)
+    shape = broadcast_shape(*[t._array.shape for t in tensors])
+    return tuple([t.expand(shape) for t in tensors])
+
+
+def broadcast_shapes(*shapes):
+    """The Size to which all of `shapes` broadcast; an int counts as a shape of one dimension. Raises RuntimeError."""
+    result = [1] * max((1 if isinstance(s, int) else len(s) for s in shapes), default=0)
+    for shape in shapes:
+        sizes = (shape,) if isinstance(shape, int) else tuple(map(operator.index, shape))
+        for i in range(-1, -1 - len(sizes), -1):
+            _merge_size(result, i, sizes, shapes)
+    return Size(result)
+
+
+def _merge_size(result, i, sizes, shapes):
+    if sizes[i] < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension ({sizes[i]}): ({sizes[i]})")
+    if sizes[i] not in (1, result[i]):
+        if result[i] != 1:
+            raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+        result[i] = sizes[i]
+
+
+def split(tensor, split_size_or_sections, dim=0):
+    """Views of `tensor`: pieces of equal size, or of the sizes listed."""
+    return tensor.split(split_size_or_sections, dim)
+
+
+def meshgrid(*tensors, indexing=None):
+    """Each 1-dimensional tensor expanded to the grid that all of them span; indexing: "ij" (matrices) or "xy" (plots)."""
+    tensors = list(_list_of(tensors))
+    if indexing is None:
+        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2)
+        indexing = "ij"
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError('torch.meshgrid: indexing must be one of "xy" or "ij", but received: ' + str(indexing))
+    swap = indexing == "xy" and len(tensors) >= 2
+    if swap:
+        tensors[:2] = tensors[1::-1]
+    grids = view_on_grid(tensors)
+    if swap:
+        grids = [g.swapdims(0, 1) for g in grids]
+        grids[:2] = grids[1::-1]
+    return tuple(grids)
+
+
+def _each(operator_):
+    def at_least(*tensors):
+        tensors = _list_of(tensors)
+        if isinstance(tensors, tuple) and len(tensors) == 1:
+            return operator_.call(tensors[0])
+        return tuple([operator_.call(t) for t in tensors])
+    at_least.__name__ = at_least.__qualname__ = operator_.schema.name
+    at_least.__doc__ = f"Each tensor with at least {operator_.schema.name[8]} dimensions; one tensor, or a tuple of several."
+    return at_least
+
+
+atleast_1d, atleast_2d, atleast_3d = map(_each, (joining.atleast_1d, joining.atleast_2d, joining.atleast_3d))
+
+
+def block_diag(*tensors):
+    """Matrices along the diagonal of a larger one, zeros elsewhere."""
+    return joining.block_diag.call(tensors)
+
+
+def cartesian_prod(*tensors):
+    """All combinations of the elements of 1-dimensional tensors, one a row."""
+    for t in tensors:
+        if t._array.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t._array.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = meshgrid(*tensors, indexing="ij")
+    return at.stack([at.flatten(g) for g in grids], 1)
