@@ -17,6 +17,8 @@ import warnings
 import torch
 
 import readtorch
+import readtorch.nn
+import readtorch.optim
 
 
 class Show:

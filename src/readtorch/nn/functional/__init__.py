@@ -13,8 +13,10 @@ from readtorch.nn.functional.loss import *  # noqa: F403
 # y = x Wᵀ + b: input (*, in_features), weight (out_features, in_features), bias (out_features) or None.
 linear = _nn.linear
 
-# y = x₁ᵀ A x₂ + b: input1 (*, in1), input2 (*, in2), weight (out, in1, in2), bias (out) or None.
-bilinear = readtorch.bilinear
+
+def bilinear(input1, input2, weight, bias=None):
+    """y = x₁ᵀ A x₂ + b: input1 (*, in1), input2 (*, in2), weight (out, in1, in2), bias (out) or None."""
+    return readtorch.bilinear(input1, input2, weight, bias)
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):

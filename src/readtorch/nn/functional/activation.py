@@ -190,11 +190,11 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    gumbels = -readtorch.empty_like(logits, memory_format=readtorch.legacy_contiguous_format).exponential_().log()
+    gumbels = -readtorch.empty_like(logits, memory_format=readtorch.contiguous_format).exponential_().log()
     y_soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:
         return y_soft
     index = y_soft.max(dim, keepdim=True)[1]
-    zeros = readtorch.zeros_like(logits, memory_format=readtorch.legacy_contiguous_format)
+    zeros = readtorch.zeros_like(logits, memory_format=readtorch.contiguous_format)
     y_hard = zeros.scatter_(dim, index, 1.0)
     return y_hard - y_soft.detach() + y_soft
