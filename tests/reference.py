@@ -90,9 +90,13 @@ def _tensor_to_readtorch(tensor, share):
     """`share` remembers, for one conversion, the tensors made so far and our tensor over each storage."""
     if id(tensor) not in share:
         made = _make(tensor.detach(), share)
-        assert made.stride() == tensor.stride() and made.storage_offset() == tensor.storage_offset()
+        assert tensor.numel() == 0 or _place(made) == _place(tensor)
         share[id(tensor)] = made.requires_grad_() if tensor.requires_grad else made
     return share[id(tensor)]
+
+
+def _place(tensor):
+    return tensor.stride(), tensor.storage_offset()
 
 
 def _make(tensor, share):
