@@ -6,9 +6,9 @@ import numpy as np
 
 from ...c10.tensor_impl import wrap
 from ..native_function import native_function
-from .binary_ops import maybe_scale
 from .linear_algebra import (WIDENED, check_batches, check_inner_sizes, mm_mat1_backward, mm_mat2_backward, product,
                              refuse_bool, type_name)
+from .scalar_ops import maybe_multiply
 from .tensor_iterator import compute, conj, result_type
 from .views import expand_cpu
 
@@ -69,7 +69,7 @@ def addmm_cpu(self, mat1, mat2, beta, alpha):
 @addmm.backward
 class AddmmBackward0:
     def self(grad, beta):
-        return maybe_scale(grad, beta)
+        return maybe_multiply(grad, beta)
 
     def mat1(grad, mat2, mat1_sym_sizes, mat1_sym_strides, alpha):
         return mm_mat1_backward(grad, mat2, mat1_sym_sizes, mat1_sym_strides, alpha)
@@ -100,13 +100,13 @@ def addmv_cpu(self, mat, vec, beta, alpha):
 @addmv.backward
 class AddmvBackward0:
     def self(grad, beta):
-        return maybe_scale(grad, beta)
+        return maybe_multiply(grad, beta)
 
     def mat(grad, vec, alpha):
-        return maybe_scale(grad.ger(conj(vec)), alpha)
+        return maybe_multiply(grad.ger(conj(vec)), alpha)
 
     def vec(grad, mat, alpha):
-        return maybe_scale(conj(mat.t()).mv(grad), alpha)
+        return maybe_multiply(conj(mat.t()).mv(grad), alpha)
 
 
 addr = native_function(f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True, direct=True)
@@ -133,13 +133,13 @@ def addr_cpu(self, vec1, vec2, beta, alpha):
 @addr.backward
 class AddrBackward0:
     def self(grad, beta):
-        return maybe_scale(grad, beta)
+        return maybe_multiply(grad, beta)
 
     def vec1(grad, vec2, alpha):
-        return maybe_scale(grad.mv(conj(vec2)), alpha)
+        return maybe_multiply(grad.mv(conj(vec2)), alpha)
 
     def vec2(grad, vec1, alpha):
-        return maybe_scale(grad.t().mv(conj(vec1)), alpha)
+        return maybe_multiply(grad.t().mv(conj(vec1)), alpha)
 
 
 # --------------------------------------------------------------------------------------------- batched products
@@ -162,13 +162,13 @@ def baddbmm_cpu(self, batch1, batch2, beta, alpha):
 @baddbmm.backward
 class BaddbmmBackward0:
     def self(grad, beta):
-        return maybe_scale(grad, beta)
+        return maybe_multiply(grad, beta)
 
     def batch1(grad, batch2, alpha):
-        return maybe_scale(grad.bmm(conj(batch2.transpose(1, 2))), alpha)
+        return maybe_multiply(grad.bmm(conj(batch2.transpose(1, 2))), alpha)
 
     def batch2(grad, batch1, alpha):
-        return maybe_scale(conj(batch1.transpose(1, 2)).bmm(grad), alpha)
+        return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad), alpha)
 
 
 addbmm = native_function(f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True)
@@ -192,12 +192,12 @@ def addbmm_cpu(self, batch1, batch2, beta, alpha):
 @addbmm.backward
 class AddbmmBackward0:
     def self(grad, beta):
-        return maybe_scale(grad, beta)
+        return maybe_multiply(grad, beta)
 
     def batch1(grad, batch1_sym_sizes, batch2, batch2_sym_sizes, alpha):
         sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
-        return maybe_scale(grad.unsqueeze(0).expand(sizes).bmm(conj(batch2.transpose(1, 2))), alpha)
+        return maybe_multiply(grad.unsqueeze(0).expand(sizes).bmm(conj(batch2.transpose(1, 2))), alpha)
 
     def batch2(grad, batch1, batch1_sym_sizes, batch2_sym_sizes, alpha):
         sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
-        return maybe_scale(conj(batch1.transpose(1, 2)).bmm(grad.unsqueeze(0).expand(sizes)), alpha)
+        return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad.unsqueeze(0).expand(sizes)), alpha)

@@ -10,7 +10,7 @@ from ...c10.scalar_type import SCALAR_TYPE_NAMES, REDUCED_FLOATING
 from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ..functions import at
 from ..native_function import native_function
-from .binary_ops import maybe_scale
+from .scalar_ops import maybe_multiply
 from .tensor_iterator import conj
 
 BOTH = "function, method"
@@ -77,14 +77,14 @@ def is_column_major(sizes, strides):
 def mm_mat1_backward(grad, mat2, sizes, strides, alpha):
     """The gradient of `mat1`, laid out like `mat1` so that adding it up later is a straight run through memory."""
     if is_column_major(sizes, strides):
-        return maybe_scale(conj(mat2).mm(grad.t()).t(), alpha)
-    return maybe_scale(grad.mm(conj(mat2.t())), alpha)
+        return maybe_multiply(conj(mat2).mm(grad.t()).t(), alpha)
+    return maybe_multiply(grad.mm(conj(mat2.t())), alpha)
 
 
 def mm_mat2_backward(grad, mat1, sizes, strides, alpha):
     if is_column_major(sizes, strides):
-        return maybe_scale(grad.t().mm(conj(mat1)).t(), alpha)
-    return maybe_scale(conj(mat1.t()).mm(grad), alpha)
+        return maybe_multiply(grad.t().mm(conj(mat1)).t(), alpha)
+    return maybe_multiply(conj(mat1.t()).mm(grad), alpha)
 
 
 @mm.backward
@@ -226,7 +226,7 @@ def inner_composite(self, other):
     if self._array.shape[-1] != other._array.shape[-1]:
         raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
                            f"{list(self._array.shape)} and {list(other._array.shape)}")
-    return at.tensordot(self, other, [-1], [-1])
+    return at.tensordot(self, other, ([-1], [-1]))
 
 
 # ----------------------------------------------------------------------------------------------------- matmul

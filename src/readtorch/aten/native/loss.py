@@ -7,6 +7,7 @@ import numpy as np
 
 from ..functions import at
 from ..native_function import native_function
+from .scalar_ops import div_scalar
 from .tensor_iterator import computing, not_implemented, result_type
 
 # What becomes of the losses of the single elements (`at::Reduction`).
@@ -50,7 +51,7 @@ def declare_backward(name, parameters=""):
 
 def scaled(grad, numel, reduction):
     """`grad / numel` for a mean: each element's share of the gradient."""
-    return grad / numel if reduction == MEAN else grad
+    return div_scalar.call(grad, numel) if reduction == MEAN else grad
 
 
 # --------------------------------------------------------------------------------------------------- mse and l1

@@ -11,6 +11,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function
 from .loss import MEAN, NONE, SUM
+from .scalar_ops import add_scalar, div_scalar, mul_scalar
 
 _INPUTS = "Tensor self, Tensor target, Tensor? weight"
 _PUBLIC = f"({_INPUTS}=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor"
@@ -260,14 +261,14 @@ def of_probabilities(self, target, weight, reduction, label_smoothing, ignore_in
     scores = self.log_softmax(class_dim, self.dtype)
     if label_smoothing > 0:
         check_smoothing(label_smoothing)
-        target = target * (1 - label_smoothing) + label_smoothing / classes
+        target = add_scalar.call(mul_scalar.call(target, 1 - label_smoothing), label_smoothing / classes, 1)
     products = scores * target
     if weight is not None:
         products = products * weight_for_channels(weight, scores, class_dim)
     if reduction == NONE:
         return -products.sum(class_dim)
     total = -products.sum()
-    return total if reduction == SUM else total / (scores._array.size // classes or 1)
+    return total if reduction == SUM else div_scalar.call(total, scores._array.size // classes or 1)
 
 
 def of_smoothed_labels(scores, target, weight, reduction, ignore_index, label_smoothing):
@@ -286,4 +287,4 @@ def of_smoothed_labels(scores, target, weight, reduction, ignore_index, label_sm
     elif reduction == MEAN:
         counted = weight.gather(0, target.masked_fill(ignored, 0).flatten())
         even = even.sum() / counted.masked_fill(ignored.flatten(), 0).sum()
-    return nll * (1 - label_smoothing) + even * (label_smoothing / classes)
+    return mul_scalar.call(nll, 1 - label_smoothing) + mul_scalar.call(even, label_smoothing / classes)

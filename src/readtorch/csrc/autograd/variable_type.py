@@ -318,15 +318,18 @@ def _history_source(formulas):
 
 
 def set_differentiable(node, outputs):
-    """Make `outputs` (a tensor or several) the outputs of `node`; integers have no gradient and stay outside."""
+    """Make `outputs` (a tensor or several) the outputs of `node`; integers have no gradient and stay outside.
+
+    An output that was not asked for is None.
+    """
     if type(outputs) not in (list, tuple):
         node.shape, node.dtype = outputs._array.shape, outputs._array.dtype
         outputs = (outputs,)
     else:
-        node.shape = [o._array.shape for o in outputs]
-        node.dtype = [o._array.dtype for o in outputs]
+        node.shape = [o is not None and o._array.shape for o in outputs]
+        node.dtype = [o is not None and o._array.dtype for o in outputs]
     for nr, output in enumerate(outputs):
-        if output.dtype.is_floating_point or output.dtype.is_complex:
+        if output is not None and (output.dtype.is_floating_point or output.dtype.is_complex):
             output._edge = (node, nr)
             output._keys |= AUTOGRAD
 
