@@ -226,6 +226,35 @@ def test_graph_and_gradient(name):
     same(run)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gradient_through_gamma_numbers(dtype):
+    """Within rounding, over the three regions of the approximation; the node and its second derivative's absence."""
+    shapes = np.exp(np.linspace(-5, 8, 400))
+    def run(T):
+        T.manual_seed(2)
+        leaf = given(T, shapes, dtype).requires_grad_()
+        result = T._standard_gamma(leaf)
+        result.backward(T.ones_like(result))
+        return type(result.grad_fn).__name__, leaf.grad.numpy()
+    (ours, gradient), (theirs, expected) = run(rt), run(torch)
+    assert ours == theirs
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6 if dtype == "float32" else 1e-9)
+    grid = np.meshgrid(np.exp(np.linspace(-6, 3.5, 60)), np.exp(np.linspace(-9, 7, 60)))
+    results = [T._standard_gamma_grad(*[given(T, numbers, dtype) for numbers in grid]) for T in (rt, torch)]
+    np.testing.assert_allclose(results[0].numpy(), results[1].numpy(), rtol=1e-5 if dtype == "float32" else 1e-9,
+                               atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["binomial", "_sample_dirichlet"])
+def test_derivatives_that_pytorch_lacks(name):
+    def run(T):
+        leaf = T.tensor([1.0, 2.0], requires_grad=True)
+        result = getattr(T, name)(*([leaf] if name[0] == "_" else [leaf, T.tensor([0.5, 0.5])]))
+        assert result.requires_grad
+        result.sum().backward()
+    same(run)
+
+
 def test_native_dropout_twice():
     def run(T):
         x = T.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)

@@ -7,6 +7,7 @@ import numpy as np
 from ...c10 import scalar_type
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
+from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
 from ..native_function import below_autograd, native_function, resize
 from .cpu import distribution_kernels as kernels
@@ -171,8 +172,15 @@ def binomial_cpu(count, prob, generator):
     return result
 
 
+binomial.backward(NOT_IMPLEMENTED)
+
+
+# ---------------------------------------------------------------------------------------- gamma and Dirichlet
+
 _standard_gamma = native_function("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor")
+_standard_gamma_grad = native_function("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor")
 _sample_dirichlet = native_function("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor")
+_sample_dirichlet.backward(NOT_IMPLEMENTED)
 
 
 @_standard_gamma.kernel
@@ -181,6 +189,21 @@ def standard_gamma_cpu(self, generator):
     result = empty_contiguous(self)
     kernels.standard_gamma(result._array, self._array, generator_of(generator))
     return result
+
+
+@_standard_gamma.backward
+class StandardGammaBackward0:
+    def self(grad, self, result):
+        return grad * at._standard_gamma_grad(self, result)
+
+
+@_standard_gamma_grad.kernel
+def standard_gamma_grad_cpu(self, output):
+    check_kernel_type(self, "_standard_gamma_grad_cpu", FLOAT_OR_DOUBLE)
+    return wrap(kernels.standard_gamma_grad(self._array, output._array))
+
+
+_standard_gamma_grad.backward(NOT_IMPLEMENTED)
 
 
 @_sample_dirichlet.kernel

@@ -29,6 +29,7 @@ class _LoadedWhenUsed:
 loops = _LoadedWhenUsed(".distribution_loops")
 vector_normal = _LoadedWhenUsed(".vector_normal")
 rejection = _LoadedWhenUsed(".rejection_loops")
+gamma_gradient = _LoadedWhenUsed(".gamma_gradient")
 
 # Note [Visiting order]
 # A draw is a sequence, so the order in which elements are visited is part of the result. PyTorch's
@@ -224,6 +225,14 @@ def standard_gamma(array, shape, generator):
     """Gamma numbers with these shape parameters and scale 1; never 0, so that a logarithm can follow."""
     _fill_from(array, [shape], generator, rejection.standard_gamma, generator.spare_normal)
     np.maximum(array, ml_dtypes.finfo(array.dtype).smallest_normal, out=array)
+
+
+def standard_gamma_grad(shape, sample):
+    """The derivative of gamma numbers by their shape parameters, as a new array."""
+    out = np.empty(shape.shape)
+    flat = [np.ascontiguousarray(array, DOUBLE).reshape(-1) for array in (shape, sample)]
+    gamma_gradient.standard_gamma_grad(*flat, out.reshape(-1))
+    return _round(out, shape.dtype)
 
 
 def dirichlet(array, concentration, generator):
