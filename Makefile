@@ -71,11 +71,11 @@ bench: $(READY)
 
 gpu: export PYTHONPATH := src
 gpu:
-	@if nvidia-smi -L >/dev/null 2>&1; then \
-		$(PYTHON) -m pytest $(TESTS) -m gpu $(ARGS) && $(PYTHON) -m benchmarks --gpu; \
-	else \
-		echo "no NVIDIA GPU is visible here (nvidia-smi -L finds none): nothing was run"; \
-	fi
+	@nvidia-smi -L >/dev/null 2>&1 || { echo "no NVIDIA GPU is visible here (nvidia-smi -L finds none): nothing was run"; exit 0; }; \
+	$(PYTHON) -m pytest $(TESTS) -m gpu $(ARGS); status=$$?; \
+	[ $$status -ne 5 ] || { echo "no test is marked gpu"; status=0; }; \
+	[ ! -e benchmarks/gpu.py ] || $(PYTHON) -m benchmarks.gpu || status=1; \
+	exit $$status
 
 clean:
 	rm -rf _build build .pytest_cache .hypothesis
