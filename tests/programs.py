@@ -43,7 +43,8 @@ class Show:
             warnings.simplefilter("always")
             function()
         for w in caught:
-            self(w.category.__name__ + ":", w.message)
+            text = str(w.message).partition(" (Triggered internally")[0]  # a line of PyTorch's C++
+            self(w.category.__name__ + ":", text)
 
 
 def lines_of(program, T):

@@ -22,6 +22,8 @@ from .autograd import (enable_grad, inference_mode, is_grad_enabled, is_inferenc
 from .random import (default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed,  # noqa: E402,F401
                      set_rng_state)
 
+from . import nn, ops, optim, special, utils  # noqa: E402,F401
+
 __version__ = "0.1.0"
 
 

@@ -11,15 +11,16 @@ from ..c10.tensor_impl import NO_EDGE, TensorImpl, wrap
 from ..csrc.autograd import engine
 from ..csrc.autograd.node import input_metadata
 from ..csrc.autograd.variable import gradient_edge
-from . import graph
+from . import function, functional, graph  # noqa: F401
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
+from .gradcheck import gradcheck, gradgradcheck
 from .grad_mode import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,  # noqa: F401
                         set_grad_enabled, set_multithreading_enabled)
 from .graph import GradientEdge
 
 __all__ = ["backward", "grad", "Function", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "detect_anomaly",
-           "set_detect_anomaly", "graph", "GradientEdge"]
+           "set_detect_anomaly", "gradcheck", "gradgradcheck", "functional", "graph", "GradientEdge"]
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):

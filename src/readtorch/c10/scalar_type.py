@@ -77,6 +77,13 @@ SCALAR_TYPE_NAMES = {
     float8_e5m2: "Float8_e5m2", float8_e4m3fnuz: "Float8_e4m3fnuz", float8_e5m2fnuz: "Float8_e5m2fnuz",
 }
 
+# The name of the C++ type, which other messages use ("expected dtype float for `end`").
+C_TYPE_NAMES = {
+    uint8: "unsigned char", int8: "signed char", int16: "short int", int32: "int", int64: "long int", float16: "c10::Half",
+    float32: "float", float64: "double", complex64: "c10::complex<float>", complex128: "c10::complex<double>", bool: "bool",
+    bfloat16: "c10::BFloat16",
+}
+
 # Types too narrow to compute in: a kernel widens them to float32 and rounds once, at the end.
 REDUCED_FLOATING = frozenset({float16, bfloat16, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz})
 

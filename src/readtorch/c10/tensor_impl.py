@@ -110,6 +110,9 @@ def view(base, array):
         creation = Creation.DEFAULT if info is None else info.creation
     else:
         creation = Creation.INFERENCE_MODE if tls.mask & dispatch_key.INFERENCE_MODE else Creation.NO_GRAD_MODE
+        if base._edge is not NO_EDGE:  # no node records the cut: the view requires grad as a leaf of its own
+            t._edge = None
+            t._keys |= AUTOGRAD
     t._view_info = ViewInfo(base if info is None else info.base, creation, counter[0])
     t._meta = None
     return t
@@ -135,6 +138,11 @@ def storage_offset(t):
     """How many elements lie between the start of the storage and the tensor's first element."""
     start = storage_impl(t).data_ptr()
     return (address_of(t._array) - start) // t._array.itemsize if start else 0
+
+
+def legacy_type_name(t):
+    """The type as old error messages spell it: "torch.FloatTensor"."""
+    return f"torch.{scalar_type.SCALAR_TYPE_NAMES[dtype_of(t)]}Tensor"
 
 
 def dtype_of(t):

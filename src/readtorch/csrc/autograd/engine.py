@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from ...aten.functions import at
 from ...c10 import scalar_type
 from ...c10.dispatch_key import GRAD_KEYS, tls
-from ...c10.tensor_impl import dtype_of
+from ...c10.tensor_impl import dtype_of, legacy_type_name
 from .node import AnomalyMode, Node, evaluating, input_metadata
 
 
@@ -227,7 +227,7 @@ def run_pre_hooks(node, grads, will_run):
         if grads[nr] is not None:
             replaced = hook(grads[nr])
             if replaced is not None:
-                check_hook_result(grads[nr], replaced)
+                check_hook_result(grads[nr], replaced, hook)
                 grads[nr] = replaced
     for nr, hook in hooks.retain_grad.items():
         if grads[nr] is not None:
@@ -249,20 +249,25 @@ def run_post_hooks(node, outputs, grads):
         if replaced is not None:
             replaced = replaced if isinstance(replaced, tuple) else (replaced,)
             if len(replaced) != len(outputs):
-                raise RuntimeError(f"hook '{getattr(hook, '__name__', 'hook')}' has returned an incorrect number of values "
+                raise RuntimeError(f"hook '{hook_name(hook)}' has returned an incorrect number of values "
                                    f"(got {len(replaced)}, but expected {len(outputs)})")
             outputs = replaced
     return outputs
 
 
-def check_hook_result(old, new):
+def check_hook_result(old, new, hook):
     """A hook may change a gradient's values, not what it is."""
     if not hasattr(new, "_array"):
         raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
     if new._array.shape != old._array.shape:
-        raise RuntimeError("hook 'hook' has changed the size of value")
+        raise RuntimeError(f"hook '{hook_name(hook)}' has changed the size of value")
     if new._array.dtype != old._array.dtype:
-        raise RuntimeError("hook 'hook' has changed the type of value")
+        raise RuntimeError(f"hook '{hook_name(hook)}' has changed the type of value (was {legacy_type_name(old)} got "
+                           f"{legacy_type_name(new)})")
+
+
+def hook_name(hook):
+    return getattr(hook, "__name__", type(hook).__name__)
 
 
 def capture(task, node, grads):

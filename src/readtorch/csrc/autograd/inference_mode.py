@@ -3,7 +3,7 @@
 In PyTorch: `c10/core/InferenceMode.h`. Explained in the chapter "Autograd".
 """
 from ...aten import dispatcher
-from ...c10.dispatch_key import INFERENCE_MODE, INFERENCE_TENSOR
+from ...c10.dispatch_key import INFERENCE_MODE, INFERENCE_TENSOR, tls
 from ...c10.tensor_impl import TensorImpl
 
 
@@ -18,8 +18,23 @@ def mark_inference_results(operator, keys):
         for t in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(t, TensorImpl) and not any(t is a for a in arguments):
                 t._keys |= INFERENCE_TENSOR
+                t._counter = _NO_VERSION
         return result
     return inference_kernel
 
+
+class _NoVersion:
+    """The version counter of inference tensors: they have none, and outside the mode they may not be written to."""
+
+    def __getitem__(self, place):
+        return 0
+
+    def __setitem__(self, place, count):
+        if not tls.mask & INFERENCE_MODE:
+            raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+                               "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
+
+
+_NO_VERSION = _NoVersion()
 
 dispatcher.fallbacks[INFERENCE_MODE] = mark_inference_results

@@ -56,10 +56,10 @@ class PyNode(Node):
                                f"{len(returned)})")
         for i, grad in enumerate(returned):
             if grad is not None and i not in self.input_places:
-                raise RuntimeError(f"function {self.name()} returned a gradient different from None at position {i + 1}, but the "
+                raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
                                    "corresponding forward input was not a Variable")
             if grad is not None and not isinstance(grad, TensorImpl):
-                raise TypeError(f"expected Variable or None (got {type(grad).__name__})")
+                raise RuntimeError(f"expected Variable or None (got {type(grad).__name__})")
         return tuple([returned[i] for i in self.input_places])
 
     # ------------------------------------------------------------------------------------------ saved tensors
@@ -150,6 +150,8 @@ def _with_graph(node, output, inputs, dirty, still):
     if not isinstance(output, TensorImpl):
         return output
     if id(output) in dirty:
+        if output._edge is None and output._view_info is None:
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         check_inplace(output, True)
         output._counter[0] += 1
         return output

@@ -3,9 +3,10 @@
 In PyTorch: `torch/csrc/autograd/saved_variable.cpp`. Explained in the chapter "Autograd".
 """
 import threading
+import weakref
 
 from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, MaskGuard
-from ...c10.tensor_impl import alias
+from ...c10.tensor_impl import alias, legacy_type_name
 from .node import operation_name, watchers
 
 RELEASED = ("Trying to backward through the graph a second time (or directly access saved tensors after they have already "
@@ -55,7 +56,7 @@ class SavedVariable:
         return output
 
     def _modified_message(self, tensor, node):
-        kind = _legacy_type_name(tensor)
+        kind = legacy_type_name(tensor)
         origin = f", which is output {self.output_nr} of {operation_name(node)}," if self.output_nr is not None else _origin(tensor)
         return (f"one of the variables needed for gradient computation has been modified by an inplace operation: "
                 f"[{kind} {list(tensor._array.shape)}]{origin} is at version {tensor._counter[0]}; expected version "
@@ -97,9 +98,9 @@ class SavedVariable:
             restored._edge, autograd_key = (node, self.output_nr), AUTOGRAD
         else:
             restored._edge = edge
-            if edge is None:  # a leaf: gradients must reach the very tensor, not a copy of it
-                from .variable import grad_accumulator
-                restored._edge = (grad_accumulator(leaf), 0)
+            if edge is None:  # a leaf: its gradient must reach the original, so both have one accumulator
+                from .variable import autograd_meta, grad_accumulator
+                autograd_meta(restored).accumulator = weakref.ref(grad_accumulator(leaf))
         restored._keys |= autograd_key
         return restored
 
@@ -114,12 +115,6 @@ def _is_leaf(tensor):
 
 def save_list(tensors):
     return [None if t is None else SavedVariable(t) for t in tensors]
-
-
-def _legacy_type_name(tensor):
-    from ...c10.scalar_type import SCALAR_TYPE_NAMES
-    from ...c10.tensor_impl import dtype_of
-    return f"torch.{SCALAR_TYPE_NAMES[dtype_of(tensor)]}Tensor".replace("ComplexFloat", "ComplexFloat")
 
 
 def _origin(tensor):

@@ -121,10 +121,10 @@ def check_inplace(t, needs_graph):
 
 
 def _check_view_inplace(t, info):
-    if info.base._edge is None:
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if info.creation != Creation.DEFAULT:
         raise RuntimeError(_view_message(t, info.creation))
+    if info.base._edge is None:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
 _VIEW_REASONS = {
