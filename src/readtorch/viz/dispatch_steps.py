@@ -19,7 +19,7 @@ from operator import attrgetter
 from ..aten.dispatcher import DispatchTable, fallbacks
 from ..c10.dispatch_key import BACKENDS, NAMES, WRAPPED_NUMBER, highest_key, tls
 from .tensor_notes import note
-from .watch_calls import GENERATED, SourceNote, in_package, source_note, watch_calls
+from .watch_calls import GENERATED, SourceNote, in_package, plain_name, source_note, watch_calls
 
 MOST_CALLS = 40
 HANDED_DOWN = ("Autograd's kernel hands the call to the kernel below, found without its own keys; "
@@ -166,9 +166,8 @@ class Watcher:
             self.add_kernel(call, frame, HANDED_DOWN)
 
     def add_kernel(self, call, frame, why):
-        name = frame.f_code.co_qualname.replace(".<locals>", "")
         closed_over = [asdict(note(free, frame.f_locals.get(free))) for free in frame.f_code.co_freevars]
-        call.kernels.append(KernelCall(name, why, source_note(frame.f_code), closed_over))
+        call.kernels.append(KernelCall(plain_name(frame.f_code), why, source_note(frame.f_code), closed_over))
         self.open[frame] = call
 
 
@@ -229,7 +228,8 @@ def why_this(call, code) -> str:
 
 
 def function_name(function) -> str:
-    return getattr(function, "__qualname__", repr(function))
+    code = getattr(function, "__code__", None)
+    return plain_name(code) if code else repr(function)
 
 
 # ---- steps

@@ -11,7 +11,7 @@ import re
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from .watch_calls import GENERATED, PACKAGE, source_note, watch_calls
+from .watch_calls import GENERATED, PACKAGE, plain_name, source_note, watch_calls
 
 # Arrows point down. A room stands on the floor that names the first part of its path, else on "public faces".
 FLOORS = (
@@ -174,7 +174,7 @@ def trace_rooms(call, package: Path = PACKAGE) -> dict:
         room = room_of_frame(frame, package)
         if room is None or room == room_of_frame(frame.f_back, package):
             return
-        step = RoomStep(room, frame.f_code.co_qualname, where(frame, package), line_in(frame, code))
+        step = RoomStep(room, plain_name(frame.f_code), where(frame, package), line_in(frame, code))
         if steps and replace(steps[-1], times=1) == step:
             steps[-1].times += 1
         elif step.line and len(steps) < MOST_STEPS:

@@ -44,7 +44,11 @@ def source_note(code) -> SourceNote:
     lines = [line.rstrip("\n") for line in everything[first - 1:last]]
     indent = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
     shown = [line[indent:] for line in lines[:MOST_LINES]]
-    return SourceNote(code.co_qualname, file_name(code), first, shown, cut=len(lines) > MOST_LINES)
+    return SourceNote(plain_name(code), file_name(code), first, shown, cut=len(lines) > MOST_LINES)
+
+
+def plain_name(code) -> str:
+    return code.co_qualname.replace(".<locals>", "")
 
 
 def in_package(code) -> bool:

@@ -167,6 +167,8 @@ function factList(facts) {
     known.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
   );
 }
+// scrolls when it is long, so it can have the focus
+const detailBox = () => h("div", { class: "rt-detail", tabindex: 0, role: "group", "aria-label": "Details" });
 const heading = (text) => h("p", { class: "rt-dhead" }, text);
 const linkButton = (text, onclick) => h("button", { type: "button", class: "rt-link", onclick }, text);
 function legend(entries) {

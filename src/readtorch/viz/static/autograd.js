@@ -116,7 +116,7 @@ function render({ model, el }) {
     s("g", {}, nodeEls),
   );
   const box = h("div", { class: "rt-graphbox", tabindex: -1 }, svg);
-  const detail = h("div", { class: "rt-detail" });
+  const detail = detailBox();
   const size = h(
     "select",
     {

@@ -80,7 +80,7 @@ function render({ model, el }) {
           name,
           bit === one.chosen ? h("span", { class: "rt-badge" }, "highest") : null,
         ),
-        one.columns.map(([, set]) => h("td", { class: set & bit ? "rt-has" : "" }, set & bit ? "yes" : "–")),
+        one.columns.map(([, set]) => (set & bit ? h("td", { class: "rt-has" }, "yes") : h("td", {}, "–"))),
       ),
     );
     return h(

@@ -1,4 +1,4 @@
-// House map: the rooms of the package on their floors, who imports whom, and one real call walking through them.
+// House map: the rooms of the package on their floors, who imports whom, and one real call on its way.
 
 const roomName = (room) => room.path || "front door";
 
@@ -41,7 +41,7 @@ function render({ model, el }) {
       ),
     ),
   );
-  const detail = h("div", { class: "rt-detail" });
+  const detail = detailBox();
   const code = trace && h("div", { class: "rt-walked" });
   const root = h(
     "div",

@@ -28,7 +28,7 @@ function render({ model, el }) {
     },
   });
   const treeBox = h("div", { class: "rt-treebox" }, tree),
-    detail = h("div", { class: "rt-detail" });
+    detail = detailBox();
   const root = h(
     "div",
     { class: "rt-w rt-moduletree", role: "group", "aria-label": data.title },
