@@ -341,7 +341,7 @@ def make_infix(name, packet, reflected=False):
     source = (f"def {name}(self, other):\n"
               f"    try:\n        keys = self._keys | other._keys\n"
               f"    except AttributeError:\n"
-              f"        other = number_beside(self, other)\n"
+              f"        other = number_beside(self, other, {name!r})\n"
               f"        if other is None: return NotImplemented\n"
               f"        keys = self._keys | other._keys\n"
               f"    return table[keys & tls.mask]({operands}{extra})\n")
@@ -352,8 +352,10 @@ _FLOAT_OR_DOUBLE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 _LONG = np.dtype(np.int64)
 
 
-def number_beside(tensor, number):
+def number_beside(tensor, number, method):
     """`number` as a tensor that may stand beside `tensor`, or None if it is not a number."""
+    if not isinstance(tensor, TensorImpl):
+        raise TypeError(f"descriptor '{method}' for 'torch._C.TensorBase' objects doesn't apply to a '{type(tensor).__name__}' object")
     kind, dtype = type(number), tensor._array.dtype
     if kind is float and dtype in _FLOAT_OR_DOUBLE or kind is int and (dtype in _FLOAT_OR_DOUBLE or dtype is _LONG):
         return wrap_number(number, dtype)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...c10 import scalar_type
 from ...c10.scalar_type import FLOAT
-from ...c10.tensor_impl import wrap_result
+from ...c10.tensor_impl import TensorImpl, wrap_result
 from ..native_function import alias_of, native_function, python_face, write_result
 from .tensor_iterator import (BOOL, NUMBERS, binary_inplace_kernel, binary_kernel, broadcast_error, compute, conj, number_of,
                               result_type, scalar_tensor)
@@ -25,9 +25,13 @@ def check_alpha(common, alpha):
 
 
 def scaled(t, alpha, common):
-    """`alpha * t` as an array of the type to compute in."""
+    """`alpha * t` as an array of the type to compute in.
+
+    In PyTorch: 16-bit numbers that do not fill a vector register go through a loop that rounds this product to 16 bits.
+    """
     wide = scalar_type.op_math_type(common).numpy
-    return np.multiply(t._array, wide.type(alpha), dtype=wide, casting="unsafe")
+    product = np.multiply(t._array, np.asarray(alpha).astype(wide), dtype=wide, casting="unsafe")
+    return product.astype(common.numpy) if common.itemsize == 2 and product.size < 32 else product
 
 
 def maybe_scale(grad, alpha):
@@ -153,7 +157,7 @@ def __rsub__(self, other):
     """`other - self`, where `other` is not a tensor."""
     if isinstance(other, NUMBERS):
         return rsub_scalar.call(self, number_of(other), 1)
-    return NotImplemented
+    return rsub.call(self, other, 1) if isinstance(other, TensorImpl) else NotImplemented
 
 
 # ------------------------------------------------------------------------------------------------------- mul

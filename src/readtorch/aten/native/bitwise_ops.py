@@ -6,7 +6,7 @@ import numpy as np
 
 from ...c10.scalar_type import BOOL, FLOAT
 from ..native_function import native_function, python_face
-from .tensor_iterator import NUMBERS, computing, not_implemented, number_of, result_type, scalar_tensor, unary_kernel
+from .tensor_iterator import NUMBERS, computing, exact_out, found_dtype, not_implemented, number_of, result_type, scalar_tensor, unary_kernel
 
 BOTH = "function, method"
 
@@ -52,6 +52,7 @@ bitwise_right_shift = bitwise("bitwise_right_shift", shift_right, not_implemente
 
 bitwise_not = native_function("bitwise_not(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 bitwise_not.kernel(unary_kernel(np.invert, not_implemented("bitwise_not_cpu"), refused="fcV"))
+exact_out(bitwise_not, found_dtype)
 
 
 @python_face("__invert__", "method")

@@ -7,7 +7,7 @@ import numpy as np
 from ...c10.tensor_impl import TensorImpl
 from ..functions import at
 from ..native_function import alias_of, native_function
-from .tensor_iterator import computing, result_type, scalar_tensor
+from .tensor_iterator import computing, exact_out, found_dtype, result_type, scalar_tensor
 
 BOTH = "function, method"
 
@@ -19,6 +19,10 @@ clamp_min = native_function("clamp_min(Tensor self, Scalar min) -> Tensor", BOTH
 clamp_max_tensor = native_function("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", BOTH, inplace=True, out=True)
 clamp_max = native_function("clamp_max(Tensor self, Scalar max) -> Tensor", BOTH, inplace=True, out=True)
 alias_of("clip", "clamp")
+
+
+for _operator in (clamp, clamp_min, clamp_max):
+    exact_out(_operator, found_dtype)
 
 
 def between(self, low, high, name="clamp"):

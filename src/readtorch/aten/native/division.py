@@ -210,7 +210,7 @@ def __mod__(self, other):
 @python_face("__rmod__", "method")
 def __rmod__(self, other):
     """`other % self`, where `other` is not a tensor."""
-    return remainder_of_number.call(number_of(other), self) if isinstance(other, NUMBERS) else NotImplemented
+    return at.remainder(other, self) if isinstance(other, (TensorImpl, *NUMBERS)) else NotImplemented
 
 
 @python_face("__imod__", "method")

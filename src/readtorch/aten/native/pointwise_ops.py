@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...c10 import scalar_type
-from ...c10.scalar_type import COMPLEX, FLOAT
+from ...c10.scalar_type import C_TYPE_NAMES, COMPLEX, FLOAT
 from ...c10.tensor_impl import dtype_of
 from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
@@ -97,16 +97,7 @@ def lerp_array(start, end, weight):
 
 def check_lerp(self, other, name):
     if self._array.dtype != other._array.dtype:
-        raise RuntimeError(f"expected dtype {_c_name(self)} for `{name}` but got dtype {_c_name(other)}")
-
-
-_C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
-            "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
-            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
-
-
-def _c_name(t):
-    return _C_NAMES[dtype_of(t).name]
+        raise RuntimeError(f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `{name}` but got dtype {C_TYPE_NAMES[dtype_of(other)]}")
 
 
 @lerp.kernel
@@ -185,7 +176,7 @@ def number_as(dtype, value):
     """A Python number as an element of the type in which `dtype` is computed. Raises RuntimeError if it would lose a part."""
     wide = scalar_type.op_math_type(dtype)
     if isinstance(value, complex) and not wide.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {_C_NAMES[wide.name].replace(' int', '')} without overflow")
+        raise RuntimeError(f"value cannot be converted to type {C_TYPE_NAMES[wide].replace(' int', '')} without overflow")
     return np.asarray(value).astype(wide.numpy)[()]
 
 

@@ -122,10 +122,10 @@ def tanh_backward_cpu(grad_output, output):
 @tanh_backward.backward
 class TanhBackwardBackward0:
     def grad_output(grad, output):
-        return at.tanh_backward(grad, output)
+        return at.tanh_backward(grad, conj(output))
 
     def output(grad, grad_output, output):
-        return grad * conj(-2 * conj(grad_output) * output)
+        return conj(grad) * (-2 * conj(output) * grad_output)
 
 
 # ----------------------------------------------------------------------------------------------------- logistic
@@ -157,10 +157,10 @@ def sigmoid_backward_cpu(grad_output, output):
 @sigmoid_backward.backward
 class SigmoidBackwardBackward0:
     def grad_output(grad, output):
-        return at.sigmoid_backward(grad, output)
+        return at.sigmoid_backward(grad, conj(output))
 
     def output(grad, grad_output, output):
-        return grad * grad_output * conj(1 - 2 * output)
+        return conj(grad) * grad_output * (-2 * conj(output) + 1)
 
 
 logit = native_function("logit(Tensor self, float? eps=None) -> Tensor", BOTH, inplace=True, out=True)

@@ -6,18 +6,21 @@ import math
 
 import numpy as np
 
-from ...c10.tensor_impl import wrap, wrap_result
+from ...c10.scalar_type import SCALAR_TYPE_NAMES
+from ...c10.tensor_impl import wrap
 from ..functions import at
 from ..native_function import alias_of, native_function, python_face
-from .tensor_iterator import conj, not_implemented, unary_float_kernel, unary_kernel
+from .tensor_iterator import conj, exact_out, found_dtype, not_implemented, unary_float_kernel, unary_kernel
 
 BOTH = "function, method"
 
 
-def unary(name, kernel):
+def unary(name, kernel, converts_out=True):
     """Declare `name(Tensor self) -> Tensor` with its in-place and out= forms."""
     operator = native_function(f"{name}(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
     operator.kernel(kernel)
+    if not converts_out:
+        exact_out(operator, found_dtype)
     return operator
 
 
@@ -30,7 +33,7 @@ def refused_with(text, error=RuntimeError):
 
 neg = unary("neg", unary_kernel(np.negative, refused_with(
     "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-    "`logical_not()` operator instead.")))
+    "`logical_not()` operator instead.")), converts_out=False)
 
 
 @neg.backward
@@ -61,7 +64,7 @@ def __pos__(self):
     return positive_composite(self)
 
 
-absolute = unary("abs", unary_kernel(np.abs, not_implemented("abs_cpu")))
+absolute = unary("abs", unary_kernel(np.abs, not_implemented("abs_cpu")), converts_out=False)
 
 
 @absolute.inplace.kernel
@@ -93,7 +96,7 @@ def sign_array(x):
 
 sign = unary("sign", unary_kernel(sign_array, refused_with(
     "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.", NotImplementedError),
-    refused="c"))
+    refused="c"), converts_out=False)
 
 
 @sign.backward
@@ -102,7 +105,7 @@ class SignBackward0:
         return at.zeros_like(grad)
 
 
-sgn = unary("sgn", unary_kernel(sign_array))
+sgn = unary("sgn", unary_kernel(sign_array), converts_out=False)
 
 
 @sgn.backward
@@ -125,12 +128,9 @@ def square_composite(self):
     return at.pow(self, 2)
 
 
-def square_cpu(self):
-    x = self._array
-    return wrap_result(np.square(x)) if x.dtype.kind in "fci" else square_composite(self)
-
-
-square.kernel(square_cpu)
+@square.inplace.compose
+def square_composite_(self):
+    return self.pow_(2)
 
 sqrt = unary("sqrt", unary_float_kernel(np.sqrt))
 
@@ -246,7 +246,7 @@ def rounding(name, function, complex_refusal=None):
     complex_refusal = complex_refusal or refused_with(f"{name} is not supported for complex inputs", NotImplementedError)
     bool_refusal = not_implemented(f"{name}_vml_cpu")
     kernel = unary_kernel(rounded, lambda dtype: (complex_refusal if dtype.is_complex else bool_refusal)(dtype), refused="bc")
-    return unary(name, kernel)
+    return unary(name, kernel, converts_out=False)
 
 
 floor = rounding("floor", np.floor)
@@ -292,6 +292,9 @@ def scaled_rounding(decimals):
         lambda x: np.rint(x / x.dtype.type(ten)) * x.dtype.type(ten))
 
 
+exact_out(round_decimals, found_dtype)
+
+
 @round_decimals.kernel
 def round_decimals_cpu(self, decimals):
     return unary_kernel(scaled_rounding(decimals), not_implemented("round_vml_cpu"), refused="biuc")(self)
@@ -303,7 +306,7 @@ class RoundBackward1:
         return at.zeros_like(grad)
 
 
-frac = unary("frac", unary_kernel(lambda x: x - np.trunc(x), not_implemented("frac_cpu"), refused="biuc"))
+frac = unary("frac", unary_kernel(lambda x: x - np.trunc(x), not_implemented("frac_cpu"), refused="biuc"), converts_out=False)
 
 
 @frac.backward
@@ -339,6 +342,10 @@ class Rad2DegBackward0:
 
 nan_to_num = native_function("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", BOTH,
                              inplace=True, out=True)
+
+
+exact_out(nan_to_num, lambda want, have: (f"nan_to_num: dtype of out: {SCALAR_TYPE_NAMES[have]} should be same as input: "
+                                          f"{SCALAR_TYPE_NAMES[want]}"))
 
 
 def _largest(dtype):
