@@ -8,12 +8,14 @@
         same(program)
 
 `show(*values)` records their text; `show.error(fn)` records type and text of the exception that `fn` raises;
-`show.warnings(fn)` the warnings. Objects of readtorch call themselves `readtorch.…` where PyTorch's say `torch.…`.
+`show.warnings(fn)` the warnings; `show.numbers(*tensors)` the elements, which are compared with a tolerance.
+A tensor that is an argument of `show` itself is compared as it prints. Objects of readtorch call themselves `readtorch.…` where PyTorch's say `torch.…`.
 """
 import difflib
 import re
 import warnings
 
+import numpy as np
 import torch
 
 import readtorch
@@ -24,11 +26,17 @@ import readtorch.optim
 class Show:
     def __init__(self):
         self.lines = []
+        self.arrays = []
 
     def __call__(self, *values):
         text = " ".join(str(v) for v in values)
         text = re.sub(r"\breadtorch\b", "torch", text)
         self.lines.append(re.sub(r" at 0x[0-9a-f]+", " at ADDRESS", text))
+
+    def numbers(self, *tensors):
+        for tensor in tensors:
+            self(None if tensor is None else f"{tensor.dtype} {tuple(tensor.shape)}")
+            self.arrays.append(np.array([] if tensor is None else tensor.detach().double().tolist()))
 
     def error(self, function):
         try:
@@ -47,16 +55,18 @@ class Show:
             self(w.category.__name__ + ":", text)
 
 
-def lines_of(program, T):
+def run(program, T):
     show = Show()
     T.manual_seed(0)
     program(T, show)
-    return show.lines
+    return show
 
 
-def same(program):
+def same(program, rtol=1e-5):
     """Assert that `program(T, show)` shows the same for T = torch and T = readtorch, and shows something."""
-    expected = lines_of(program, torch)
-    assert expected
-    difference = "\n".join(difflib.ndiff(expected, lines_of(program, readtorch)))
+    expected, ours = run(program, torch), run(program, readtorch)
+    assert expected.lines
+    difference = "\n".join(difflib.ndiff(expected.lines, ours.lines))
     assert not re.search("^[-+?]", difference, re.MULTILINE), difference
+    for theirs, mine in zip(expected.arrays, ours.arrays):
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol)

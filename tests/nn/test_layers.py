@@ -1,5 +1,6 @@
 """Layers and functionals next to the reference: results, gradients, repr, warnings, errors."""
 import inspect
+import math
 
 import pytest
 import torch
@@ -17,15 +18,13 @@ ACTIVATIONS = [
 ]
 
 
-def rounded(tensor):
-    return None if tensor is None else [f"{v:.5f}" for v in tensor.detach().flatten().tolist()]
+def evenly(T, first, last, *shape):
+    n = math.prod(shape)
+    return T.tensor([first + (last - first) * i / max(n - 1, 1) for i in range(n)]).reshape(shape)
 
 
 def example(T, *shape):
-    n = 1
-    for size in shape:
-        n *= size
-    return T.linspace(-3, 3, n).reshape(shape).requires_grad_()
+    return evenly(T, -3, 3, *shape).requires_grad_()
 
 
 @pytest.mark.parametrize("name, args", ACTIVATIONS)
@@ -35,11 +34,13 @@ def test_activation(name, args):
         x = example(T, 3, 4)
         y = layer(x)
         y.backward(example(T, *y.shape).detach())
-        show(layer, rounded(y), rounded(x.grad), y.grad_fn.name(), [rounded(p.grad) for p in layer.parameters()])
+        show(layer, y.grad_fn.name())
+        show.numbers(y, x.grad, *[p.grad for p in layer.parameters()])
         if "inplace" in layer.__dict__:
             z = example(T, 3, 4).detach()
             inplace = getattr(T.nn, name)(*args, inplace=True)
-            show(inplace, inplace.eval()(z) is z, rounded(z))
+            show(inplace, inplace.eval()(z) is z)
+            show.numbers(z)
 
     same(program)
 
@@ -48,10 +49,10 @@ def test_softmax_without_dim():
     def program(T, show):
         for layer in (T.nn.Softmax(), T.nn.LogSoftmax(), T.nn.Softmin()):
             for shape in ((), (2,), (2, 2), (2, 2, 2), (1, 2, 2, 1)):
-                show.warnings(lambda: show(rounded(layer(T.ones(shape)))))
+                show.warnings(lambda: show.numbers(layer(T.ones(shape))))
         show.warnings(lambda: T.nn.functional.softmax(T.ones(2)))
         show.error(lambda: T.nn.Softmax2d()(T.ones(2)))
-        show(rounded(T.nn.Softmax2d()(T.ones(2, 1, 1))), T.nn.functional.softmax(T.ones(2), 0, dtype=T.float64).dtype)
+        show.numbers(T.nn.Softmax2d()(T.ones(2, 1, 1)), T.nn.functional.softmax(T.ones(2), 0, dtype=T.float64))
 
     same(program)
 
@@ -70,7 +71,7 @@ def test_loss(name, kwargs, reduction):
     def program(T, show):
         loss = getattr(T.nn, name)(**kwargs, reduction=reduction)
         x = example(T, 4, 3)
-        target = T.linspace(0.1, 0.9, 12).reshape(4, 3)
+        target = evenly(T, 0.1, 0.9, 4, 3)
         if name in ("CrossEntropyLoss", "NLLLoss"):
             target = T.tensor([0, 2, 1, 0])
         input = T.sigmoid(x) if name == "BCELoss" else x.log_softmax(1) if name in ("KLDivLoss", "NLLLoss") else x
@@ -78,7 +79,8 @@ def test_loss(name, kwargs, reduction):
         def run():
             y = loss(input, target)
             y.sum().backward()
-            show(loss, rounded(y), rounded(x.grad), y.grad_fn.name())
+            show(loss, y.grad_fn.name())
+            show.numbers(y, x.grad)
 
         show.warnings(run)
 
@@ -89,18 +91,19 @@ def test_loss_weights():
     def program(T, show):
         F = T.nn.functional
         x, target = example(T, 2, 3), T.zeros(2, 3)
-        weight = T.linspace(0.1, 2, 6).reshape(2, 3)
+        weight = evenly(T, 0.1, 2, 2, 3)
         for function in (F.mse_loss, F.l1_loss, F.huber_loss):
             for reduction in ("mean", "sum", "none", "other"):
-                show.error(lambda: show(rounded(function(x, target, reduction=reduction, weight=weight))))
+                show.error(lambda: show.numbers(function(x, target, reduction=reduction, weight=weight)))
             show.error(lambda: function(x, target, weight=T.ones(3)))
         for module in (T.nn.NLLLoss, T.nn.CrossEntropyLoss):
             loss = module(weight=T.tensor([0.1, 1.0, 2.0]))
-            show(rounded(loss(x.log_softmax(1), T.tensor([0, 2]))), list(loss.state_dict()))
-        show(rounded(T.nn.BCELoss(weight=T.ones(3) * 2)(x.sigmoid(), target)))
-        show(rounded(T.nn.BCEWithLogitsLoss(weight=T.ones(3) * 2, pos_weight=T.ones(3) * 3)(x, target + 1)))
-        show(rounded(T.nn.CrossEntropyLoss()(x, x.detach().softmax(1))))
-        show(rounded(F.kl_div(x.log_softmax(1), target, reduction="batchmean")))
+            show(list(loss.state_dict()))
+            show.numbers(loss(x.log_softmax(1), T.tensor([0, 2])))
+        show.numbers(T.nn.BCELoss(weight=T.ones(3) * 2)(x.sigmoid(), target))
+        show.numbers(T.nn.BCEWithLogitsLoss(weight=T.ones(3) * 2, pos_weight=T.ones(3) * 3)(x, target + 1))
+        show.numbers(T.nn.CrossEntropyLoss()(x, x.detach().softmax(1)))
+        show.numbers(F.kl_div(x.log_softmax(1), target, reduction="batchmean"))
 
     same(program)
 
@@ -111,11 +114,11 @@ def test_loss_warnings_and_errors():
         F = T.nn.functional
         for function in (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.binary_cross_entropy,
                          F.binary_cross_entropy_with_logits, F.kl_div):
-            show.warnings(lambda: show.error(lambda: show(rounded(function(x, y)))))
+            show.warnings(lambda: show.error(lambda: show.numbers(function(x, y))))
             show.warnings(lambda: show.error(lambda: function(x, x, reduction="other")))
             if function is not F.huber_loss:
-                show.warnings(lambda: show.error(lambda: show(rounded(function(x, x, size_average=False)))))
-                show.warnings(lambda: show.error(lambda: show(rounded(function(x, x, reduce=False)))))
+                show.warnings(lambda: show.error(lambda: show.numbers(function(x, x, size_average=False))))
+                show.warnings(lambda: show.error(lambda: show.numbers(function(x, x, reduce=False))))
         for module in (T.nn.MSELoss, T.nn.CrossEntropyLoss):
             show.warnings(lambda: show(module(size_average=False).reduction, module(reduce=False).reduction))
         show.warnings(lambda: F.mse_loss(x, x, reduction="elementwise_mean"))
@@ -131,12 +134,13 @@ def test_dropout():
             show(layer)
             for shape in ((5, 6), (2, 5, 6), (2, 3, 4, 5), (1, 2, 3, 2, 2)):
                 x = T.ones(shape)
-                show.warnings(lambda: show.error(lambda: show(rounded(layer.train()(x)), rounded(layer.eval()(x)))))
+                show.warnings(lambda: show.error(lambda: show.numbers(layer.train()(x), layer.eval()(x))))
             for bad in (-0.1, 1.1):
                 show.error(lambda: getattr(T.nn, name)(bad))
                 show.error(lambda: T.nn.functional.dropout(T.ones(1), bad))
         x = T.ones(20)
-        show(T.nn.Dropout(0.5, inplace=True)(x) is x, rounded(x))
+        show(T.nn.Dropout(0.5, inplace=True)(x) is x)
+        show.numbers(x)
 
     same(program)
 
@@ -154,8 +158,8 @@ def test_linear_bilinear_identity_flatten():
         ):
             y = layer(*inputs)
             (y * example(T, *y.shape).detach()).sum().backward()
-            show(layer, rounded(y), tuple(y.shape), [rounded(x.grad) for x in inputs],
-                 [rounded(p.grad) for p in layer.parameters()])
+            show(layer)
+            show.numbers(y, *[x.grad for x in inputs], *[p.grad for p in layer.parameters()])
         for bad in ([1.0], 3, ("a",)):
             show.error(lambda: T.nn.Unflatten(0, bad))
 
