@@ -304,14 +304,22 @@ def tensors_in(value, kind=(torch.Tensor, rt.Tensor)):
 
 
 def assert_same_aliasing(our_results, their_results, our_inputs, their_inputs):
-    """Results share storage with the same inputs, and are views or not, on both sides."""
+    """Results are the same inputs, share storage with the same inputs, and are views or not, on both sides."""
     ours, theirs = tensors_in(our_results), tensors_in(their_results)
     our_inputs, their_inputs = tensors_in(our_inputs), tensors_in(their_inputs)
     for i, (a, b) in enumerate(zip(ours, theirs)):
         shared, expected = _shared(a, our_inputs), _shared(b, their_inputs)
         assert shared == expected, f"result {i} shares storage with inputs {shared} instead of {expected}"
+        itself, expected = _position(a, our_inputs), _position(b, their_inputs)
+        assert itself == expected, f"result {i} is the input {itself} itself, instead of {expected}"
+        if itself:
+            continue
         is_view = a._base is not None
         assert is_view == (b._base is not None), f"result {i} is {'' if is_view else 'not '}a view"
+
+
+def _position(tensor, inputs):
+    return [i for i, t in enumerate(inputs) if t is tensor]
 
 
 def _shared(tensor, inputs):

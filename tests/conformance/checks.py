@@ -77,12 +77,15 @@ def _resolves_to(path, theirs):
 
 
 def check_sample(info, sample, dtype, deep=True):
-    """All forms of one sample input. `deep` adds the rarer questions: out= of the wrong size or dtype."""
+    """All forms of one sample input. `deep`: also with other strides, and out= of another size or dtype."""
     findings = []
     for form in forms_of(info):
         if form.name.startswith("in-place") and sample.broadcasts_input:
             continue
-        findings += _guarded(form.name, sample, _check_form, info, form, sample, dtype)
+        findings += _guarded(form.name, sample, check_form, info, form, sample, dtype)
+    if deep:
+        strided = sample.noncontiguous()
+        findings += _guarded("non-contiguous", strided, check_form, info, forms_of(info)[0], strided, dtype)
     if info.supports_out:
         findings += _guarded("out=", sample, _check_out, info, sample, dtype, deep)
     return findings
@@ -93,7 +96,7 @@ def check_aliases(info, sample):
     findings = []
     for alias in info.aliases:
         form = Form("alias", alias.op, _ours(alias.op, alias.name))
-        found = _guarded(f"alias {alias.name}", sample, _check_form, info, form, sample, torch.float32)
+        found = _guarded(f"alias {alias.name}", sample, check_form, info, form, sample, torch.float32)
         findings += [dataclasses.replace(f, kind="alias" if f.kind == "FAIL" else f.kind) for f in found]
     return findings
 
@@ -119,7 +122,7 @@ def _guarded(form, sample, check, *args):
     return found
 
 
-def _check_form(info, form, sample, dtype):
+def check_form(info, form, sample, dtype):
     if isinstance(form.ours, Missing):
         raise form.ours
     in_place = form.name.startswith("in-place")

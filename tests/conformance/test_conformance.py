@@ -30,4 +30,4 @@ def test_wrong_results_are_found():
     sample = next(iter(info.sample_inputs("cpu", checks.torch.float64, requires_grad=True)))
     form = checks.Form("function", info.op, lambda a, b, **named: a + b * 1.001)
     with pytest.raises(AssertionError):
-        checks._check_form(info, form, sample, checks.torch.float64)
+        checks.check_form(info, form, sample, checks.torch.float64)
