@@ -13,7 +13,8 @@ from ..native_function import native_function
 BOTH = "function, method"
 
 as_strided = native_function(
-    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", BOTH)
+    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", BOTH,
+    inplace=True)
 
 
 def check_strides(size, stride, offset):
@@ -36,6 +37,13 @@ def as_strided_cpu(self, size, stride, offset):
                            f"{dtype.itemsize} requiring a storage size of {needed} are out of bounds for storage of size "
                            f"{storage.nbytes}")
     return view_of(self, storage.as_strided(dtype, size, stride, offset if needed else 0))
+
+
+@as_strided.inplace.kernel
+def as_strided_cpu_(self, size, stride, offset):
+    self._storage_impl, self._array = storage_impl(self), as_strided_cpu(self, size, stride, offset)._array
+    self._counter[0] += 1
+    return self
 
 
 @as_strided.backward

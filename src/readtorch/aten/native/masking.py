@@ -1,17 +1,22 @@
-"""Elements picked by a condition: where, masked_fill and their relatives.
+"""Elements picked by a condition: where, nonzero, masked_fill and their relatives; one_hot.
 
-In PyTorch: `aten/src/ATen/native/TensorCompare.cpp` (where), `TensorAdvancedIndexing.cpp`. Explained in the chapter
-"Tensor and Storage".
+In PyTorch: `aten/src/ATen/native/{TensorCompare,TensorAdvancedIndexing,Onehot}.cpp`.
 """
+from math import prod
+
 import numpy as np
 
-from ...c10.scalar_type import SCALAR_TYPE_NAMES, uint8
+from ...c10.scalar_type import uint8
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
-from ..native_function import native_function
+from ..native_function import native_function, python_face
+from .copy import cast
+from .indexing import type_name, writes_elements
 from .tensor_iterator import broadcast_error, result_type
 
 BOTH = "function, method"
+
+# --------------------------------------------------------------------------------------------------- where
 
 where = native_function("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", BOTH, out=True,
                         numbers_as_tensors=True)
@@ -20,18 +25,18 @@ where_nonzero = native_function("where(Tensor condition) -> Tensor[]", "function
 
 @where.kernel
 def where_cpu(condition, self, other):
+    """`self` where the condition holds, `other` elsewhere; all three are broadcast."""
     mask = condition._array
     if mask.dtype != bool:
         if dtype_of(condition) is not uint8:
-            raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype "
-                               f"{SCALAR_TYPE_NAMES[dtype_of(condition)]}")
+            raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
+                               f"{type_name(condition)}")
         mask = mask.astype(bool)
     common = result_type(self, other).numpy
     try:
-        result = np.where(mask, self._array, other._array)
+        return wrap(np.where(mask, self._array.astype(common, copy=False), other._array.astype(common, copy=False)))
     except ValueError:
         raise broadcast_error(mask.shape, self._array.shape, other._array.shape) from None
-    return wrap(result.astype(common, copy=False))
 
 
 @where.backward
@@ -45,4 +50,204 @@ class WhereBackward0:
 
 @where_nonzero.compose
 def where_nonzero_composite(condition):
-    return list(at.nonzero(condition, as_tuple=True))
+    return at.nonzero(condition, as_tuple=True)
+
+
+# ------------------------------------------------------------------------------------------------- nonzero
+
+nonzero = native_function("nonzero(Tensor self) -> Tensor", BOTH, out=True)
+argwhere = native_function("argwhere(Tensor self) -> Tensor", BOTH)
+nonzero_numpy = native_function("nonzero_numpy(Tensor self) -> Tensor[]", "")
+
+
+@nonzero.kernel
+def nonzero_cpu(self):
+    """The indices of all elements that are not 0, one row each."""
+    array = self._array
+    return wrap(np.argwhere(array) if array.ndim else np.empty((int(bool(array)), 0), np.int64))
+
+
+@argwhere.compose
+def argwhere_composite(self):
+    return nonzero.call(self)
+
+
+@nonzero_numpy.compose
+def nonzero_numpy_composite(self):
+    """The same, as one tensor a dimension."""
+    if self._array.ndim == 0:
+        return nonzero.call(self.unsqueeze(0)).unbind(1)
+    return nonzero.call(self).unbind(1)
+
+
+@python_face("nonzero")
+def nonzero_face(input, *, as_tuple=False, out=None):
+    """Indices of the elements that are not 0: an (n, dims) tensor, or with `as_tuple` one vector a dimension."""
+    if as_tuple:
+        return tuple(nonzero_numpy.call(input))
+    return nonzero.call(input) if out is None else nonzero.out.call(input, out)
+
+
+# -------------------------------------------------------------------------------------------------- masked_…
+
+masked_fill = native_function("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", BOTH, inplace=True)
+masked_fill_tensor = native_function("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", BOTH, inplace=True)
+
+
+def fill_where(self, mask, value):
+    """A new array: `value` where the mask is true, `self` elsewhere."""
+    if mask._array.dtype != bool:
+        raise RuntimeError(f"masked_fill only supports boolean masks, but got dtype {type_name(mask)}")
+    try:
+        return wrap(np.where(mask._array, value, self._array))
+    except ValueError:
+        raise broadcast_error(self._array.shape, mask._array.shape) from None
+
+
+def fill_where_(self, mask, value):
+    if mask._array.dtype != bool:
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {type_name(mask).lower()}")
+    try:
+        np.copyto(self._array, value, where=mask._array)
+    except ValueError:
+        raise expand_error(self, mask) from None
+    self._counter[0] += 1
+    return self
+
+
+def expand_error(self, mask):
+    """What `mask.expand_as(self)` raises."""
+    try:
+        return mask.expand(self._array.shape) and RuntimeError("mask does not fit")
+    except RuntimeError as error:
+        return error
+
+
+def as_element(self, value):
+    """A Python number as an element of `self`."""
+    if isinstance(value, complex) and self._array.dtype.kind != "c":
+        raise RuntimeError("value cannot be converted to type {} without overflow".format(C_NAMES[dtype_of(self).name]))
+    return np.asarray(value).astype(self._array.dtype)
+
+
+C_NAMES = {"bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+           "float16": "at::Half", "bfloat16": "at::BFloat16", "float32": "float", "float64": "double"}
+
+
+def as_element_of(self, value):
+    if value._array.ndim:
+        raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                           f"{value._array.ndim} dimension(s).")
+    return cast(value._array, self._array.dtype)
+
+
+masked_fill.kernel(lambda self, mask, value: fill_where(self, mask, as_element(self, value)))
+masked_fill.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, as_element(self, value)))
+masked_fill_tensor.kernel(lambda self, mask, value: fill_where(self, mask, as_element_of(self, value)))
+masked_fill_tensor.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, as_element_of(self, value)))
+
+
+@masked_fill.backward
+class MaskedFillBackward0:
+    def self(grad, mask):
+        return grad.masked_fill(mask, 0)
+
+
+@masked_fill_tensor.backward
+class MaskedFillBackward1:
+    def self(grad, mask):
+        return grad.masked_fill(mask, 0)
+
+    def value(grad, mask):
+        return at.where(mask, grad, 0).sum()
+
+
+masked_select = native_function("masked_select(Tensor self, Tensor mask) -> Tensor", BOTH, out=True)
+masked_scatter = native_function("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", BOTH, inplace=True)
+
+
+@masked_select.kernel
+def masked_select_cpu(self, mask):
+    """The elements where the mask is true, in order, in one dimension."""
+    if mask._array.dtype != bool:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    try:
+        array, chosen = np.broadcast_arrays(self._array, mask._array)
+    except ValueError:
+        raise broadcast_error(self._array.shape, mask._array.shape) from None
+    return wrap(array[chosen].reshape(-1))
+
+
+@masked_select.backward
+class MaskedSelectBackward0:
+    def self(grad, self_sym_sizes, mask):
+        shape = np.broadcast_shapes(self_sym_sizes, mask._array.shape)
+        return at.new_zeros(grad, shape).masked_scatter(mask, grad)
+
+
+@writes_elements(masked_scatter)
+def masked_scatter_cpu_(self, mask, source):
+    """The elements where the mask is true become those of `source`, in order."""
+    if self._array.dtype != source._array.dtype:
+        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got {type_name(self)} and "
+                           f"{type_name(source)}")
+    if mask._array.dtype != bool:
+        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + type_name(mask))
+    try:
+        chosen = np.broadcast_to(mask._array, self._array.shape)
+    except ValueError:
+        raise expand_error(self, mask) from None
+    count = int(np.count_nonzero(chosen))
+    if count > source._array.size:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    self._array[chosen] = source._array.reshape(-1)[:count]
+
+
+@masked_scatter.kernel
+def masked_scatter_cpu(self, mask, source):
+    """Not in place the mask may also be the larger one."""
+    try:
+        array = np.broadcast_arrays(self._array, mask._array)[0].copy()
+    except ValueError:
+        raise broadcast_error(self._array.shape, mask._array.shape) from None
+    result = wrap(array)
+    masked_scatter_cpu_(result, mask, source)
+    return result
+
+
+@masked_scatter.backward
+class MaskedScatterBackward0:
+    def self(grad, mask):
+        return grad.masked_fill(mask, 0)
+
+    def source(grad, mask, source_sym_sizes):
+        chosen = grad.masked_select(mask)
+        missing = prod(source_sym_sizes) - chosen._array.size
+        if missing > 0:  # source may have had more elements than were needed
+            chosen = at.cat([chosen, at.new_zeros(grad, (missing,))])
+        return chosen.view(source_sym_sizes)
+
+
+# -------------------------------------------------------------------------------------------------- one_hot
+
+one_hot = native_function("one_hot(Tensor self, int num_classes=-1) -> Tensor", "function", module="nn")
+
+
+@one_hot.compose
+def one_hot_composite(self, num_classes):
+    """A new last dimension, 0 everywhere but 1 at the place that the element names."""
+    array = self._array
+    if array.dtype != np.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if array.size == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return at.zeros((*array.shape, num_classes), dtype=self.dtype)
+    if array.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        num_classes = int(array.max()) + 1
+    elif array.max() >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    result = at.zeros((*array.shape, num_classes), dtype=self.dtype)
+    return result.scatter_(-1, self.unsqueeze(-1), 1)

@@ -107,6 +107,10 @@ def unflatten_composite(self, dim, sizes):
 
 swapaxes = native_function("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", BOTH)
 swapdims = native_function("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH)
+swapaxes_ = native_function("swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", "method")
+swapdims_ = native_function("swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", "method")
+swapaxes_.compose(lambda self, axis0, axis1: transpose.inplace.call(self, axis0, axis1))
+swapdims_.compose(lambda self, dim0, dim1: transpose.inplace.call(self, dim0, dim1))
 swapaxes.compose(lambda self, axis0, axis1: transpose.call(self, axis0, axis1))
 swapdims.compose(lambda self, dim0, dim1: transpose.call(self, dim0, dim1))
 
@@ -228,6 +232,16 @@ def broadcast_shape(*shapes):
 
 
 narrow = native_function("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", BOTH)
+
+
+narrow_tensor = native_function("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", BOTH)
+
+
+@narrow_tensor.compose
+def narrow_tensor_composite(self, dim, start, length):
+    if start._array.ndim or start._array.dtype.kind not in "iu":
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    return narrow.call(self, dim, start.item(), length)
 
 
 @narrow.compose

@@ -65,8 +65,9 @@ def roll_cpu(self, shifts, dims):
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     for d in dims:
-        if array.size:
-            wrap_dim(d, array.ndim)
+        if not array.ndim:
+            raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
+        wrap_dim(d, array.ndim)
     return wrap(np.roll(array, shifts, tuple(dims)) if array.size and array.ndim else array.copy())
 
 

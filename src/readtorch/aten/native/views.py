@@ -4,7 +4,7 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Te
 """
 import numpy as np
 
-from ...c10.dispatch_key import AUTOGRAD, tls
+from ...c10.dispatch_key import AUTOGRAD, CPU, tls
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.storage_impl import address_of
 from ...c10.tensor_impl import alias, dtype_of, storage_impl, storage_offset, strides_of, view as view_of, wrap
@@ -175,7 +175,7 @@ class ExpandBackward0:
         return at.sum_to_size(grad, self_sym_sizes)
 
 
-transpose = native_function("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, direct=True)
+transpose = native_function("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, inplace=True, direct=True)
 
 
 @transpose.kernel
@@ -191,7 +191,7 @@ class TransposeBackward0:
         return grad.transpose(dim0, dim1)
 
 
-t = native_function("t(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
+t = native_function("t(Tensor(a) self) -> Tensor(a)", BOTH, inplace=True, direct=True)
 
 
 @t.kernel
@@ -311,7 +311,7 @@ class SliceBackwardBackward0:
 
 # ---------------------------------------------------------------------------------------------- size-1 dimensions
 
-unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", BOTH)
+unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", BOTH, inplace=True)
 
 
 @unsqueeze.kernel
@@ -330,9 +330,9 @@ class UnsqueezeBackward0:
         return grad.squeeze(dim)
 
 
-squeeze = native_function("squeeze(Tensor(a) self) -> Tensor(a)", BOTH)
-squeeze_dim = native_function("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", BOTH)
-squeeze_dims = native_function("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", BOTH)
+squeeze = native_function("squeeze(Tensor(a) self) -> Tensor(a)", BOTH, inplace=True)
+squeeze_dim = native_function("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", BOTH, inplace=True)
+squeeze_dims = native_function("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", BOTH, inplace=True)
 
 
 @squeeze.kernel
@@ -406,3 +406,20 @@ def alias_cpu(self):
 class AliasBackward0:
     def self(grad):
         return grad
+
+
+
+# -------------------------------------------------------------------------------------------- views in place
+
+def _become(kernel):
+    """The kernel of `x.squeeze_()` from that of `x.squeeze()`: x itself gets the view's sizes and strides."""
+    def become_view(self, *arguments):
+        self._storage_impl = storage_impl(self)
+        self._array = kernel(self, *arguments)._array
+        self._counter[0] += 1
+        return self
+    return become_view
+
+
+for _operator in (squeeze, squeeze_dim, squeeze_dims, unsqueeze, transpose, t):
+    _operator.inplace.kernel(_become(_operator.kernels[CPU]))

@@ -5,6 +5,8 @@ In PyTorch: `torch/csrc/autograd/python_variable.cpp`, `tools/autograd/templates
 Explained in the chapters "Tensor and Storage" and "Autograd".
 """
 from ...aten import python_arg_parser
+from ...aten.native.complex_views import imag, real
+from ...aten.native.tensor_shape import mH, mT, matrix_H, numpy_T
 from ...aten.native_function import packets
 from ...c10 import scalar_type
 from ...c10.device import cpu
@@ -31,8 +33,8 @@ def operator_methods():
 
 # Python's name -> (operator, reflected).
 _INFIX = {
-    "__add__": ("add", False), "__radd__": ("add", True), "__sub__": ("sub", False), "__mul__": ("mul", False),
-    "__rmul__": ("mul", True), "__truediv__": ("div", False), "__floordiv__": ("floor_divide", False),
+    "__add__": ("add", False), "__radd__": ("add", False), "__sub__": ("sub", False), "__mul__": ("mul", False),
+    "__rmul__": ("mul", False), "__truediv__": ("div", False), "__floordiv__": ("floor_divide", False),
     "__matmul__": ("matmul", False), "__rmatmul__": ("matmul", True),
     "__eq__": ("eq", False), "__ne__": ("ne", False), "__lt__": ("lt", False), "__le__": ("le", False), "__gt__": ("gt", False),
     "__ge__": ("ge", False), "__and__": ("bitwise_and", False), "__or__": ("bitwise_or", False),
@@ -62,6 +64,14 @@ class TensorBase(TensorImpl):
 
     __getitem__ = getitem
     __setitem__ = setitem
+
+    # Views that are spelled as attributes.
+    T = property(numpy_T.call)
+    H = property(matrix_H.call)
+    mT = property(mT.call)
+    mH = property(mH.call)
+    real = property(lambda self: real.call(self), lambda self, value: real.call(self).copy_(value))
+    imag = property(lambda self: imag.call(self), lambda self, value: imag.call(self).copy_(value))
 
     # ------------------------------------------------------------------------------------ sizes, type, place
 

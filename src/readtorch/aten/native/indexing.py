@@ -1,0 +1,330 @@
+"""Indexing by tensors: index, index_put and the index_… family along one dimension.
+
+In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`, `IndexingUtils.h`. Explained in "Tensor and Storage".
+"""
+import warnings
+
+import numpy as np
+
+from ...c10.scalar_type import SCALAR_TYPE_NAMES, uint8
+from ...c10.tensor_impl import dtype_of, wrap
+from ...c10.wrap_dim import wrap_dim
+from ..functions import at
+from ..native_function import native_function
+from .copy import cast, copy_in_format
+
+BOTH = "function, method"
+LONG, INT, BYTE, BOOL = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint8), np.dtype(np.bool_)
+
+
+def writes_elements(operator):
+    """Decorator: `write(self, …)` changes elements of `self`; the in-place form of `operator` and the one that works on a
+    copy both follow from it."""
+    def declare(write):
+        @operator.inplace.kernel
+        def in_place(self, *arguments):
+            write(self, *arguments)
+            self._counter[0] += 1
+            return self
+
+        @operator.kernel
+        def on_copy(self, *arguments):
+            result = wrap(copy_in_format(self._array, None))
+            write(result, *arguments)
+            return result
+        return write
+    return declare
+
+
+def type_name(t):
+    return SCALAR_TYPE_NAMES[dtype_of(t)]
+
+
+# ------------------------------------------------------------------------------------------ several dimensions
+
+index = native_function("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", BOTH, out=True)
+index_put = native_function("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", BOTH,
+                            inplace=True)
+
+
+def array_indices(self, indices):
+    """The index tensors as NumPy takes them, masks expanded to positions. Raises IndexError for what does not fit."""
+    result = []
+    for place, t in enumerate(indices):
+        if t is None:
+            result.append(slice(None))
+        elif t._array.dtype in (LONG, INT):
+            result.append(t._array)
+        elif t._array.dtype in (BOOL, BYTE):
+            result.extend(positions(self, t, place, len(result)))
+        else:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    if len(result) > self._array.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {self._array.ndim} (got {len(result)})")
+    return tuple(result)
+
+
+def positions(self, mask, place, dim):
+    """The positions where `mask` is true, one array a dimension."""
+    if dtype_of(mask) is uint8:
+        warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", stacklevel=6)
+    shape, sizes = mask._array.shape, self._array.shape
+    for d, n in enumerate(shape):
+        if dim + d >= len(sizes) or n != sizes[dim + d]:
+            raise IndexError(f"The shape of the mask {list(shape)} at index {d} does not match the shape of the indexed tensor "
+                             f"{list(sizes)} at index {dim + d}")
+    return np.nonzero(mask._array)
+
+
+def explain(error, self, places):
+    """PyTorch's words for NumPy's IndexError."""
+    arrays = [p for p in places if isinstance(p, np.ndarray)]
+    try:
+        np.broadcast_shapes(*[a.shape for a in arrays])
+    except ValueError:
+        shapes = ", ".join(str(list(a.shape)) for a in arrays)
+        return IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}")
+    for dim, (p, size) in enumerate(zip(places, self._array.shape)):
+        outside = p[(p < -size) | (p >= size)] if isinstance(p, np.ndarray) else ()
+        if len(outside):
+            return IndexError(f"index {outside[0]} is out of bounds for dimension {dim} with size {size}")
+    return error
+
+
+@index.kernel
+def index_cpu(self, indices):
+    """`self[indices]`: the index tensors, broadcast, stand for the dimensions where they are; always a copy."""
+    places = array_indices(self, indices)
+    try:
+        return wrap(np.array(self._array[places], order="C"))
+    except IndexError as error:
+        raise explain(error, self, places) from None
+
+
+def index_backward(grad, sizes, indices):
+    """Add each element of `grad` to the place that it was read from."""
+    return at.index_put(at.new_zeros(grad, sizes), indices, grad, True)
+
+
+@index.backward
+class IndexBackward0:
+    def self(grad, self_sym_sizes, indices):
+        return index_backward(grad, self_sym_sizes, indices)
+
+
+@writes_elements(index_put)
+def index_put_cpu(self, indices, values, accumulate):
+    """`self[indices] = values`, or `+=`, where a place that is named several times receives every value."""
+    if values._array.dtype != self._array.dtype:
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(self)} for the destination "
+                           f"and {type_name(values)} for the source.")
+    places = array_indices(self, indices)
+    try:
+        if accumulate:
+            add_at(self._array, places, values._array)
+        else:
+            self._array[places] = values._array
+    except (IndexError, ValueError) as error:
+        error = explain(error, self, places)
+        if isinstance(error, ValueError):
+            target = self._array[places].shape
+            raise RuntimeError(f"shape mismatch: value tensor of shape {list(values._array.shape)} cannot be broadcast to indexing "
+                               f"result of shape {list(target)}") from None
+        raise error from None
+
+
+def add_at(array, places, values):
+    """`array[places] += values`, adding several values to one place one after the other."""
+    if array.dtype == bool:
+        np.logical_or.at(array, places, values)
+    else:
+        np.add.at(array, places, values)
+
+
+@index_put.backward
+class IndexPutBackward0:
+    def self(grad, indices, values, accumulate):
+        return grad if accumulate else at.index_put(grad, indices, at.zeros_like(values), False)
+
+    def values(grad, indices):
+        return at.index(grad, indices)
+
+
+# ---------------------------------------------------------------------------------------------- one dimension
+
+index_select = native_function("index_select(Tensor self, int dim, Tensor index) -> Tensor", BOTH, out=True)
+index_add = native_function("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", BOTH,
+                            inplace=True, out=True)
+index_copy = native_function("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", BOTH, inplace=True, out=True)
+index_fill = native_function("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True)
+index_fill_tensor = native_function("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", BOTH,
+                                    inplace=True)
+
+
+@index_select.kernel
+def index_select_cpu(self, dim, index):
+    array, places = self._array, index._array
+    dim = wrap_dim(dim, array.ndim)
+    if places.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if places.dtype not in (LONG, INT):
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if array.ndim == 0:
+        if places.size != 1:
+            raise RuntimeError("index_select(): Index to scalar can have only 1 value, got {} value(s)".format(places.size))
+        return wrap(array.copy())
+    if places.size and not (0 <= places.min() and places.max() < array.shape[dim]):
+        raise IndexError("index out of range in self")
+    return wrap(np.take(array, places.reshape(-1), dim))
+
+
+@index_select.backward
+class IndexSelectBackward0:
+    def self(grad, self_sym_sizes, dim, index):
+        return at.index_add(at.new_zeros(grad, self_sym_sizes), dim, index, grad)
+
+
+def check_index_vector(self, dim, index, source, name):
+    """The dimension, wrapped. Raises for an index or a source that does not fit."""
+    dim = wrap_dim(dim, self._array.ndim)
+    places = index._array
+    if places.dtype not in (LONG, INT):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    if places.ndim > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {places.ndim} with type: {type_name(index)} and "
+                         f"size: {list(places.shape)}")
+    if source._array.dtype != self._array.dtype:
+        raise RuntimeError(f"{name}(): self ({type_name(self)}) and source ({type_name(source)}) must have the same scalar type")
+    return dim
+
+
+def slices_along(t, dim):
+    """The tensor's array with `dim` in front; one with no dimension counts as having one."""
+    array = t._array
+    return np.moveaxis(array, dim, 0) if array.ndim else array.reshape(1)
+
+
+def check_places(places, size, message):
+    if places.size and not (0 <= places.min() and places.max() < size):
+        raise IndexError(message)
+
+
+@writes_elements(index_add)
+def index_add_cpu(self, dim, index, source, alpha):
+    """`self[…, index[i], …] += alpha * source[…, i, …]`, i counting along `dim`."""
+    dim = check_index_vector(self, dim, index, source, "index_add_")
+    check_same_slices(self, source, dim, index)
+    places = index._array.reshape(-1)
+    target, values = slices_along(self, dim), slices_along(source, min(dim, max(source._array.ndim - 1, 0)))
+    check_places(places, target.shape[0], "index out of range in self")
+    add_at(target, places, values if alpha == 1 else values * np.asarray(alpha).astype(values.dtype))
+
+
+def check_same_slices(self, source, dim, index):
+    """Raises unless source is `self` with as many slices along `dim` as `index` has entries."""
+    own, other, count = self._array.shape, source._array.shape, index._array.size
+    if len(other) != len(own) and len(other) and len(own):
+        raise RuntimeError(f"index_add_(): Number of indices ({count}) should be equal to source.size(dim): ({other[0]}), for dim: "
+                           f"{dim}")
+    if (other[dim] if other else 1) != count:
+        raise RuntimeError(f"index_add_(): Number of indices ({count}) should be equal to source.size(dim): "
+                           f"({other[dim] if other else 1}), for dim: {dim}")
+    if other and own and (*own[:dim], *own[dim + 1:]) != (*other[:dim], *other[dim + 1:]):
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+                           f"{list(own)} source.shape = {list(other)}")
+
+
+def read_along(grad, dim, index, source_dims):
+    """The slices of `grad` that came from `source`."""
+    if source_dims:
+        return grad.index_select(dim, index)
+    return grad.index_select(dim, index.reshape((1,))).reshape(())
+
+
+@index_add.backward
+class IndexAddBackward0:
+    def self(grad):
+        return grad
+
+    def source(grad, dim, index, source_sym_sizes, alpha):
+        result = read_along(grad, dim, index, len(source_sym_sizes))
+        return result if alpha == 1 else result * alpha
+
+
+@writes_elements(index_copy)
+def index_copy_cpu(self, dim, index, source):
+    """`self[…, index[i], …] = source[…, i, …]`."""
+    dim = check_index_vector(self, dim, index, source, "index_copy_")
+    own, other, places = self._array.shape, source._array.shape, index._array.reshape(-1)
+    if other == () and places.size != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {places.size})")
+    if other and own and len(other) != len(own):
+        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+                         f"dimensionality ({len(other)}), destination dimensionality ({len(own)})")
+    if other and own and (*own[:dim], *own[dim + 1:]) != (*other[:dim], *other[dim + 1:]):
+        raise RuntimeError(f"index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+                           f"{' '.join(map(str, (*own[:dim], *own[dim + 1:])))} at dimension {dim} and source slice shape: "
+                           f"{' '.join(map(str, (*other[:dim], *other[dim + 1:])))} at dimension 0.")
+    if other and places.size != other[dim]:
+        raise IndexError(f"index_copy_(): Number of indices ({places.size}) should be equal to source.size(dim) ({other[dim]})")
+    target = slices_along(self, dim)
+    check_places(places, target.shape[0], f"index_copy_(): index {places.max(initial=0)} is out of bounds for dimension {dim} with "
+                                          f"size {target.shape[0]}")
+    target[places] = slices_along(source, dim)
+
+
+@index_copy.backward
+class IndexCopyBackward0:
+    def self(grad, dim, index):
+        return grad.index_fill(dim, index, 0)
+
+    def source(grad, dim, index, source_sym_sizes):
+        return read_along(grad, dim, index, len(source_sym_sizes))
+
+
+def fill_slices(self, dim, index, value):
+    dim = wrap_dim(dim, self._array.ndim)
+    places = index._array.reshape(-1)
+    if places.dtype not in (LONG, INT):
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index._array.ndim > 1:
+        raise IndexError("Index has to be a vector/scalar")
+    target = slices_along(self, dim)
+    size = target.shape[0]
+    outside = places[(places < -size) | (places >= size)]
+    if outside.size:
+        raise IndexError(f"index {outside[0]} is out of bounds for dimension {dim} with size {size}")
+    target[places] = value
+
+
+@writes_elements(index_fill)
+def index_fill_cpu(self, dim, index, value):
+    if isinstance(value, complex) and self._array.dtype.kind != "c":
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    fill_slices(self, dim, index, np.asarray(value).astype(self._array.dtype))
+
+
+@writes_elements(index_fill_tensor)
+def index_fill_tensor_cpu(self, dim, index, value):
+    if value._array.ndim:
+        raise RuntimeError(f"Only supports 0-dimension value tensor, but got tensor with {value._array.ndim} dimension(s).")
+    fill_slices(self, dim, index, cast(value._array, self._array.dtype))
+
+
+@index_fill.backward
+class IndexFillBackward0:
+    def self(grad, dim, index):
+        return grad.index_fill(dim, index, 0)
+
+
+@index_fill_tensor.backward
+class IndexFillBackward1:
+    def self(grad, dim, index):
+        return grad.index_fill(dim, index, 0)
+
+    def value(grad, dim, index):
+        return grad.index_select(dim, distinct(index)).sum()
+
+
+def distinct(index):
+    return wrap(np.unique(index._array))
