@@ -13,7 +13,7 @@ implementations = {"cpu": lambda device: CPUGeneratorImpl()}
 
 
 class Generator:
-    """A source of random numbers with a state of its own: `torch.rand(3, generator=Generator().manual_seed(1))`."""
+    """A source of random numbers with a state of its own: `torch.rand(3, generator=g)` draws from `g`."""
 
     def __init__(self, device="cpu"):
         self.device = Device(device)

@@ -9,7 +9,7 @@ from ...c10.geometry import TensorGeometry
 from .node import Node
 from .saved_variable import RELEASED
 from .variable import gradient_edge
-from .variable_type import node_class
+from .formulas import node_class
 
 
 def as_strided_node(v):
