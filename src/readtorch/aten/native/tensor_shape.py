@@ -143,10 +143,10 @@ movedim_int.compose(lambda self, source, destination: movedim.call(self, (source
 moveaxis.compose(movedim_composite)
 moveaxis_int.compose(lambda self, source, destination: movedim.call(self, (source,), (destination,)))
 
-numpy_T = native_function("numpy_T(Tensor(a) self) -> Tensor(a)", "method")
+numpy_T = native_function("numpy_T(Tensor(a) self) -> Tensor(a)", "")
 mT = native_function("mT(Tensor(a) self) -> Tensor(a)", "")
 mH = native_function("mH(Tensor(a) self) -> Tensor(a)", "")
-matrix_H = native_function("matrix_H(Tensor(a) self) -> Tensor(a)", "method")
+matrix_H = native_function("matrix_H(Tensor(a) self) -> Tensor(a)", "")
 adjoint = native_function("adjoint(Tensor(a) self) -> Tensor(a)", BOTH)
 
 
