@@ -75,6 +75,7 @@ def house_map(call=None, title="The house"):
     """The rooms of ``src/readtorch``, their counterparts in PyTorch, and who imports whom (chapter 0).
 
     call: a function without arguments; it is run once and the rooms that it enters can be stepped through.
+    Run it once before, or the walk shows what is only made at first use.
     """
     from ._widgets import HouseMap
     from .rooms import survey, trace_rooms

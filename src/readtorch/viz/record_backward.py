@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 
 from .graph_layout import layered_layout
 from .tensor_notes import is_tensor, library_of, named_pairs, note
+from .watch_calls import GENERATED
 
 LARGEST_INT64 = (1 << 63) - 1
 
@@ -134,7 +135,7 @@ def line_that_made(function) -> str | None:
     """The reader's line of the forward pass. Nodes know it when the forward pass ran under anomaly mode."""
     trace = (getattr(function, "metadata", None) or {}).get("traceback_") or ""
     frames = "".join(trace).split('  File "')[1:]
-    own = [frame for frame in frames if not frame.startswith(library_folders())]
+    own = [frame for frame in frames if not frame.startswith((GENERATED, *library_folders()))]
     code = own[-1].splitlines()[1:] if own else []
     return code[0].strip() if code else None
 

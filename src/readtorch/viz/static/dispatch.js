@@ -3,6 +3,12 @@
 const sourceTitle = ({ name, file, first }) =>
   file === "generated" ? `${name}, generated` : `${name}, ${file}:${first}`;
 
+// Does the operator's name stand above this step? It does where a call of an operator begins.
+function startsCall(steps, i) {
+  const begins = (title) => title === "entry" || title.startsWith("through");
+  return begins(steps[i].title) && !steps[i - 1].title.startsWith("through");
+}
+
 function render({ model, el }) {
   const data = model.get("data"),
     { steps, keys } = data;
@@ -30,10 +36,7 @@ function render({ model, el }) {
     "ol",
     { class: "rt-steps", "aria-label": "Steps of the call" },
     buttons.map((button, i) => {
-      const first =
-        i === 0 ||
-        steps[i - 1].operator !== steps[i].operator ||
-        (steps[i].title === "entry" && !steps[i - 1].title.startsWith("through"));
+      const first = startsCall(steps, i);
       return h(
         "li",
         { style: `margin-left:${steps[i].depth * 0.9}rem` },
