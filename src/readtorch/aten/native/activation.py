@@ -13,13 +13,13 @@ from .tensor_iterator import F4, F8, compute, computing, not_implemented, scalar
 BOTH = "function, method"
 
 
-def activation(function, kernel_name):
+def activation(function, kernel_name, complex_too=False):
     """A CPU kernel `function(x, *parameters)` for floats of any width; raises NotImplementedError for other dtypes."""
     def kernel(self, *parameters):
         x = self._array
         if x.dtype is F4 or x.dtype is F8:
             return wrap_result(function(x, *parameters))
-        if not dtype_of(self).is_floating_point:
+        if not (dtype_of(self).is_floating_point or complex_too and dtype_of(self).is_complex):
             raise not_implemented(kernel_name)(dtype_of(self))
         return wrap_result(compute(lambda x: function(x, *parameters), (x,), dtype_of(self)))
     return kernel

@@ -6,10 +6,10 @@ import numpy as np
 
 from ...c10.tensor_impl import wrap
 from ..native_function import native_function
-from .linear_algebra import (WIDENED, check_batches, check_inner_sizes, mm_mat1_backward, mm_mat2_backward, product,
-                             refuse_bool, type_name)
+from .exact_out import exact_out, type_name
+from .linear_algebra import check_batches, check_inner_sizes, mm_mat1_backward, mm_mat2_backward, product, refuse_bool
 from .scalar_ops import maybe_multiply
-from .tensor_iterator import compute, conj, result_type
+from .tensor_iterator import WIDENED, compute, conj, result_type
 from .views import expand_cpu
 
 BOTH = "function, method"
@@ -69,7 +69,7 @@ def addmm_cpu(self, mat1, mat2, beta, alpha):
 @addmm.backward
 class AddmmBackward0:
     def self(grad, beta):
-        return maybe_multiply(grad, beta)
+        return maybe_multiply(grad, beta.conjugate())
 
     def mat1(grad, mat2, mat1_sym_sizes, mat1_sym_strides, alpha):
         return mm_mat1_backward(grad, mat2, mat1_sym_sizes, mat1_sym_strides, alpha)
@@ -100,13 +100,13 @@ def addmv_cpu(self, mat, vec, beta, alpha):
 @addmv.backward
 class AddmvBackward0:
     def self(grad, beta):
-        return maybe_multiply(grad, beta)
+        return maybe_multiply(grad, beta.conjugate())
 
     def mat(grad, vec, alpha):
-        return maybe_multiply(grad.ger(conj(vec)), alpha)
+        return maybe_multiply(grad.ger(conj(vec)), alpha.conjugate())
 
     def vec(grad, mat, alpha):
-        return maybe_multiply(conj(mat.t()).mv(grad), alpha)
+        return maybe_multiply(conj(mat.t()).mv(grad), alpha.conjugate())
 
 
 addr = native_function(f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True, direct=True)
@@ -133,13 +133,13 @@ def addr_cpu(self, vec1, vec2, beta, alpha):
 @addr.backward
 class AddrBackward0:
     def self(grad, beta):
-        return maybe_multiply(grad, beta)
+        return maybe_multiply(grad, beta.conjugate())
 
     def vec1(grad, vec2, alpha):
-        return maybe_multiply(grad.mv(conj(vec2)), alpha)
+        return maybe_multiply(grad.mv(conj(vec2)), alpha.conjugate())
 
     def vec2(grad, vec1, alpha):
-        return maybe_multiply(grad.t().mv(conj(vec1)), alpha)
+        return maybe_multiply(grad.t().mv(conj(vec1)), alpha.conjugate())
 
 
 # --------------------------------------------------------------------------------------------- batched products
@@ -162,13 +162,13 @@ def baddbmm_cpu(self, batch1, batch2, beta, alpha):
 @baddbmm.backward
 class BaddbmmBackward0:
     def self(grad, beta):
-        return maybe_multiply(grad, beta)
+        return maybe_multiply(grad, beta.conjugate())
 
     def batch1(grad, batch2, alpha):
-        return maybe_multiply(grad.bmm(conj(batch2.transpose(1, 2))), alpha)
+        return maybe_multiply(grad.bmm(conj(batch2.transpose(1, 2))), alpha.conjugate())
 
     def batch2(grad, batch1, alpha):
-        return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad), alpha)
+        return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad), alpha.conjugate())
 
 
 addbmm = native_function(f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True)
@@ -192,12 +192,16 @@ def addbmm_cpu(self, batch1, batch2, beta, alpha):
 @addbmm.backward
 class AddbmmBackward0:
     def self(grad, beta):
-        return maybe_multiply(grad, beta)
+        return maybe_multiply(grad, beta.conjugate())
 
     def batch1(grad, batch1_sym_sizes, batch2, batch2_sym_sizes, alpha):
         sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
-        return maybe_multiply(grad.unsqueeze(0).expand(sizes).bmm(conj(batch2.transpose(1, 2))), alpha)
+        return maybe_multiply(grad.unsqueeze(0).expand(sizes).bmm(conj(batch2.transpose(1, 2))), alpha.conjugate())
 
     def batch2(grad, batch1, batch1_sym_sizes, batch2_sym_sizes, alpha):
         sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
-        return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad.unsqueeze(0).expand(sizes)), alpha)
+        return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad.unsqueeze(0).expand(sizes)), alpha.conjugate())
+
+
+for _operator in (addmm, addmv, baddbmm, addbmm):
+    exact_out(_operator)

@@ -6,25 +6,14 @@ import math
 
 import numpy as np
 
-from ...c10.scalar_type import SCALAR_TYPE_NAMES, REDUCED_FLOATING
-from ...c10.tensor_impl import dtype_of, wrap, wrap_result
+from ...c10.tensor_impl import wrap, wrap_result
 from ..functions import at
 from ..native_function import native_function
+from .exact_out import c_name, exact_out, expected_dtype, type_name
 from .scalar_ops import maybe_multiply
-from .tensor_iterator import conj
+from .tensor_iterator import WIDENED, conj
 
 BOTH = "function, method"
-WIDENED = {t.numpy: np.dtype(np.float32) for t in REDUCED_FLOATING}
-
-# The names that C++ itself has for element types, as `mm` reports them.
-_C_NAMES = {"Byte": "unsigned char", "Char": "signed char", "Short": "short int", "Int": "int", "Long": "long int",
-            "Half": "c10::Half", "Float": "float", "Double": "double", "ComplexFloat": "c10::complex<float>",
-            "ComplexDouble": "c10::complex<double>", "Bool": "bool", "BFloat16": "c10::BFloat16"}
-
-
-def type_name(t):
-    return SCALAR_TYPE_NAMES[dtype_of(t)]
-
 
 def refuse_bool(t, kernel_name):
     if t._array.dtype.kind == "b":
@@ -42,6 +31,7 @@ def product(x, y):
 # -------------------------------------------------------------------------------------------- matrix @ matrix
 
 mm = native_function("mm(Tensor self, Tensor mat2) -> Tensor", BOTH, out=True, direct=True)
+exact_out(mm)
 
 
 def check_mm(self, mat2):
@@ -53,7 +43,7 @@ def check_mm(self, mat2):
     check_inner_sizes(x, y)
     if x.dtype != y.dtype:
         raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
-                           f"{_C_NAMES[type_name(self)]} != {_C_NAMES[type_name(mat2)]}")
+                           f"{c_name(self)} != {c_name(mat2)}")
     refuse_bool(self, "addmm_impl_cpu_")
 
 
@@ -77,14 +67,14 @@ def is_column_major(sizes, strides):
 def mm_mat1_backward(grad, mat2, sizes, strides, alpha):
     """The gradient of `mat1`, laid out like `mat1` so that adding it up later is a straight run through memory."""
     if is_column_major(sizes, strides):
-        return maybe_multiply(conj(mat2).mm(grad.t()).t(), alpha)
-    return maybe_multiply(grad.mm(conj(mat2.t())), alpha)
+        return maybe_multiply(conj(mat2).mm(grad.t()).t(), alpha.conjugate())
+    return maybe_multiply(grad.mm(conj(mat2.t())), alpha.conjugate())
 
 
 def mm_mat2_backward(grad, mat1, sizes, strides, alpha):
     if is_column_major(sizes, strides):
-        return maybe_multiply(grad.t().mm(conj(mat1)).t(), alpha)
-    return maybe_multiply(conj(mat1.t()).mm(grad), alpha)
+        return maybe_multiply(grad.t().mm(conj(mat1)).t(), alpha.conjugate())
+    return maybe_multiply(conj(mat1.t()).mm(grad), alpha.conjugate())
 
 
 @mm.backward
@@ -97,6 +87,7 @@ class MmBackward0:
 
 
 bmm = native_function("bmm(Tensor self, Tensor mat2) -> Tensor", BOTH, out=True, direct=True)
+exact_out(bmm)
 
 
 def check_batches(batch1, batch2):
@@ -133,6 +124,13 @@ class BmmBackward0:
 mv = native_function("mv(Tensor self, Tensor vec) -> Tensor", BOTH, out=True, direct=True)
 
 
+def mv_types(out, _, mat, vec):
+    return f"addmv input tensors must have the same dtype, but got {type_name(out)}, {type_name(mat)}, and {type_name(vec)}"
+
+
+exact_out(mv, mv_types)
+
+
 @mv.kernel
 def mv_cpu(self, vec):
     x, y = self._array, vec._array
@@ -141,8 +139,7 @@ def mv_cpu(self, vec):
     if x.shape[1] != y.shape[0]:
         raise RuntimeError(f"size mismatch, got input ({x.shape[0]}), mat ({x.shape[0]}x{x.shape[1]}), vec ({y.shape[0]})")
     if x.dtype != y.dtype:
-        raise RuntimeError("addmv input tensors must have the same dtype, but got "
-                           f"{type_name(vec)}, {type_name(self)}, and {type_name(vec)}")
+        raise RuntimeError(mv_types(vec, None, self, vec))
     refuse_bool(self, "addmv_impl_cpu")
     return wrap(product(x, y))
 
@@ -158,6 +155,14 @@ class MvBackward0:
 
 dot = native_function("dot(Tensor self, Tensor tensor) -> Tensor", BOTH, out=True, direct=True)
 vdot = native_function("vdot(Tensor self, Tensor other) -> Tensor", BOTH, out=True, direct=True)
+
+
+def dot_types(out, result, *_):
+    return f"result dtype {type_name(out)} does not match input dtype {type_name(result)}"
+
+
+exact_out(dot, dot_types)
+exact_out(vdot, dot_types)
 
 
 def check_dot(self, other, kernel_name):
@@ -238,6 +243,16 @@ linalg_matmul = native_function("linalg_matmul(Tensor self, Tensor other) -> Ten
 @linalg_matmul.compose
 def linalg_matmul_composite(self, other):
     return matmul.call(self, other)
+
+
+def matmul_types(out, result, a, b):
+    ndims = (a._array.ndim, b._array.ndim)
+    message = dot_types if ndims == (1, 1) else mv_types if ndims == (2, 1) else expected_dtype
+    return message(out, result, a, b)
+
+
+exact_out(matmul, matmul_types)
+exact_out(linalg_matmul, matmul_types)
 
 
 @matmul.kernel

@@ -11,6 +11,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function, python_face
+from .exact_out import exact_out, type_name
 from .linear_algebra import vdot
 from .tensor_iterator import WIDENED, broadcast_error, compute, conj, result_type
 
@@ -38,6 +39,10 @@ def tensordot_face(a, b, dims=2, out=None):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
     return tensordot.call(a, b, dims_a, dims_b) if out is None else tensordot.out.call(a, b, dims_a, dims_b, out)
+
+
+exact_out(tensordot, lambda out, result, *_: (f"tensordot: Expected the output tensor to have dtype {type_name(result)}, but got an "
+                                             f"output tensor with dtype {type_name(out)}"))
 
 
 @tensordot.compose

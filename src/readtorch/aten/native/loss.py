@@ -6,7 +6,7 @@ import numpy as np
 
 
 from ..functions import at
-from ..native_function import native_function
+from ..native_function import below_autograd, native_function
 from .scalar_ops import div_scalar
 from .tensor_iterator import computing, not_implemented, result_type
 
@@ -30,6 +30,10 @@ def loss_kernel(function, kernel_name):
         def reduced(x, target):
             losses = function(x, target, *parameters)
             return losses if reduction == NONE else losses.mean() if reduction == MEAN else losses.sum()
+        if kernel_name == "mse_cpu" and common.itemsize == 2:  # PyTorch rounds each step of this one to 16 bits
+            with below_autograd():
+                difference = self - target
+                return apply_loss_reduction(difference * difference, reduction)
         return computing(reduced, self, target, common=common)
     return kernel
 

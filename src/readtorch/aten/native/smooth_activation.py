@@ -11,7 +11,7 @@ from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function, write_result
 from .activation import activation, activation_backward, declare
-from .tensor_iterator import compute, not_implemented, scalar_tensor
+from .tensor_iterator import compute, conj, not_implemented
 
 BOTH = "function, method"
 
@@ -192,12 +192,12 @@ def gelu_curvature_tanh(x):
 
 silu = declare("silu(Tensor self) -> Tensor")
 silu_backward = native_function("silu_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
-silu.kernel(activation(lambda x: x * sigmoid_array(x), "silu_cpu"))
+silu.kernel(activation(lambda x: x * sigmoid_array(x), "silu_cpu", complex_too=True))
 
 
 def silu_slope(g, x):
     s = sigmoid_array(x)
-    return g * s * (1 + x * (1 - s))
+    return g * np.conj(s * (1 + x * (1 - s)))
 
 
 silu_backward.kernel(activation_backward(silu_slope))
@@ -207,7 +207,7 @@ silu_backward.kernel(activation_backward(silu_slope))
 def silu_backward_composite(grad_output, self):
     """The same in differentiable steps, for when the gradient itself is to have a graph."""
     s = self.sigmoid()
-    return grad_output * s * (1 + self * (1 - s))
+    return grad_output * conj(s * (1 + self * (1 - s)))
 
 
 @silu.backward

@@ -82,31 +82,37 @@ class LogSoftmaxBackward0:
         return _log_softmax_backward_data.call(grad, result, dim, self_scalar_type)
 
 
-def axis_of(t, dim):
-    """The axis, and whether the tensor's 0 dimensions must be read as 1."""
-    return wrap_dim(dim, t._array.ndim) if t._array.ndim else None
+def backward_along(function, grad_output, output, dim, input_dtype):
+    """`function(g, y, axis)` on the gradient and the result; 0 dimensions are read as 1."""
+    g, y = grad_output._array, output._array
+    if y.ndim == 0:
+        return wrap_result(compute(lambda g, y: function(g[None], y[None], 0)[0], (g, y), dtype_of(output), input_dtype))
+    axis = wrap_dim(dim, y.ndim)
+    return wrap_result(compute(lambda g, y: function(g, y, axis), (g, y), dtype_of(output), input_dtype))
+
+
+def softmax_slope(g, y, axis):
+    """y (g - Σ g y)."""
+    result = g * y
+    result -= y * np.add.reduce(result, axis, keepdims=True)
+    return result
+
+
+def log_softmax_slope(g, y, axis):
+    """g - exp(y) Σ g."""
+    result = np.exp(y)
+    result *= np.add.reduce(g, axis, keepdims=True)
+    return np.subtract(g, result, out=result)
 
 
 @_softmax_backward_data.kernel
 def softmax_backward_cpu(grad_output, output, dim, input_dtype):
-    axis = axis_of(output, dim)
-
-    def backward(g, y):
-        result = g * y
-        result -= y * np.add.reduce(result, axis, keepdims=True)
-        return result
-    return wrap_result(compute(backward, (grad_output._array, output._array), dtype_of(output), input_dtype))
+    return backward_along(softmax_slope, grad_output, output, dim, input_dtype)
 
 
 @_log_softmax_backward_data.kernel
 def log_softmax_backward_cpu(grad_output, output, dim, input_dtype):
-    axis = axis_of(output, dim)
-
-    def backward(g, y):
-        result = np.exp(y)
-        result *= np.add.reduce(g, axis, keepdims=True)
-        return np.subtract(g, result, out=result)
-    return wrap_result(compute(backward, (grad_output._array, output._array), dtype_of(output), input_dtype))
+    return backward_along(log_softmax_slope, grad_output, output, dim, input_dtype)
 
 
 @_softmax_backward_data.backward
