@@ -15,7 +15,8 @@ from readtorch.c10.cpu_generator import CPUGeneratorImpl
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
-SHAPES = [(), (1,), (5,), (15,), (16,), (17,), (624,), (1281,), (3, 4), (7, 9), (1, 3, 1, 6), (2, 3, 5), (2, 3, 4, 5)]
+SHAPES = [(), (1,), (5,), (15,), (16,), (17,), (624,), (1281,), (3, 4), (7, 9), (1, 3, 1, 6), (2, 3, 5),
+          (2, 3, 4, 5)]
 
 
 def as_array(tensor):

@@ -9,7 +9,8 @@ from .csrc.generator import Generator, default_generator
 __all__ = ["set_rng_state", "get_rng_state", "manual_seed", "seed", "initial_seed", "fork_rng",
            "thread_safe_generator"]
 
-# Other devices: type -> module with manual_seed_all, device_count, get_rng_state(index), set_rng_state(state, index).
+# Other devices: type -> module with manual_seed_all, device_count, get_rng_state(index), set_rng_state(state,
+# index).
 device_modules = {}
 
 
@@ -46,9 +47,9 @@ def initial_seed() -> int:
 
 @contextlib.contextmanager
 def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type=None):
-    """`with fork_rng():` random numbers drawn inside do not count: afterwards all goes on as if nothing had been drawn.
+    """`with fork_rng():` afterwards the random numbers go on as if none had been drawn inside.
 
-    devices: indices of the devices to include beside the CPU; by default all of `device_type` (default "cuda").
+    devices: indices of devices to include beside the CPU; by default all of `device_type` (default "cuda").
     """
     if not enabled or device_type == "meta":
         yield

@@ -109,8 +109,8 @@ class CPUGeneratorImpl:
         """Take over a state of 5056 bytes; RuntimeError where PyTorch refuses it."""
         size = STATE_LAYOUT.itemsize
         if saved.size != size:
-            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state "
-                               f"size to be {saved.size}")
+            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {size} but found the input RNG "
+                               f"state size to be {saved.size}")
         saved = np.ascontiguousarray(saved).view(STATE_LAYOUT)[0]
         left, position = int(saved["left"]), int(saved["next"]) & 0xFFFFFFFF
         if not saved["seeded"] or not 0 < left <= MERSENNE_STATE_N or position > MERSENNE_STATE_N:
@@ -134,6 +134,6 @@ class CPUGeneratorImpl:
         return other
 
 
-# The generator of every call that names none (`detail::getDefaultCPUGenerator`); nobody knows its seed until asked.
+# The generator of every call that names none (`detail::getDefaultCPUGenerator`), seeded anew every time.
 default_cpu_generator = CPUGeneratorImpl()
 default_cpu_generator.seed()

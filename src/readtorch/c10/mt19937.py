@@ -33,7 +33,7 @@ def mix(first, second, distant):
 
 @njit(cache=True)
 def next_block(state):
-    """Renew all words. For the first part the word `M` places ahead is still an old one, after it a new one."""
+    """Renew all words. At first the word `M` places ahead is still an old one, further on a new one."""
     last = MERSENNE_STATE_N - 1
     ahead = MERSENNE_STATE_M
     behind = MERSENNE_STATE_M - MERSENNE_STATE_N

@@ -1,37 +1,23 @@
-"""Filling tensors with random numbers: uniform_, normal_, random_, bernoulli_ and the other distributions, in place.
+"""Filling tensors with random numbers: uniform_, normal_, random_, bernoulli_ and the other distributions, in
+place.
 
-In PyTorch: `aten/src/ATen/native/DistributionTemplates.h` (checks) and `Distributions.cpp`. The numbers come from
-`cpu/distribution_kernels.py`. Explained in the chapter "Tensor and Storage".
+In PyTorch: `aten/src/ATen/native/DistributionTemplates.h` (checks) and `Distributions.cpp`. The numbers come
+from `cpu/distribution_kernels.py`. Explained in the chapter "Tensor and Storage".
 """
 import math
-import warnings
 
-import ml_dtypes
 import numpy as np
 
 from ...c10 import scalar_type
 from ...c10.cpu_generator import default_cpu_generator
-from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES
+from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of
 from ..functions import at
-from ..native_function import native_function
+from ..native_function import native_function, packets, python_face
+from ..python_arg_parser import make_parser
 from .cpu import distribution_kernels as kernels
-
-INT64_MIN, INT64_MAX = -2**63, 2**63 - 1
-UNSIGNED = frozenset({scalar_type.uint16, scalar_type.uint32, scalar_type.uint64})
-# The types that most kernels are compiled for.
-DRAWN_FLOATS = frozenset({scalar_type.float16, scalar_type.bfloat16, scalar_type.float32, scalar_type.float64})
-DRAWN_INTEGERS = frozenset({scalar_type.uint8, scalar_type.int8, scalar_type.int16, scalar_type.int32, scalar_type.int64})
-DRAWN = DRAWN_FLOATS | DRAWN_INTEGERS | {scalar_type.bool}
-
-# What C++ calls the types: some messages print these.
-CPP_NAMES = {
-    scalar_type.uint8: "unsigned char", scalar_type.int8: "signed char", scalar_type.int16: "short int",
-    scalar_type.int32: "int", scalar_type.int64: "long int", scalar_type.float16: "c10::Half",
-    scalar_type.float32: "float", scalar_type.float64: "double", scalar_type.complex64: "c10::complex<float>",
-    scalar_type.complex128: "c10::complex<double>", scalar_type.bool: "bool",
-    scalar_type.bfloat16: "c10::BFloat16", scalar_type.uint16: "short unsigned int",
-    scalar_type.uint32: "unsigned int", scalar_type.uint64: "long unsigned int"}
+from .integer_ranges import (CPP_NAMES, DRAWN, DRAWN_FLOATS, INT64_MIN, LARGEST, check_from_to_in_range,
+                             closed_range, open_range)
 
 
 # ---------------------------------------------------------------------------------------------------- checks
@@ -55,8 +41,9 @@ def check_kernel_type(self, kernel, allowed):
 def check_no_internal_overlap(array):
     """An expanded tensor shows one number in many places; it cannot be filled with different ones."""
     if not array.flags.c_contiguous and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape)):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
-                           "memory location. Please clone() the tensor before performing the operation.")
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to "
+                           "a single memory location. Please clone() the tensor before performing the "
+                           "operation.")
 
 
 def real_parts(array):
@@ -77,6 +64,13 @@ def fill(self, kernel, *parameters):
     return self
 
 
+def filler(name, arguments=""):
+    """Declare an in-place operator that takes, beside `arguments`, the generator to draw from."""
+    separator = ", " if arguments else ""
+    text = f"{name}(Tensor(a!) self{separator}{arguments}, *, Generator? generator=None) -> Tensor(a!)"
+    return native_function(text, "method")
+
+
 def zero_gradient(name, *inputs):
     """Formulas of an operator whose result no longer depends on its inputs: their gradients are zeros."""
     def zeros(grad):
@@ -84,39 +78,59 @@ def zero_gradient(name, *inputs):
     return type(name, (), {given: zeros for given in inputs or ("self",)})
 
 
+def quick_face(operator):
+    """A Python face for an operator of plain numbers; only unusual calls go through the argument parser."""
+    name = operator.schema.name
+    parse = make_parser(packets["torch", name], True)
+    defaults = tuple(a.default if a.has_default else None for a in operator.schema.arguments[1:-1])
+    required = sum(not a.has_default for a in operator.schema.arguments[1:-1])
+    call = operator.call
+
+    def face(self, *numbers, generator=None, **named):
+        if named or not required <= len(numbers) <= len(defaults) or not all(
+                [type(number) in (int, float) for number in numbers]):
+            return parse((self, *numbers), named if generator is None else {"generator": generator, **named})
+        return call(self, *numbers, *defaults[len(numbers):], generator)
+    face.__name__ = face.__qualname__ = name
+    python_face(name, "method")(face)
+
+
 # -------------------------------------------------------------------------------------------------- uniform_
 
-uniform_ = native_function(
-    "uniform_(Tensor(a!) self, float from=0, float to=1, *, Generator? generator=None) -> Tensor(a!)", "method")
+uniform_ = filler("uniform_", "float from=0, float to=1")
 uniform_.backward(zero_gradient("UniformBackward0"))
 
 
 @uniform_.kernel
 def uniform_cpu_(self, low, high, generator):
     dtype = dtype_of(self)
-    if not (dtype.is_complex and self._array.size == 0):
+    if not dtype.is_complex:
+        check_uniform_bounds(dtype, low, high)
+    elif self._array.size:
         check_uniform_bounds(dtype.to_real(), low, high)
     return fill(self, kernels.uniform_, low, high, generator_of(generator))
 
 
 def check_uniform_bounds(dtype, low, high):
-    if dtype not in DRAWN_FLOATS:
-        raise NotImplementedError(f'"check_uniform_bounds" not implemented for \'{SCALAR_TYPE_NAMES[dtype]}\'')
-    limit = float(ml_dtypes.finfo(dtype.numpy).max)
+    limit = LARGEST.get(dtype)
+    if limit is None:
+        name = SCALAR_TYPE_NAMES[dtype]
+        raise NotImplementedError(f"\"check_uniform_bounds\" not implemented for '{name}'")
     for name, value in (("from", low), ("to", high)):
         if not -limit <= value <= limit:
             raise RuntimeError(f"{name} is out of bounds for {CPP_NAMES[dtype]}")
     if not low <= high:
-        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+        raise RuntimeError("uniform_ expects to return a [from, to) range, but found "
+                           f"from={low:g} > to={high:g}")
     if not high - low <= limit:
-        raise RuntimeError(f"uniform_ expects to-from <= std::numeric_limits<{SCALAR_TYPE_NAMES[dtype]}>::max(), but "
-                           f"found to={high:g} and from={low:g} which result in to-from to exceed the limit")
+        name = SCALAR_TYPE_NAMES[dtype]
+        raise RuntimeError(f"uniform_ expects to-from <= std::numeric_limits<{name}>::max(), but found "
+                           f"to={high:g} and from={low:g} which result in to-from to exceed the limit")
 
 
 # --------------------------------------------------------------------------------------------------- normal_
 
-normal_ = native_function(
-    "normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)", "method")
+normal_ = filler("normal_", "float mean=0, float std=1")
 normal_.backward(zero_gradient("NormalBackward0"))
 
 
@@ -135,8 +149,7 @@ def normal_cpu_(self, mean, std, generator):
     return fill(self, kernels.normal_, mean, spread, generator_of(generator))
 
 
-log_normal_ = native_function(
-    "log_normal_(Tensor(a!) self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor(a!)", "method")
+log_normal_ = filler("log_normal_", "float mean=1, float std=2")
 log_normal_.backward(zero_gradient("LogNormalBackward0"))
 
 
@@ -151,8 +164,7 @@ def log_normal_cpu_(self, mean, std, generator):
 
 # ------------------------------------------------------------------------- exponential_, geometric_, cauchy_
 
-exponential_ = native_function(
-    "exponential_(Tensor(a!) self, float lambd=1, *, Generator? generator=None) -> Tensor(a!)", "method")
+exponential_ = filler("exponential_", "float lambd=1")
 exponential_.backward(zero_gradient("ExponentialBackward0"))
 
 
@@ -162,13 +174,12 @@ def exponential_cpu_(self, lambd, generator):
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     dtype = dtype_of(self)
     if self._array.size and not dtype.is_floating_point:
-        raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be a floating "
-                           f"point but you specified {SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be "
+                           f"a floating point but you specified {SCALAR_TYPE_NAMES[dtype]}")
     return fill(self, kernels.exponential_, lambd, generator_of(generator))
 
 
-geometric_ = native_function(
-    "geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)", "method")
+geometric_ = filler("geometric_", "float p")
 geometric_.backward(zero_gradient("GeometricBackward0"))
 
 
@@ -181,8 +192,7 @@ def geometric_cpu_(self, p, generator):
     return fill(self, kernels.geometric_, p, generator_of(generator))
 
 
-cauchy_ = native_function(
-    "cauchy_(Tensor(a!) self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor(a!)", "method")
+cauchy_ = filler("cauchy_", "float median=0, float sigma=1")
 cauchy_.backward(zero_gradient("CauchyBackward0"))
 
 
@@ -192,20 +202,31 @@ def cauchy_cpu_(self, median, sigma, generator):
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     dtype = dtype_of(self)
     if not dtype.is_floating_point:
-        raise RuntimeError("Cauchy distribution is a continuous probability distribution. dtype must be a floating point "
-                           f"but you specified {CPP_NAMES[dtype]}")
+        raise RuntimeError("Cauchy distribution is a continuous probability distribution. dtype must be "
+                           f"a floating point but you specified {CPP_NAMES[dtype]}")
     return fill(self, kernels.cauchy_, median, sigma, generator_of(generator))
 
 
 # --------------------------------------------------------------------------------------------------- random_
 
-random_from = native_function(
-    "random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", "method")
-random_to = native_function("random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)", "method")
-random_ = native_function("random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", "method")
+random_from = filler("random_.from", "int from, int? to")
+random_to = filler("random_.to", "int to")
+random_ = filler("random_")
 random_from.backward(zero_gradient("RandomBackward0"))
 random_to.backward(zero_gradient("RandomBackward1"))
 random_.backward(zero_gradient("RandomBackward2"))
+
+
+parse_random = make_parser(packets["torch", "random_"], True)
+RANDOM_BY_ENDS = (random_, random_to, random_from)
+
+
+@python_face("random_", "method")
+def random_face(self, *ends, generator=None, **named):
+    """`random_()`, `random_(to)` or `random_(from, to)`."""
+    if named or len(ends) > 2 or not all([type(end) is int for end in ends]):
+        return parse_random((self, *ends), named if generator is None else {"generator": generator, **named})
+    return RANDOM_BY_ENDS[len(ends)].call(self, *ends, generator)
 
 
 @random_.kernel
@@ -231,107 +252,23 @@ def random_from_cpu_(self, low, to, generator):
         low, last = open_range(dtype, low)
     else:
         if self._array.size:
-            check_kernel_type(self, "random_full_64_bits_range_kernel_cpu", DRAWN - {scalar_type.float16, scalar_type.bool})
+            check_kernel_type(self, "random_full_64_bits_range_kernel_cpu", NOT_HALF_OR_BOOL)
             if dtype not in FULL_RANGE:
-                raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16")
+                raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float "
+                                   "and bfloat16")
         return fill(self, kernels.random_from_to_, 0, 0, generator_of(generator))
     check_from_to_in_range(dtype, low, last)
     return fill(self, kernels.random_from_to_, last - low + 1 & (1 << 64) - 1, low, generator_of(generator))
 
 
+NOT_HALF_OR_BOOL = DRAWN - {scalar_type.float16, scalar_type.bool}
 FULL_RANGE = frozenset({scalar_type.int64, scalar_type.float64, scalar_type.float32, scalar_type.bfloat16})
-
-# Note [Whole numbers in floating types]
-# Drawn numbers are rounded to the tensor's type, and rounding may carry the largest ones out of [from, to): in
-# float16, 65503 becomes 65504. So for floating types the ends are first moved inwards to numbers that the type has.
-
-
-def closed_range(dtype, low, to):
-    """The first and the last number to draw for [low, to)."""
-    if not low < to:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={to}")
-    if dtype in DRAWN_FLOATS:
-        low, to = first_representable(dtype, low), end_representable(dtype, to)
-        if not low < to:
-            raise RuntimeError("random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got "
-                               f"from={low} >= to={to}")
-    return low, to - 1
-
-
-def open_range(dtype, low):
-    """The first and the last number to draw from `low` on."""
-    if dtype in DRAWN_FLOATS:
-        last = 2 ** digits_of(dtype)
-        low = first_representable(dtype, low)
-        if not low < last:
-            raise RuntimeError("random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to "
-                               f"dtype, but got from={low} > to_inc={last}")
-        return low, last
-    if dtype.category >= FLOAT:
-        raise RuntimeError("random_from_to_impl handles only integral, floating-point and boolean types")
-    return low, 1 if dtype is scalar_type.bool else int(np.iinfo(dtype.numpy).max)
-
-
-def digits_of(dtype):
-    """How many binary digits a floating type has: all whole numbers up to 2**digits are among its numbers."""
-    return ml_dtypes.finfo(dtype.numpy).nmant + 1
-
-
-def rounded(dtype, number):
-    """The whole number that `number` becomes in `dtype`; outside of its range, what x86 makes of infinity."""
-    wide = np.int64(number).astype(scalar_type.op_math_type(dtype).numpy)
-    with np.errstate(over="ignore"):
-        value = float(wide.astype(dtype.numpy))
-    return int(value) if abs(value) < 2.0**63 else INT64_MIN
-
-
-def first_representable(dtype, low):
-    above = rounded(dtype, low + 1)
-    if above < low:
-        return above + (1 << max((abs(low + 1)).bit_length() - digits_of(dtype), 0))
-    return low
-
-
-def end_representable(dtype, to):
-    below = rounded(dtype, to - 1)
-    if below >= to:
-        return below - (1 << max((abs(to - 1)).bit_length() - digits_of(dtype), 0))
-    return to
-
-
-def check_from_to_in_range(dtype, low, last):
-    """RuntimeError if the ends are not numbers of `dtype`; a warning if some numbers between them are not."""
-    ends = (("from", low), ("to - 1", last))
-    if dtype.is_complex:
-        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    if dtype.is_floating_point:
-        smallest, largest = -float(ml_dtypes.finfo(dtype.numpy).max), float(ml_dtypes.finfo(dtype.numpy).max)
-    elif dtype is scalar_type.bool:
-        smallest, largest = 0, 1
-    else:
-        smallest, largest = np.iinfo(dtype.numpy).min, min(int(np.iinfo(dtype.numpy).max), INT64_MAX)
-    for name, value in ends:
-        if not smallest <= value <= largest:
-            raise RuntimeError(f"{name} is out of bounds for {CPP_NAMES[dtype]}")
-    if dtype.is_floating_point:
-        for name, value in ends:
-            warn_of_gaps(dtype, name, value)
-
-
-def warn_of_gaps(dtype, name, value):
-    digits = digits_of(dtype)
-    if abs(value) > 1 << digits:
-        warnings.warn(f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations "
-                      f"{CPP_NAMES[dtype]} can support discrete uniform distribution only within this range. This warning "
-                      "will become an error in version 1.7 release, please fix the code in advance", stacklevel=5)
 
 
 # ------------------------------------------------------------------------------------------------ bernoulli_
 
-bernoulli_tensor_ = native_function(
-    "bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)", "method")
-bernoulli_float_ = native_function(
-    "bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", "method")
+bernoulli_tensor_ = filler("bernoulli_.Tensor", "Tensor p")
+bernoulli_float_ = filler("bernoulli_.float", "float p=0.5")
 bernoulli_float_.backward(zero_gradient("BernoulliBackward2"))
 
 
@@ -358,8 +295,8 @@ def bernoulli_tensor_cpu_(self, p, generator):
 
 def check_probabilities(p):
     if not ((p >= 0) & (p <= 1)).all():
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be "
-                           "improved?  If so, please report an enhancement request to PyTorch.)")
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error "
+                           "message be improved?  If so, please report an enhancement request to PyTorch.)")
 
 
 @bernoulli_tensor_.backward
@@ -369,3 +306,7 @@ class BernoulliBackward1:
 
     def p(p):
         return at.zeros_like(p)
+
+
+for operator in (uniform_, normal_, log_normal_, exponential_, cauchy_, geometric_):
+    quick_face(operator)

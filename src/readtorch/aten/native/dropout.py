@@ -71,7 +71,7 @@ def scale_of(p, train):
 
 
 def rounded(scale, input):
-    """The scale as a number of the input's type: in PyTorch it is rounded before it multiplies a 16-bit tensor."""
+    """The scale as a number of the input's type: PyTorch rounds it before it multiplies a 16-bit tensor."""
     dtype = input._array.dtype
     return float(dtype.type(scale)) if input.dtype.is_floating_point else scale
 

@@ -1,7 +1,8 @@
 """Making tensors of random numbers: rand, randn, randint, randperm and their `_like` forms, and normal.
 
-In PyTorch: `aten/src/ATen/native/TensorFactories.cpp`; `normal` is in `DistributionTemplates.h`. Each makes an empty
-tensor and fills it with an operator of `distributions.py`. Explained in the chapter "Tensor and Storage".
+In PyTorch: `aten/src/ATen/native/TensorFactories.cpp`; `normal` is in `DistributionTemplates.h`. Each makes
+an empty tensor and fills it with an operator of `distributions.py`. Explained in the chapter "Tensor and
+Storage".
 """
 import numpy as np
 
@@ -12,7 +13,8 @@ from ..functions import at
 from ..native_function import below_autograd, native_function, packets, python_face, resize, resize_output
 from ..python_arg_parser import make_parser
 from .cpu import distribution_kernels as kernels
-from .distributions import (DRAWN, check_kernel_type, check_std, generator_of, normal_, random_from, uniform_)
+from .distributions import check_std, generator_of, normal_, random_from, uniform_
+from .integer_ranges import DRAWN
 from .tensor_factories import check_size, empty
 from .tensor_iterator import broadcast_error
 
@@ -34,10 +36,6 @@ def factory(name, arguments, draw, options=OPTIONS, overload=""):
         result = "Tensor(a!)" if "out" in suffix else "Tensor"
         return f"{name}{'.' if dotted else ''}{dotted}({parts}, *, {extra}) -> {result}"
 
-    def make(arguments, options, generator):
-        result = empty.call(arguments[-1], *options, None)
-        return draw(result, generator, *arguments[:-1])
-
     def make_out(arguments, generator, out):
         check_size(arguments[-1])
         if out._array.shape != tuple(arguments[-1]):
@@ -48,8 +46,9 @@ def factory(name, arguments, draw, options=OPTIONS, overload=""):
     plain = native_function(schema(arguments, "", options))
     generator_out = native_function(schema(arguments, "generator_out", f"{GENERATOR}, Tensor(a!) out"))
     plain_out = native_function(schema(arguments, "out", "Tensor(a!) out"))
-    with_generator.kernel(lambda *a: make(a[:-5], a[-4:], a[-5]))
-    plain.kernel(lambda *a: make(a[:-4], a[-4:], None))
+    new = empty.call
+    with_generator.kernel(lambda *a: draw(new(*a[-6:-5], *a[-4:], None), a[-5], *a[:-6]))
+    plain.kernel(lambda *a: draw(new(*a[-5:], None), None, *a[:-5]))
     generator_out.kernel(lambda *a: make_out(a[:-2], a[-2], a[-1]))
     plain_out.kernel(lambda *a: make_out(a[:-1], None, a[-1]))
     return plain, with_generator
@@ -73,14 +72,14 @@ def fill_between(tensor, generator, low, high):
 
 rand = factory("rand", "SymInt[] size", fill_uniform)
 randn = factory("randn", "SymInt[] size", fill_normal)
-factory("randint", "SymInt high, SymInt[] size", fill_below, LONG_OPTIONS)
-factory("randint", "SymInt low, SymInt high, SymInt[] size", fill_between, LONG_OPTIONS, "low")
+randint = factory("randint", "SymInt high, SymInt[] size", fill_below, LONG_OPTIONS)
+randint_low = factory("randint", "SymInt low, SymInt high, SymInt[] size", fill_between, LONG_OPTIONS, "low")
 
 
 # ----------------------------------------------------------------------------------------------------- faces
 
 def parsed_face(name):
-    """The Python face that takes every option: `out` and `requires_grad` beside what the schemas name."""
+    """A Python face that takes every option: `out` and `requires_grad` beside what the schemas name."""
     parse = make_parser(packets["torch", name], False)
 
     def face(*args, out=None, requires_grad=False, **options):
@@ -88,7 +87,7 @@ def parsed_face(name):
             check_out_type(options.pop("dtype", None), out)
             for name_of_option in ("layout", "device", "pin_memory"):
                 options.pop(name_of_option, None)
-            return parse(args, {**options, "out": out})
+            return parse(args, drop_unset({**options, "out": out}))
         result = parse(args, drop_unset(options))
         return require_grad(result) if requires_grad else result
     face.__name__ = face.__qualname__ = name
@@ -140,18 +139,33 @@ def sized_face(name, operators):
 
 python_face("rand", "function")(sized_face("rand", rand))
 python_face("randn", "function")(sized_face("randn", randn))
-python_face("randint", "function")(parsed_face("randint"))
+parse_randint = parsed_face("randint")
+
+
+@python_face("randint", "function")
+def randint_face(*arguments, generator=None, **options):
+    """`randint(high, size)` or `randint(low, high, size)`; with no options straight to the operator."""
+    *ends, size = arguments or (None,)
+    plain = not options and isinstance(size, (tuple, list)) and all([type(n) is int for n in (*ends, *size)])
+    if not plain or len(ends) not in (1, 2) or not (generator is None or hasattr(generator, "_impl")):
+        return parse_randint(*arguments, generator=generator, **options)
+    default, with_generator = randint if len(ends) == 1 else randint_low
+    if generator is None:
+        return default.call(*ends, size, scalar_type.int64, None, None, False)
+    return with_generator.call(*ends, size, generator, scalar_type.int64, None, None, False)
 
 
 # -------------------------------------------------------------------------------------------------- randperm
 
-randperm_generator = native_function(f"randperm.generator(SymInt n, *, {GENERATOR}, {LONG_OPTIONS}) -> Tensor")
+randperm_generator = native_function(f"randperm.generator(SymInt n, *, {GENERATOR}, {LONG_OPTIONS}) -> "
+                                     "Tensor")
 randperm = native_function(f"randperm(SymInt n, *, {LONG_OPTIONS}) -> Tensor")
 randperm_generator_out = native_function(
     f"randperm.generator_out(SymInt n, *, {GENERATOR}, Tensor(a!) out) -> Tensor(a!)")
 randperm_out = native_function("randperm.out(SymInt n, *, Tensor(a!) out) -> Tensor(a!)")
 # n up to which all of 0 … n-1 are numbers of the type.
-RANDPERM_LIMITS = {scalar_type.float16: 2**11 + 1, scalar_type.float32: 2**24 + 1, scalar_type.float64: 2**53 + 1}
+RANDPERM_LIMITS = {
+    scalar_type.float16: 2**11 + 1, scalar_type.float32: 2**24 + 1, scalar_type.float64: 2**53 + 1}
 INTEGER_NAMES = {scalar_type.uint8: "uint8_t", scalar_type.int8: "int8_t", scalar_type.int16: "int16_t",
                  scalar_type.int32: "int"}
 
@@ -161,7 +175,8 @@ def check_randperm(n, dtype):
     if n < 0:
         raise RuntimeError(f"n must be non-negative, got{n}")
     if n > RANDPERM_LIMITS.get(dtype, n):
-        raise RuntimeError(f"n cannot be greater than {RANDPERM_LIMITS[dtype]} for {SCALAR_TYPE_NAMES[dtype]} type.")
+        raise RuntimeError(f"n cannot be greater than {RANDPERM_LIMITS[dtype]} for "
+                           f"{SCALAR_TYPE_NAMES[dtype]} type.")
     if dtype in INTEGER_NAMES and n - 1 > np.iinfo(dtype.numpy).max:
         raise RuntimeError(f"value cannot be converted to type {INTEGER_NAMES[dtype]} without overflow")
     if dtype not in DRAWN or dtype is scalar_type.bool:
@@ -206,7 +221,8 @@ def like(name, arguments, draw, overloads):
     plain, with_generator = overloads
     suffix = f".{plain}" if plain else ""
     default = native_function(f"{name}{suffix}({arguments}, *, {LIKE_OPTIONS}) -> Tensor")
-    generated = native_function(f"{name}.{with_generator}({arguments}, *, {GENERATOR}, {LIKE_OPTIONS}) -> Tensor")
+    generated = native_function(f"{name}.{with_generator}({arguments}, *, {GENERATOR}, {LIKE_OPTIONS}) -> "
+                                "Tensor")
 
     def make(self, parameters, generator, options):
         dtype, layout, device, pin_memory, memory_format = options
@@ -227,7 +243,8 @@ like("rand_like", "Tensor self", fill_uniform, ("", "generator"))
 like("randn_like", "Tensor self", fill_normal, ("", "generator"))
 like("randint_like", "Tensor self, SymInt high", fill_below, ("", "generator"))
 like("randint_like", "Tensor self, Tensor high", fill_below_tensor, ("Tensor", "Tensor_generator"))
-like("randint_like", "Tensor self, SymInt low, SymInt high", fill_between, ("low_dtype", "low_generator_dtype"))
+like("randint_like", "Tensor self, SymInt low, SymInt high", fill_between,
+     ("low_dtype", "low_generator_dtype"))
 for like_name in ("rand_like", "randn_like", "randint_like"):
     python_face(like_name, "function")(parsed_face(like_name))
 
@@ -235,10 +252,12 @@ for like_name in ("rand_like", "randn_like", "randint_like"):
 # ---------------------------------------------------------------------------------------------------- normal
 
 NORMAL = "*, Generator? generator=None"
-normal_tensors = native_function(f"normal.Tensor_Tensor(Tensor mean, Tensor std, {NORMAL}) -> Tensor", out=True)
+normal_tensors = native_function(
+    f"normal.Tensor_Tensor(Tensor mean, Tensor std, {NORMAL}) -> Tensor", out=True)
 normal_mean = native_function(f"normal.Tensor_float(Tensor mean, float std=1, {NORMAL}) -> Tensor", out=True)
 normal_std = native_function(f"normal.float_Tensor(float mean, Tensor std, {NORMAL}) -> Tensor", out=True)
-normal_size = native_function(f"normal.float_float(float mean, float std, SymInt[] size, {NORMAL}, {OPTIONS}) -> Tensor")
+normal_size = native_function(f"normal.float_float(float mean, float std, SymInt[] size, {NORMAL}, "
+                              f"{OPTIONS}) -> Tensor")
 normal_size_out = native_function(
     f"normal.float_float_out(float mean, float std, SymInt[] size, {NORMAL}, Tensor(a!) out) -> Tensor(a!)")
 
@@ -327,4 +346,6 @@ parse_normal = parsed_face("normal")
 @python_face("normal", "function")
 def normal(*args, generator=None, **options):
     """Normal numbers; `mean` and `std` are tensors or numbers (then with a size)."""
-    return parse_normal(*args, **options) if generator is None else parse_normal(*args, generator=generator, **options)
+    if generator is not None:
+        options["generator"] = generator
+    return parse_normal(*args, **options)

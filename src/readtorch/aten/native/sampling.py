@@ -1,4 +1,5 @@
-"""Samples whose parameters are tensors: bernoulli, multinomial, poisson, binomial, gamma and Dirichlet numbers.
+"""Samples whose parameters are tensors: bernoulli, multinomial, poisson, binomial, gamma and Dirichlet
+numbers.
 
 In PyTorch: `aten/src/ATen/native/Distributions.cpp`. Explained in the chapter "Tensor and Storage".
 """
@@ -11,8 +12,8 @@ from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
 from ..native_function import below_autograd, native_function, resize
 from .cpu import distribution_kernels as kernels
-from .distributions import (DRAWN_FLOATS, bernoulli_float_, bernoulli_tensor_, check_kernel_type, generator_of,
-                            zero_gradient)
+from .distributions import (DRAWN_FLOATS, bernoulli_float_, bernoulli_tensor_, check_kernel_type,
+                            generator_of, zero_gradient)
 from .tensor_iterator import broadcast_error
 
 BOTH = "function, method"
@@ -27,7 +28,8 @@ def empty_contiguous(t):
 # ------------------------------------------------------------------------------------------------- bernoulli
 
 bernoulli = native_function("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", BOTH, out=True)
-bernoulli_p = native_function("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", BOTH)
+bernoulli_p = native_function(
+    "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", BOTH)
 bernoulli.backward(zero_gradient("BernoulliBackward0"))
 
 
@@ -53,8 +55,8 @@ def bernoulli_p_composite(self, p, generator):
 # ----------------------------------------------------------------------------------------------- multinomial
 
 multinomial = native_function(
-    "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
-    BOTH, out=True)
+    "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> "
+    "Tensor", BOTH, out=True)
 MOST_CATEGORIES = 2**24     # the largest whole number up to which float32 has all of them
 
 
@@ -86,7 +88,8 @@ def check_rows(rows):
     if not (rows >= 0).all():
         raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")
     if not np.isfinite(rows).all():
-        raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or NaN)")
+        raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or "
+                           "NaN)")
     if not rows.any(axis=-1).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
 

@@ -1,8 +1,9 @@
-"""How a gamma number moves with its shape parameter: the derivative that lets gradients pass through the sampling.
+"""How a gamma number moves with its shape parameter: the derivative that lets gradients pass through the
+sampling.
 
-A number x drawn for the shape a stays at the same quantile when a changes, so dx/da = -(dF/da) / (dF/dx) with F the
-distribution function. No closed form: three approximations share the plane, as in PyTorch.
-In PyTorch: `standard_gamma_grad_one` (`aten/src/ATen/native/Distributions.h`).
+A number x drawn for the shape a stays at the same quantile when a changes, so dx/da = -(dF/da) / (dF/dx) with
+F the distribution function. No closed form: three approximations share the plane, as in PyTorch. In PyTorch:
+`standard_gamma_grad_one` (`aten/src/ATen/native/Distributions.h`).
 """
 import math
 
