@@ -51,6 +51,8 @@ class Show:
             warnings.simplefilter("always")
             function()
         for w in caught:
+            if issubclass(w.category, RuntimeWarning):  # NumPy's remarks on inf and nan, which readtorch silences
+                continue
             text = str(w.message).partition(" (Triggered internally")[0]  # a line of PyTorch's C++
             self(w.category.__name__ + ":", text)
 

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from readtorch import _tensor_str as ours
+from tests.programs import same
 
 DTYPES = {
     torch.bool: np.bool_, torch.uint8: np.uint8, torch.int8: np.int8, torch.int16: np.int16,
@@ -122,3 +123,63 @@ def test_print_options_change_together(steps):
     with ours.printoptions(precision=1), torch._tensor_str.printoptions(precision=1):
         assert ours.get_printoptions() == torch._tensor_str.get_printoptions()
     assert ours.get_printoptions() == torch._tensor_str.get_printoptions()
+
+
+# Whole tensors: what stands around the numbers
+
+
+def test_whole_tensors_print_like_the_reference():
+    def program(T, show):
+        show(T.ones(2), T.tensor(3), T.tensor(2.5), T.tensor([True]), T.tensor(1 + 2j), T.tensor([]))
+        for dtype in (T.float32, T.float64, T.float16, T.bfloat16, T.int64, T.int32, T.uint8, T.bool, T.complex64,
+                      T.complex128):
+            for shape in ((), (2,), (0,), (0, 3), (2, 0)):
+                show(T.zeros(shape, dtype=dtype))
+        x = T.ones(2, 3, requires_grad=True)
+        show(x, x * 2, (x * 2).sum(), x.detach(), x[0], x.T, T.ones(30, 30) * x.sum(), T.zeros(0, requires_grad=True))
+        show(T.nn.Parameter(T.ones(2)), T.nn.Parameter(T.ones(2), requires_grad=False), T.nn.Buffer(T.ones(2)))
+        show(T.nn.Parameter(T.arange(20.0)), repr(x), f"{x}", f"{x.sum():.3f}", f"{x.sum()}", str(T.ones(1)))
+
+        class Mine(T.Tensor):
+            pass
+
+        class MyParameter(T.nn.Parameter):
+            pass
+
+        mine = T.Tensor._make_subclass(Mine, T.ones(2), False)
+        show(mine, repr(mine), MyParameter(T.ones(2)))
+        show(x.__repr__(tensor_contents="CONTENTS"), (x * 2).__repr__(tensor_contents="..."))
+
+    same(program)
+
+
+def test_default_dtype_goes_without_saying():
+    def program(T, show):
+        T.set_default_dtype(T.float64)
+        try:
+            show(T.ones(2), T.ones(2, dtype=T.float32), T.tensor(1j), T.ones(0), T.ones(2, dtype=T.complex64))
+        finally:
+            T.set_default_dtype(T.float32)
+
+    same(program)
+
+
+def test_print_options_of_the_package():
+    def program(T, show):
+        T.set_printoptions(precision=2, sci_mode=True, edgeitems=1, threshold=3)
+        show(T.arange(5.0), T.ones(3, 3))
+        T.set_printoptions(profile="default")
+        show(T.arange(5.0))
+
+    same(program)
+
+
+def test_a_history_that_cannot_be_told():
+    """A view made and written under no_grad: its grad_fn raises, its text says so."""
+    def program(T, show):
+        x = T.ones(3, requires_grad=True)
+        with T.no_grad():
+            view = x.detach().requires_grad_()[:2]
+        show(view)
+
+    same(program)
