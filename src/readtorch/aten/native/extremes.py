@@ -1,15 +1,17 @@
-"""max and min in all their forms: over everything, along a dimension, of two tensors, with or without indices.
+"""max and min in all their forms: over everything, along a dimension, with or without indices.
 
 In PyTorch: `aten/src/ATen/native/{ReduceAllOps,TensorCompare,ReduceOps}.cpp`.
 """
 import numpy as np
 
+from ...c10.scalar_type import BOOL, SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
 from . import return_types
-from .tensor_iterator import not_implemented
+from .reduce_ops import reduced_axes, unreduce
+from .tensor_iterator import exact_out, expected_out, not_implemented
 
 BOTH = "function, method"
 
@@ -17,6 +19,17 @@ BOTH = "function, method"
 def check_not_complex(name, self):
     if self._array.dtype.kind == "c":
         raise not_implemented(name)(dtype_of(self))
+
+
+def check_reducible(name, array, dim):
+    if array.ndim and array.shape[dim] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+
+
+def check_not_empty(name, array, error=RuntimeError):
+    if array.size == 0:
+        raise error(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+                    "'dim' argument.")
 
 
 def evenly_distribute(grad, input, value):
@@ -32,6 +45,36 @@ def select_backward(grad, dim, indices, sizes, keepdim):
     return at.zeros(sizes, dtype=grad.dtype).scatter(dim, indices, grad)
 
 
+# ------------------------------------------------------------------------------------------- along a dimension
+
+def dim_extreme(name, find):
+    """Declare max(self, dim) or min(self, dim): values and the indices where they first occur; nan wins."""
+    operator = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH,
+                               out=True)
+    result = getattr(return_types, name)
+    exact_out(operator, expected_out, expected_out)
+
+    @operator.kernel
+    def extreme(self, dim, keepdim):
+        x = self._array
+        dim = wrap_dim(dim, x.ndim)
+        check_reducible(name, x, dim)
+        check_not_complex(f"{name}_cpu", self)
+        if x.ndim == 0:
+            return result(wrap(x.copy()), wrap(np.zeros((), np.int64)))
+        indices = find(comparable(x), dim, keepdims=True)
+        values = np.take_along_axis(x, indices, dim)
+        if not keepdim:
+            indices, values = indices.squeeze(dim), values.squeeze(dim)
+        return result(wrap(values), wrap(indices))
+    return operator
+
+
+def comparable(array):
+    """bfloat16 as float32: NumPy's searches do not know it."""
+    return array.astype(np.float32) if array.dtype.kind == "V" else array
+
+
 # ---------------------------------------------------------------------------------------------- of everything
 
 def total_extreme(name, ufunc):
@@ -40,48 +83,24 @@ def total_extreme(name, ufunc):
 
     @operator.kernel
     def extreme(self):
+        check_not_empty(name, self._array)
         check_not_complex(f"{name}_all", self)
-        if self._array.size == 0:
-            raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
-                               "with the 'dim' argument.")
         return wrap_result(ufunc.reduce(self._array, None))
     return operator
 
 
-# ------------------------------------------------------------------------------------------- along a dimension
-
-def dim_extreme(name, find):
-    """Declare max(self, dim) or min(self, dim): values and the indices where they first occur."""
-    operator = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH,
-                               out=True)
-    result = getattr(return_types, name)
-
-    @operator.kernel
-    def extreme(self, dim, keepdim):
-        x = self._array
-        if x.dtype.kind == "c":
-            raise RuntimeError(f"{name}(): does not support complex input") if False else not_implemented(f"{name}_cpu")(dtype_of(self))
-        dim = wrap_dim(dim, x.ndim)
-        if x.ndim == 0:
-            return result(wrap(x.copy()), wrap(np.zeros((), np.int64)))
-        check_reducible(name, x, dim)
-        indices = find(x, dim, keepdims=True)
-        values = np.take_along_axis(x, indices, dim)
-        if not keepdim:
-            indices, values = indices.squeeze(dim), values.squeeze(dim)
-        return result(wrap(values), wrap(indices))
-    return operator
-
-
-def check_reducible(name, array, dim):
-    if array.shape[dim] == 0:
-        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+def of_two(name, operator):
+    """max(self, other) is maximum(self, other)."""
+    native_function(f"{name}.other(Tensor self, Tensor other) -> Tensor", BOTH, out=True).compose(
+        lambda self, other: getattr(at, operator)(self, other))
 
 
 max_dim = dim_extreme("max", np.argmax)
 max_all = total_extreme("max", np.maximum)
+of_two("max", "maximum")
 min_dim = dim_extreme("min", np.argmin)
 min_all = total_extreme("min", np.minimum)
+of_two("min", "minimum")
 
 
 @max_dim.backward
@@ -110,3 +129,99 @@ class MinBackward0:
 class MinBackward1:
     def self(grad, self, result):
         return evenly_distribute(grad, self, result)
+
+
+# -------------------------------------------------------------------------------------------------- amax, amin
+
+def match_input(want, have):
+    return (f"Expected the dtype for input and out to match, but got {SCALAR_TYPE_NAMES[want]} for input's dtype and {SCALAR_TYPE_NAMES[have]} for out's "
+            "dtype.")
+
+
+def dims_extreme(name, ufunc, refusal):
+    """Declare amax or amin: over several dims, and equals share the gradient."""
+    operator = native_function(f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", BOTH, out=True)
+    exact_out(operator, match_input)
+
+    @operator.kernel
+    def extreme(self, dim, keepdim):
+        x = self._array
+        if not dim:
+            check_not_empty(name, x)
+        axes = reduced_axes(self, dim)
+        for axis in axes:
+            check_reducible(name, x, axis)
+        check_not_complex(refusal, self)
+        return wrap_result(ufunc.reduce(x, axes, None, None, keepdim))
+    return operator
+
+
+amax = dims_extreme("amax", np.maximum, "max_values_cpu")
+amin = dims_extreme("amin", np.minimum, "min_values_cpu")
+
+
+def share_by_count(grad, self, result, dim, keepdim):
+    sizes = self._array.shape
+    mask = unreduce(result, sizes, dim, keepdim) == self
+    return unreduce(grad, sizes, dim, keepdim) * mask / mask.sum(dim, True)
+
+
+@amax.backward
+class AmaxBackward0:
+    def self(grad, self, result, dim, keepdim):
+        return share_by_count(grad, self, result, dim, keepdim)
+
+
+@amin.backward
+class AminBackward0:
+    def self(grad, self, result, dim, keepdim):
+        return share_by_count(grad, self, result, dim, keepdim)
+
+
+aminmax = native_function("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", BOTH, out=True)
+exact_out(aminmax, expected_out, expected_out)
+
+
+@aminmax.kernel
+def aminmax_cpu(self, dim, keepdim):
+    x = self._array
+    if dim is None and x.size == 0:
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+    axes = reduced_axes(self, None if dim is None else (dim,))
+    if dim is not None and axes and x.shape[axes[0]] == 0:
+        raise IndexError(f"aminmax: Expected reduction dim {axes[0]} to have non-zero size.")
+    check_not_complex("aminmax", self)
+    return return_types.aminmax(*[wrap_result(ufunc.reduce(x, axes, None, None, keepdim)) for ufunc in (np.minimum, np.maximum)])
+
+
+@aminmax.backward
+class AminmaxBackward0:
+    def self(grads, self, dim, keepdim, min, max):
+        dims = () if dim is None else (dim,)
+        parts = [share_by_count(g, self, extreme, dims, keepdim) for g, extreme in zip(grads, (min, max)) if g is not None]
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+# ---------------------------------------------------------------------------------------------- argmax, argmin
+
+def place_of(name, find):
+    """Declare argmax or argmin: the index of the first extreme, in the flattened tensor if no dim is given."""
+    operator = native_function(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", BOTH, out=True)
+    exact_out(operator, expected_out)
+
+    @operator.kernel
+    def place(self, dim, keepdim):
+        x = self._array
+        if dim is None:
+            check_not_empty(name, x, IndexError)
+        else:
+            dim = wrap_dim(dim, x.ndim)
+            check_reducible(name, x, dim)
+        dtype = dtype_of(self)
+        if dtype.is_complex or dtype.category == BOOL:
+            raise RuntimeError(f"{name}(): does not support {'complex' if dtype.is_complex else 'bool'} input")
+        return wrap_result(find(comparable(x), dim if x.ndim else None, keepdims=keepdim))
+
+
+place_of("argmax", np.argmax)
+place_of("argmin", np.argmin)

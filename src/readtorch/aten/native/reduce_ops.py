@@ -1,28 +1,63 @@
-"""Reductions: many elements to one.
+"""Reductions: many elements to one. sum, mean, prod, all, any; extremes and spreads have files of their own.
 
-In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`.
+In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`, `cpu/SumKernel.cpp`; derivatives in `FunctionsManual.cpp`.
 """
 import math
 
 import numpy as np
 
 from ...c10 import scalar_type
-from ...c10.tensor_impl import wrap_result
-from ...c10.wrap_dim import wrap_dims
+from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
+from ...c10.tensor_impl import TensorImpl, dtype_of, wrap_result
+from ...c10.wrap_dim import wrap_dim, wrap_dims
 from ..functions import at
-from ..native_function import native_function
+from ..native_function import native_function, packets, python_face, write_out
+from ..python_arg_parser import make_parser
+from .tensor_iterator import F4, F8, cast, conj
 
-sum_all = native_function("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", "", name="sum")
+BOTH = "function, method"
+add_up = np.add.reduce
+
+
+def reduced_axes(t, dim):
+    """The axes that `dim` names; no dims at all means every one. Raises IndexError or RuntimeError for what is not a dim."""
+    ndim = t._array.ndim
+    axes = wrap_dims(dim, ndim) if dim else range(ndim)
+    return tuple(axes) if ndim else ()
+
+
+def unreduce(grad, sizes, dim, keepdim):
+    """`grad` with the reduced dimensions back, of size 1."""
+    if keepdim or not sizes:
+        return grad
+    axes = wrap_dims(dim, len(sizes)) if dim else range(len(sizes))
+    return grad.reshape([1 if d in axes else n for d, n in enumerate(sizes)])
+
+
+def sum_type(array, dtype):
+    """Integers and bools add up in int64."""
+    return dtype or (scalar_type.int64 if array.dtype.kind in "iub" else scalar_type.by_numpy[array.dtype])
+
+
+# --------------------------------------------------------------------------------------------------------- sum
+
+sum_all = native_function("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
 sum_dim = native_function(
-    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "function, method",
-    out=True)
+    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
 
 
-def sum_array(array, dim, keepdim, dtype):
-    """Integers and bools add up in int64, 16-bit floats in float32."""
-    target = dtype or (scalar_type.int64 if array.dtype.kind in "iub" else scalar_type.by_numpy[array.dtype])
-    wide = scalar_type.op_math_type(target).numpy
-    return np.add.reduce(array, dim, wide, None, keepdim).astype(target.numpy, copy=False)
+def sum_array(array, axes, keepdim, dtype):
+    """The sum over `axes`; 16-bit floats add up in float32."""
+    if dtype is None and (array.dtype is F4 or array.dtype is F8):
+        return add_up(array, axes, None, None, keepdim)
+    target = sum_type(array, dtype)
+    wide = op_math_type(target).numpy
+    return add_up(_as_type(array, wide), axes, wide, None, keepdim).astype(target.numpy, copy=False)
+
+
+def _as_type(array, wide):
+    """Complex numbers and 16-bit floats are converted before they are added: NumPy would not do it by itself."""
+    return cast(array, wide) if array.dtype.kind in "cV" or wide.kind in "biu" else array
 
 
 @sum_all.kernel
@@ -41,28 +76,29 @@ def sum_dim_cpu(self, dim, keepdim, dtype):
     return wrap_result(sum_array(self._array, reduced_axes(self, dim), keepdim, dtype))
 
 
-def reduced_axes(t, dim):
-    """The axes that `dim` names; no dims at all means every one."""
-    ndim = t._array.ndim
-    axes = wrap_dims(dim, ndim) if dim else range(ndim)
-    return tuple(axes) if ndim else ()
-
-
 @sum_dim.backward
 class SumBackward1:
     def self(grad, self_sym_sizes, dim, keepdim):
         return unreduce(grad, self_sym_sizes, dim, keepdim).expand(self_sym_sizes)
 
 
-def unreduce(grad, sizes, dim, keepdim):
-    """`grad` with the reduced dimensions back, of size 1."""
-    if keepdim or not sizes:
-        return grad
-    axes = wrap_dims(dim, len(sizes)) if dim else range(len(sizes))
-    return grad.reshape([1 if d in axes else n for d, n in enumerate(sizes)])
+def total_or_dim_face(name, of_all, of_dim):
+    """The Python face of sum and mean: the two plain ways to call them go straight to their operators."""
+    def face(input, *args, **kwargs):
+        if not kwargs and isinstance(input, TensorImpl):
+            if not args:
+                return of_all.call(input, None)
+            if len(args) == 1 and type(args[0]) is int:
+                return of_dim.call(input, args, False, None)
+        return parse((input, *args), kwargs)
+    face.__name__ = face.__qualname__ = name
+    parse = make_parser(packets["torch", name], is_method=False)
+    return python_face(name, BOTH)(face)
 
 
-sum_to_size = native_function("sum_to_size(Tensor self, SymInt[] size) -> Tensor", "function, method")
+total_or_dim_face("sum", sum_all, sum_dim)
+
+sum_to_size = native_function("sum_to_size(Tensor self, SymInt[] size) -> Tensor", "method")
 
 
 @sum_to_size.compose
@@ -72,26 +108,51 @@ def sum_to_size_composite(self, size):
     if added < 0 or any(n not in (1, m) for n, m in zip(size, shape[added:])):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
     dims = [d for d in range(len(shape)) if d < added or (size[d - added] == 1 and shape[d] != 1)]
-    result = at.sum(self, dims, True) if dims else self
-    return result.reshape(size) if added else result
+    result = sum_dim.call(self, dims, True, None) if dims else self
+    return result.view(size) if added else result
+
+
+nansum = native_function("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH,
+                         out=True)
+
+
+@nansum.kernel
+def nansum_cpu(self, dim, keepdim, dtype):
+    x = self._array
+    if x.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    kept = x if x.dtype.kind in "biu" else np.where(np.isnan(x), x.dtype.type(0), x)
+    return wrap_result(sum_array(kept, reduced_axes(self, dim), keepdim, dtype))
+
+
+@nansum.backward
+class NansumBackward0:
+    def self(grad, self, dim, keepdim):
+        sizes = self._array.shape
+        return unreduce(grad.to(self.dtype), sizes, dim, keepdim).expand(sizes) * ~self.isnan()
 
 
 # -------------------------------------------------------------------------------------------------------- mean
 
-mean_all = native_function("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", "function, method", out=True)
-mean_dim = native_function(
-    "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "function, method", out=True)
+mean_all = native_function("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
+mean_dim = native_function("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH,
+                           out=True)
+
+
+def check_mean_type(target, dtype):
+    if target.category < FLOAT:
+        kind = "Input" if dtype is None else "Optional"
+        raise RuntimeError(f"mean(): could not infer output dtype. {kind} dtype must be either a floating point or complex dtype. "
+                           f"Got: {SCALAR_TYPE_NAMES[target]}")
 
 
 def mean_array(array, axes, keepdim, dtype):
     target = dtype or scalar_type.by_numpy[array.dtype]
-    if target.category < scalar_type.FLOAT:
-        kind = "Input" if dtype is None else "Optional"
-        raise RuntimeError(f"mean(): could not infer output dtype. {kind} dtype must be either a floating point or complex dtype. "
-                           f"Got: {scalar_type.SCALAR_TYPE_NAMES[target]}")
-    total = np.add.reduce(array, axes, scalar_type.op_math_type(target).numpy, None, keepdim)
-    count = array.size // total.size if total.size else math.prod([array.shape[d] for d in axes])
-    return (total / total.dtype.type(count)).astype(target.numpy, copy=False)
+    check_mean_type(target, dtype)
+    wide = op_math_type(target).numpy
+    total = add_up(_as_type(array, wide), axes, wide, None, keepdim)
+    count = array.size if axes is None else math.prod([array.shape[d] for d in axes])
+    return (total / wide.type(count)).astype(target.numpy, copy=False)
 
 
 @mean_all.kernel
@@ -110,9 +171,143 @@ def mean_dim_cpu(self, dim, keepdim, dtype):
     return wrap_result(mean_array(self._array, reduced_axes(self, dim), keepdim, dtype))
 
 
+def reduced_count(sizes, dim):
+    """How many elements go into one element of the result."""
+    return math.prod([sizes[d] for d in wrap_dims(dim, len(sizes))] if dim else sizes) if sizes else 1
+
+
 @mean_dim.backward
 class MeanBackward1:
     def self(grad, self_sym_sizes, dim, keepdim):
-        count = math.prod([self_sym_sizes[d] for d in wrap_dims(dim or range(len(self_sym_sizes)), len(self_sym_sizes))]
-                          if self_sym_sizes else [])
-        return unreduce(grad, self_sym_sizes, dim, keepdim).expand(self_sym_sizes) / count
+        grad = unreduce(grad, self_sym_sizes, dim, keepdim).expand(self_sym_sizes)
+        return grad / max(1, reduced_count(self_sym_sizes, dim))
+
+
+total_or_dim_face("mean", mean_all, mean_dim)
+
+nanmean = native_function("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH,
+                          out=True)
+
+
+@nanmean.compose
+def nanmean_composite(self, dim, keepdim, dtype):
+    if self.dtype.category < FLOAT:
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {SCALAR_TYPE_NAMES[self.dtype]}")
+    counts = (~at.isnan(self.detach())).sum(dim, keepdim)
+    return at.nansum(self, dim, keepdim, dtype=dtype).div(counts)
+
+
+# -------------------------------------------------------------------------------------------------------- prod
+
+prod_all = native_function("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
+prod_dim = native_function("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH,
+                           out=True)
+
+
+def prod_array(array, axes, keepdim, dtype):
+    target = sum_type(array, dtype)
+    wide = op_math_type(target).numpy
+    return np.multiply.reduce(_as_type(array, wide), axes, wide, None, keepdim).astype(target.numpy, copy=False)
+
+
+@prod_all.kernel
+def prod_all_cpu(self, dtype):
+    return wrap_result(prod_array(self._array, None, False, dtype))
+
+
+@prod_dim.kernel
+def prod_dim_cpu(self, dim, keepdim, dtype):
+    return wrap_result(prod_array(self._array, reduced_axes(self, (dim,)), keepdim, dtype))
+
+
+def prod_gradient(grad, input, result, dim):
+    """grad * result / input, without the division where an input is 0: there, the product of all others along `dim`."""
+    if not (input._array == 0).any():
+        return grad * conj(result / input)
+    return grad * conj(product_of_others(input, dim))
+
+
+def product_of_others(input, dim):
+    """For each element the product of all other elements along `dim`: what comes before it times what comes after it."""
+    size = input._array.shape[dim]
+    one = at.ones_like(input.narrow(dim, 0, 1))
+    before = at.cat([one, input.narrow(dim, 0, size - 1)], dim).cumprod(dim)
+    after = at.cat([one, input.narrow(dim, 1, size - 1).flip(dim)], dim).cumprod(dim).flip(dim)
+    return before * after
+
+
+@prod_all.backward
+class ProdBackward0:
+    def self(grad, self, result):
+        input = self.to(grad.dtype)
+        if not input._array.ndim:
+            return grad * at.ones_like(input)
+        return prod_gradient(grad, input.reshape(-1), result, 0).reshape(input._array.shape)
+
+
+@prod_dim.backward
+class ProdBackward1:
+    def self(grad, self, result, dim, keepdim):
+        input = self.to(grad.dtype)
+        if not input._array.ndim:
+            return grad * at.ones_like(input)
+        dim = wrap_dim(dim, input._array.ndim)
+        if not keepdim:
+            grad, result = grad.unsqueeze(dim), result.unsqueeze(dim)
+        return prod_gradient(grad, input, result, dim)
+
+
+# ---------------------------------------------------------------------------------------------- all, any, count
+
+def truth_of(name, ufunc):
+    """Declare all or any: over everything, one dim, or several dims. uint8 answers in uint8, the rest in bool."""
+    of_all = native_function(f"{name}(Tensor self) -> Tensor", BOTH, out=True)
+    of_dim = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", BOTH, out=True)
+    of_dims = native_function(f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", BOTH, out=True)
+
+    def reduce(self, axes, keepdim):
+        x = self._array
+        truth = ufunc.reduce(x if x.dtype.kind != "V" else x != 0, axes, np.bool_, None, keepdim)
+        return wrap_result(truth.astype(np.uint8) if x.dtype == np.uint8 else truth)
+
+    @of_all.kernel
+    def reduce_all(self):
+        return reduce(self, None, False)
+
+    @of_dim.kernel
+    def reduce_dim(self, dim, keepdim):
+        return reduce(self, reduced_axes(self, (dim,)), keepdim)
+
+    @of_dims.kernel
+    def reduce_dims(self, dim, keepdim):
+        return reduce(self, () if dim is not None and not dim else reduced_axes(self, dim), keepdim)
+
+    for operator in (of_all, of_dim, of_dims):
+        out_must_be_bool(operator, name)
+
+
+def out_must_be_bool(operator, name):
+    @operator.out.kernel
+    def compute_then_copy(*arguments):
+        out = arguments[-1]
+        have = dtype_of(out)
+        if have not in (scalar_type.bool, scalar_type.uint8):
+            raise RuntimeError(f"{name} only supports bool tensor for result, got: {SCALAR_TYPE_NAMES[have]}")
+        return write_out(operator.call(*arguments[:-1]), (out,))
+
+
+truth_of("all", np.logical_and)
+truth_of("any", np.logical_or)
+
+count_nonzero = native_function("count_nonzero(Tensor self, int? dim=None) -> Tensor", BOTH)
+count_nonzero_dims = native_function("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", BOTH)
+
+
+@count_nonzero_dims.kernel
+def count_nonzero_dims_cpu(self, dim):
+    return wrap_result(add_up(self._array != 0, reduced_axes(self, dim), np.int64))
+
+
+@count_nonzero.kernel
+def count_nonzero_cpu(self, dim):
+    return count_nonzero_dims_cpu(self, () if dim is None else (dim,))
