@@ -72,7 +72,7 @@ function render({ model, el }) {
       { type: "button", class: "rt-room", onclick: () => assign(model, "selected", room.path) },
       h("span", { class: "rt-rname" }, roomName(room)),
       " ",
-      h("span", { class: "rt-rlines" }, `${room.lines} lines`),
+      h("span", { class: "rt-rlines" }, plural(room.lines, "line")),
       " ",
       h("span", { class: "rt-rnote" }),
     );
@@ -146,14 +146,16 @@ function render({ model, el }) {
       note && h("span", { class: "rt-dim" }, ` ${note}`),
     );
   function detailOf(room) {
-    const imports = Object.entries(room.imports).map(([path, by]) => link(path, `by ${by.join(", ")}`));
+    const imports = Object.entries(room.imports).map(([path, by]) =>
+      link(path, by.length > 6 ? `by ${by.length} files` : `by ${by.join(", ")}`),
+    );
     const files = room.files.map((file) =>
       h(
         "li",
         {},
         h("code", {}, file.name),
         " ",
-        h("span", { class: "rt-dim" }, `${file.lines} lines. ${file.about}`),
+        h("span", { class: "rt-dim" }, `${plural(file.lines, "line")}. ${file.about}`),
         file.counterpart &&
           h("span", { class: "rt-dim rt-block2" }, "In PyTorch: ", h("code", {}, file.counterpart)),
         file.defines.length ? h("code", { class: "rt-block2" }, file.defines.join(", ")) : null,
@@ -165,7 +167,7 @@ function render({ model, el }) {
       factList([
         ["in PyTorch", room.counterpart && h("code", {}, room.counterpart)],
         ["chapter", room.chapter],
-        ["size", `${plural(room.files.length, "file")}, ${room.lines} lines`],
+        ["size", `${plural(room.files.length, "file")}, ${plural(room.lines, "line")}`],
       ]),
       heading("imports"),
       imports.length ? h("ul", {}, imports) : h("p", { class: "rt-dim" }, "nothing of ours"),
