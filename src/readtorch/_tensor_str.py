@@ -35,8 +35,10 @@ _PROFILES = {
 }
 
 
-def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
-    """Set how tensors are printed; what is left at None stays as it is, except `sci_mode`: None means automatic.
+def set_printoptions(
+    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
+):
+    """Set how tensors are printed. What is left at None stays as it is, except `sci_mode`: None is automatic.
 
     precision: digits after the point; threshold: more elements than this are summarised;
     edgeitems: elements kept at each end of a summarised dimension; linewidth: where lines break;
@@ -83,13 +85,15 @@ class _Formatter:
             self._widen_for(str(value) for value in array.reshape(-1).tolist())
 
     def _choose_float_format(self, array):
-        # float64 holds every value of the narrower types exactly, so the answers are those of the type itself.
+        # float64 holds every value of the narrower types exactly, and gives the same answers.
         values = array.reshape(-1).astype(np.float64)
         values = values[np.isfinite(values) & (values != 0)]
         if values.size == 0:
             return
         self.int_mode = bool((values == np.ceil(values)).all())
-        self.sci_mode = _needs_scientific(np.abs(values)) if PRINT_OPTS.sci_mode is None else PRINT_OPTS.sci_mode
+        self.sci_mode = PRINT_OPTS.sci_mode
+        if self.sci_mode is None:
+            self.sci_mode = _needs_scientific(np.abs(values))
         # Zeros, infinities and NaN do not count for the width: they may stand out of the column.
         self._widen_for(self._format_float(value) for value in values.tolist())
 
@@ -113,7 +117,7 @@ class _Formatter:
 
 
 def _is_floating(array):
-    # Types of ml_dtypes (bfloat16) report kind "V" or "f" depending on the type: what is no other kind is floating.
+    # The types of ml_dtypes (bfloat16) are of kind "V" or "f": floating is what is no other kind.
     return array.dtype.kind not in "biuc"
 
 
@@ -155,7 +159,8 @@ def _nested_str(array, indent, summarize, formatter):
         return _vector_str(array, indent, summarize, formatter)
     edge = PRINT_OPTS.edgeitems
     if summarize and len(array) > 2 * edge:
-        rows = [array[i] for i in range(edge)] + [None] + [array[i] for i in range(len(array) - edge, len(array))]
+        tail = range(len(array) - edge, len(array))
+        rows = [array[i] for i in range(edge)] + [None] + [array[i] for i in tail]
     else:
         rows = list(array)
     texts = ["..." if row is None else _nested_str(row, indent + 1, summarize, formatter) for row in rows]

@@ -105,7 +105,7 @@ def _draw_normal_until_inside(tensor, mean, std, a, b, generator):
 
 
 def _draw_uniform_until_accepted(tensor, mean, std, a, b, generator):
-    """Rejection sampling, for bounds far out in the tail: a candidate stays with the probability density/peak."""
+    """Rejection sampling, for bounds in the tail: a candidate stays with the probability density/peak."""
     mode = max(a, min(mean, b))
     log_peak = -0.5 * ((mode - mean) / std) ** 2
     candidates, accept_buf = readtorch.empty_like(tensor), readtorch.empty_like(tensor)
@@ -130,7 +130,7 @@ def _draw_uniform_until_accepted(tensor, mean, std, a, b, generator):
 
 
 def _calculate_fan_in_and_fan_out(tensor):
-    """Inputs that one output sees, and outputs that one input reaches. A convolution's kernel multiplies both."""
+    """Inputs that one output sees, outputs that one input reaches; a convolution's kernel multiplies both."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     receptive_field_size = math.prod(tensor.shape[2:])
@@ -221,7 +221,7 @@ def dirac_(tensor, groups=1):
 
 
 def orthogonal_(tensor, gain=1, generator=None):
-    """A matrix with orthonormal rows or columns, whichever are fewer, times gain; more dimensions are flattened.
+    """Orthonormal rows or columns, whichever are fewer, times gain; dimensions after the first are joined.
 
     A. M. Saxe, J. L. McClelland, S. Ganguli: Exact solutions to the nonlinear dynamics of learning (2013).
     """
@@ -274,7 +274,9 @@ def _make_deprecate(meth):
     @functools.wraps(meth)
     def deprecated_init(*args, **kwargs):
         warnings.warn(
-            f"`nn.init.{old_name}` is now deprecated in favor of `nn.init.{new_name}`.", FutureWarning, stacklevel=2
+            f"`nn.init.{old_name}` is now deprecated in favor of `nn.init.{new_name}`.",
+            FutureWarning,
+            stacklevel=2,
         )
         return meth(*args, **kwargs)
 

@@ -76,7 +76,7 @@ class _BufferMeta(type(Tensor)):
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
-    """A tensor that is part of a module's state but is not trained, registered on assignment like a parameter.
+    """A tensor that belongs to a module's state but is not trained; registered like a parameter.
 
     persistent: whether it goes into the module's `state_dict`.
     """

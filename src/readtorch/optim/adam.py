@@ -1,15 +1,16 @@
 r"""Adam. In PyTorch: `torch/optim/adam.py`. See chapter 11.
 
     g ← ∇f(θ)                             -∇f(θ) if maximize
-    g ← g + λ θ                           weight_decay λ; θ ← θ - γ λ θ instead if decoupled_weight_decay (AdamW)
+    g ← g + λ θ                           weight_decay λ
+    θ ← θ - γ λ θ                         instead of the line above if decoupled_weight_decay (AdamW)
     m ← β₁ m + (1 - β₁) g                 mean of the gradient
     v ← β₂ v + (1 - β₂) g²                mean of its square
     v ← max of all v so far               if amsgrad
     m̂ ← m / (1 - β₁ᵗ),  v̂ ← v / (1 - β₂ᵗ)   both means start at 0: step t = 1, 2, … corrects for it
     θ ← θ - γ m̂ / (√v̂ + ε)                lr γ
 
-D. P. Kingma, J. Ba: Adam: a method for stochastic optimization (2014). AMSGrad: S. J. Reddi and others: On the
-convergence of Adam and beyond (2018).
+D. P. Kingma, J. Ba: Adam: a method for stochastic optimization (2014). AMSGrad: S. J. Reddi and others: On
+the convergence of Adam and beyond (2018).
 """
 import readtorch
 from readtorch._tensor import Tensor
@@ -53,7 +54,8 @@ class Adam(Optimizer):
         defaults = {
             "lr": lr, "betas": tuple(map(_to_scalar, betas)), "eps": eps, "weight_decay": weight_decay,
             "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach, "capturable": capturable,
-            "differentiable": differentiable, "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable, "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
         }
         super().__init__(params, defaults)
         if fused:
@@ -65,8 +67,8 @@ class Adam(Optimizer):
     def __setstate__(self, state):
         super().__setstate__(state)
         added_later = {
-            "amsgrad": False, "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
-            "decoupled_weight_decay": False, "fused": None,
+            "amsgrad": False, "maximize": False, "foreach": None, "capturable": False,
+            "differentiable": False, "decoupled_weight_decay": False, "fused": None,
         }
         for group in self.param_groups:
             group.update({name: value for name, value in added_later.items() if name not in group})
@@ -87,10 +89,11 @@ class Adam(Optimizer):
             beta1, beta2 = group["betas"]
             adam(
                 params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps,
-                foreach=group["foreach"], capturable=group["capturable"], differentiable=group["differentiable"],
-                fused=group["fused"], decoupled_weight_decay=group["decoupled_weight_decay"],
-                amsgrad=group["amsgrad"], beta1=beta1, beta2=beta2, lr=group["lr"],
-                weight_decay=group["weight_decay"], eps=group["eps"], maximize=group["maximize"],
+                foreach=group["foreach"], capturable=group["capturable"],
+                differentiable=group["differentiable"], fused=group["fused"],
+                decoupled_weight_decay=group["decoupled_weight_decay"], amsgrad=group["amsgrad"], beta1=beta1,
+                beta2=beta2, lr=group["lr"], weight_decay=group["weight_decay"], eps=group["eps"],
+                maximize=group["maximize"],
             )
         return loss
 
@@ -146,12 +149,14 @@ def adam(
         raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
     lr, beta1, beta2 = _to_scalar(lr), _to_scalar(beta1), _to_scalar(beta2)
     settings = {
-        "lr": lr, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay, "eps": eps, "maximize": maximize,
-        "decoupled_weight_decay": decoupled_weight_decay,
+        "lr": lr, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay, "eps": eps,
+        "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay,
     }
     if fused is None and foreach is None:
         # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
-        fused = not (capturable or differentiable) and _kernel_serves(params, grads, lr, beta1, beta2, weight_decay)
+        fused = not (capturable or differentiable) and _kernel_serves(
+            params, grads, lr, beta1, beta2, weight_decay
+        )
     if fused:
         _fused_adam(
             params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, amsgrad=amsgrad, **settings
@@ -177,8 +182,8 @@ def _as_real(*tensors):
 
 
 def _single_tensor_adam(
-    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, lr, beta1, beta2, weight_decay, eps, maximize,
-    decoupled_weight_decay,
+    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, lr, beta1, beta2, weight_decay, eps,
+    maximize, decoupled_weight_decay,
 ):
     """The formula, line by line; numbers that are the same for all elements are Python numbers."""
     step_t += 1
@@ -200,8 +205,8 @@ def _single_tensor_adam(
 
 
 def _differentiable_adam(
-    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, lr, beta1, beta2, weight_decay, eps, maximize,
-    decoupled_weight_decay,
+    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, lr, beta1, beta2, weight_decay, eps,
+    maximize, decoupled_weight_decay,
 ):
     """The same with tensors for all numbers, and copies of what autograd saves before it is written again."""
     step_t += 1
@@ -244,8 +249,8 @@ def _kernel_serves(params, grads, *numbers):
 
 
 def _fused_adam(
-    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *, amsgrad, lr, beta1, beta2, weight_decay,
-    eps, maximize, decoupled_weight_decay,
+    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *, amsgrad, lr, beta1, beta2,
+    weight_decay, eps, maximize, decoupled_weight_decay,
 ):
     if not params:
         return

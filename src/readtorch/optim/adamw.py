@@ -1,6 +1,6 @@
-"""AdamW: Adam whose weight decay acts on the parameters, not on the gradient. In PyTorch: `torch/optim/adamw.py`.
+"""AdamW: Adam whose weight decay acts on the parameters, not on the gradient.
 
-I. Loshchilov, F. Hutter: Decoupled weight decay regularization (2017).
+In PyTorch: `torch/optim/adamw.py`. I. Loshchilov, F. Hutter: Decoupled weight decay regularization (2017).
 """
 from readtorch.optim.adam import Adam
 
@@ -11,8 +11,8 @@ class AdamW(Adam):
     """Adam with `decoupled_weight_decay=True`, and a weight decay of 0.01 by default."""
 
     def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False,
-        foreach=None, capturable=False, differentiable=False, fused=None,
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *,
+        maximize=False, foreach=None, capturable=False, differentiable=False, fused=None,
     ) -> None:
         super().__init__(
             params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,

@@ -1,4 +1,4 @@
-"""`Optimizer`: what all algorithms share: groups of parameters with settings, state a parameter, checkpoints, hooks.
+"""`Optimizer`, what all algorithms share: groups of parameters with settings, state, checkpoints, hooks.
 
 In PyTorch: `torch/optim/optimizer.py`. Chapter 11 builds an algorithm on it.
 """
@@ -38,7 +38,7 @@ def _register(hooks, hook, prepend=False):
 
 
 def register_optimizer_step_pre_hook(hook):
-    """Call `hook(optimizer, args, kwargs)` before every optimizer's step; it may return new `(args, kwargs)`."""
+    """Call `hook(optimizer, args, kwargs)` before every step; it may return new `(args, kwargs)`."""
     return _register(_global_optimizer_pre_hooks, hook)
 
 
@@ -65,7 +65,7 @@ def _use_grad_for_differentiable(step):
 class Optimizer:
     """Base class of all optimizers. A subclass writes `step`, and calls `__init__` with its default settings.
 
-    params: parameters, or `(name, parameter)` pairs, or dictionaries, each a group: {"params": …, setting: value}.
+    params: parameters, or `(name, parameter)` pairs, or dictionaries: groups {"params": …, setting: value}.
     defaults: the settings of a group that does not give its own.
 
     param_groups: list of groups. state: dictionary from parameter to what the algorithm remembers of it.
@@ -116,7 +116,8 @@ class Optimizer:
                 return func(self, *args, **kwargs)
             args, kwargs = self._run_step_pre_hooks(func, (self, *args), kwargs)
             out = func(*args, **kwargs)
-            for post_hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
+            own, common = self._optimizer_step_post_hooks, _global_optimizer_post_hooks
+            for post_hook in chain(own.values(), common.values()):
                 post_hook(self, args, kwargs)
             return out
 
@@ -129,12 +130,14 @@ class Optimizer:
             if result is None:
                 continue
             if not (isinstance(result, tuple) and len(result) == 2):
-                raise RuntimeError(f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+                raise RuntimeError(
+                    f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                )
             args, kwargs = result
         return args, kwargs
 
     def step(self, closure=None):
-        """Change the parameters once. closure: computes the loss anew, with gradients; its result is returned."""
+        """Change the parameters once. closure: computes loss and gradients; its result is returned."""
         raise NotImplementedError
 
     def zero_grad(self, set_to_none=True) -> None:
@@ -162,7 +165,7 @@ class Optimizer:
     def add_param_group(self, param_group) -> None:
         """Add a group, a dictionary with "params" and any settings; the defaults fill what it does not give.
 
-        TypeError or ValueError for what cannot be optimized: no tensor, no leaf, a parameter of another group.
+        TypeError or ValueError for what cannot be optimized: no tensor, no leaf, already in another group.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -186,7 +189,7 @@ class Optimizer:
         self.param_groups.append(param_group)
 
     def _list_params(self, param_group):
-        """Make `params` a list of tensors, and `param_names` the list of their names if they came with names."""
+        """Make `params` a list of tensors, and `param_names` the list of names if they came with them."""
         params = param_group["params"]
         if isinstance(params, set):
             raise TypeError(
@@ -198,7 +201,9 @@ class Optimizer:
         names = [entry[0] for entry in entries if isinstance(entry, tuple)]
         if names:
             if len(names) != len(entries):
-                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+                raise ValueError(
+                    "all optimizer params should be with/without names. Some param names are missing"
+                )
             param_group["param_names"] = names
 
     def _check_param(self, param):
@@ -224,7 +229,7 @@ class Optimizer:
     # Checkpoints
 
     def state_dict(self):
-        """{"state": …, "param_groups": …} with a number in the place of each parameter: its position in all groups."""
+        """{"state": …, "param_groups": …}, each parameter replaced by its position among all of them."""
         for pre_hook in self._optimizer_state_dict_pre_hooks.values():
             pre_hook(self)
         positions = {}

@@ -7,8 +7,9 @@ r"""Stochastic gradient descent. In PyTorch: `torch/optim/sgd.py`. See chapter 1
     g ← g + μ b                   if nesterov, else g ← b
     θ ← θ - γ g                   lr γ
 
-H. Robbins, S. Monro: A stochastic approximation method (1951). Nesterov's form: I. Sutskever and others: On the
-importance of initialization and momentum in deep learning (2013); there the rate multiplies b's increment, here b.
+H. Robbins, S. Monro: A stochastic approximation method (1951). Nesterov's form: I. Sutskever and others: On
+the importance of initialization and momentum in deep learning (2013); there the rate multiplies b's
+increment, here b.
 """
 import readtorch
 from readtorch._tensor import Tensor
@@ -74,8 +75,9 @@ class SGD(Optimizer):
             params, grads, momentum_buffer_list = [], [], []
             self._init_group(group, params, grads, momentum_buffer_list)
             sgd(
-                params, grads, momentum_buffer_list, weight_decay=group["weight_decay"], momentum=group["momentum"],
-                lr=group["lr"], dampening=group["dampening"], nesterov=group["nesterov"], maximize=group["maximize"],
+                params, grads, momentum_buffer_list, weight_decay=group["weight_decay"],
+                momentum=group["momentum"], lr=group["lr"], dampening=group["dampening"],
+                nesterov=group["nesterov"], maximize=group["maximize"],
             )
             if group["momentum"] != 0:
                 for p, momentum_buffer in zip(params, momentum_buffer_list):

@@ -35,9 +35,9 @@ class BackwardHook:
         inputs -> [BackwardHookFunction] -> forward -> [BackwardHookFunction] -> outputs
 
     In backward the fence behind the outputs is reached first. It sees all gradients of the outputs together,
-    calls the pre-hooks, and keeps what they made of them. The fence before the inputs is reached last; it sees
-    all gradients of the inputs, and calls the hooks with both. Arguments that are no tensors have no gradient:
-    the hooks see None in their places.
+    calls the pre-hooks, and keeps what they made of them. The fence before the inputs is reached last; it
+    sees all gradients of the inputs, and calls the hooks with both. Arguments that are no tensors have no
+    gradient: the hooks see None in their places.
     """
 
     def __init__(self, module, user_hooks, user_pre_hooks) -> None:
@@ -66,7 +66,7 @@ class BackwardHook:
         return res if is_tuple else res[0]
 
     def _apply_on_tensors(self, fn, args):
-        """Send the tensors among `args` through one node and call `fn` with it; also return their positions."""
+        """Send the tensors in `args` through one node, call `fn` with it; return all, and their positions."""
         tensors_idx = [i for i, arg in enumerate(args) if isinstance(arg, readtorch.Tensor)]
         tensors = [args[i] for i in tensors_idx]
         if not (any(t.requires_grad for t in tensors) and readtorch.is_grad_enabled()):

@@ -8,8 +8,9 @@ from ..native_function import native_function
 
 _ARGUMENTS = (
     "Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, "
-    "Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, "
-    "float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None"
+    "Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, "
+    "float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, "
+    "Tensor? found_inf=None"
 )
 
 _fused_adam_ = native_function(f"_fused_adam_({_ARGUMENTS}) -> ()")
@@ -27,8 +28,8 @@ def fused_adamw_cpu_(*arguments):
 
 
 def _step(
-    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad,
-    maximize, grad_scale, found_inf, decoupled_weight_decay,
+    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps,
+    amsgrad, maximize, grad_scale, found_inf, decoupled_weight_decay,
 ):
     if grad_scale is not None or found_inf is not None:
         raise RuntimeError("_fused_adam_: grad_scale and found_inf are not supported on the CPU")
@@ -39,14 +40,15 @@ def _step(
         step = step_t._array.item()
         numbers = (
             1 - beta1, beta2, 1 - beta2, -(lr / (1 - beta1**step)), (1 - beta2**step) ** 0.5, eps,
-            0.0 if decoupled_weight_decay else weight_decay, 1 - lr * weight_decay if decoupled_weight_decay else 1.0,
+            0.0 if decoupled_weight_decay else weight_decay,
+            1 - lr * weight_decay if decoupled_weight_decay else 1.0,
             -1.0 if maximize else 1.0,
         )
         _run(kernel, tensors, numbers)
 
 
 def _run(kernel, tensors, numbers):
-    """Run `kernel` on flat arrays; an array that has no flat view, or too few bits to compute in, is copied."""
+    """Run `kernel` on flat arrays. One that has no flat view, or too few bits to compute in, is copied."""
     number = tensors[0]._array.dtype
     wide = number if number in (np.float32, np.float64) else np.dtype(np.float32)
     flat = [np.ravel(t._array).astype(wide, copy=False) for t in tensors]

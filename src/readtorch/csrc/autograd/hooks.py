@@ -10,7 +10,7 @@ class RemovableHandle:
     """What every `register_…_hook` returns: `remove()` takes the hook out of the dictionary it was put in.
 
     hooks_dict: dictionary from hook id to hook; extra_dict: a dictionary, or a list of them, with marks under
-    the same id. The handle keeps none of them alive. It is also a context manager: the end of the block removes.
+    the same id. The handle keeps none of them alive. As a context manager it removes at the end of the block.
     """
 
     next_id: int = 0

@@ -5,10 +5,10 @@ import readtorch
 from readtorch._C import _nn
 
 __all__ = [
-    "threshold", "threshold_", "relu", "relu_", "glu", "hardtanh", "hardtanh_", "relu6", "elu", "elu_", "selu",
-    "selu_", "celu", "celu_", "leaky_relu", "leaky_relu_", "prelu", "rrelu", "rrelu_", "logsigmoid", "gelu",
-    "hardshrink", "tanhshrink", "softsign", "softplus", "softmin", "softmax", "gumbel_softmax", "log_softmax",
-    "softshrink", "tanh", "sigmoid", "hardsigmoid", "silu", "mish", "hardswish",
+    "threshold", "threshold_", "relu", "relu_", "glu", "hardtanh", "hardtanh_", "relu6", "elu", "elu_",
+    "selu", "selu_", "celu", "celu_", "leaky_relu", "leaky_relu_", "prelu", "rrelu", "rrelu_", "logsigmoid",
+    "gelu", "hardshrink", "tanhshrink", "softsign", "softplus", "softmin", "softmax", "gumbel_softmax",
+    "log_softmax", "softshrink", "tanh", "sigmoid", "hardsigmoid", "silu", "mish", "hardswish",
 ]
 
 # Operators that need no check here; a name with "_" at its end writes into its argument.
@@ -94,7 +94,7 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
 
 
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
-    """leaky_relu with a random slope in [lower, upper] for each element; in evaluation the mean of the two."""
+    """leaky_relu with a random slope in [lower, upper] for each element; in evaluation with their mean."""
     if inplace:
         return readtorch.rrelu_(input, lower, upper, training)
     return readtorch.rrelu(input, lower, upper, training)

@@ -15,7 +15,9 @@ def dropout(input, p=0.5, training=True, inplace=False):
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
     """Dropout that keeps mean 0 and variance 1."""
     _check_probability(p)
-    return readtorch.alpha_dropout_(input, p, training) if inplace else readtorch.alpha_dropout(input, p, training)
+    if inplace:
+        return readtorch.alpha_dropout_(input, p, training)
+    return readtorch.alpha_dropout(input, p, training)
 
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):

@@ -1,6 +1,6 @@
 """Losses. In PyTorch: part of `torch/nn/functional.py`.
 
-`reduction` is "none" (a loss an element), "mean" or "sum". `size_average` and `reduce` are its deprecated form.
+`reduction` is "none" (a loss an element), "mean" or "sum"; `size_average` and `reduce` are its old form.
 """
 import warnings
 
@@ -47,8 +47,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     enum = _reduction_enum(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
-            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
-            "Please ensure they have the same size."
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) "
+            "is deprecated. Please ensure they have the same size."
         )
     if weight is not None:
         weight = weight.expand(readtorch.broadcast_shapes(target.size(), weight.size()))
@@ -58,7 +58,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
 ):
-    """`binary_cross_entropy` of sigmoid(input), safe for large inputs. pos_weight: weight of the positive class."""
+    """`binary_cross_entropy` of sigmoid(input), safe for large inputs. pos_weight: weight of target 1."""
     enum = _reduction_enum(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
@@ -124,7 +124,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 
 def _same_size(input, target, weight, size_average, reduce, reduction):
-    """Input and target, broadcast (with a warning, for it is mostly a mistake), and the name of the reduction."""
+    """Input and target, broadcast (with a warning: it is mostly a mistake), and the reduction's name."""
     if target.size() != input.size():
         warnings.warn(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
@@ -142,7 +142,10 @@ def _same_size(input, target, weight, size_average, reduce, reduction):
 
 
 def _weighted(errors, weight, reduction):
-    return _reduce(errors * weight, reduction, lambda weighted: readtorch.sum(weighted) / readtorch.sum(weight))
+    def weighted_mean(weighted_errors):
+        return readtorch.sum(weighted_errors) / readtorch.sum(weight)
+
+    return _reduce(errors * weight, reduction, weighted_mean)
 
 
 def _reduce(errors, reduction, mean):

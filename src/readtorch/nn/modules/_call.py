@@ -62,7 +62,7 @@ class _HookedCall:
 
     def inner(self):
         module = self.module
-        # Collected before the pre-hooks run: a backward hook that one of them registers waits for the next call.
+        # Collected before the pre-hooks run: a backward hook that one of them registers has to wait.
         backward_pre_hooks = module._get_backward_pre_hooks()
         full_backward_hooks, non_full_backward_hooks = module._get_backward_hooks()
         self.run_forward_pre_hooks()
@@ -96,7 +96,8 @@ class _HookedCall:
             return
         if not (isinstance(args_kwargs, tuple) and len(args_kwargs) == 2):
             raise RuntimeError(
-                f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {args_kwargs}."
+                "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                f"but got {args_kwargs}."
             )
         self.args, self.kwargs = args_kwargs
 
@@ -115,10 +116,11 @@ class _HookedCall:
             self.result = hook_result
 
     def is_always_called(self, hook_id):
-        return hook_id in self.module._forward_hooks_always_called or hook_id in _global_forward_hooks_always_called
+        own = self.module._forward_hooks_always_called
+        return hook_id in own or hook_id in _global_forward_hooks_always_called
 
     def run_always_called_hooks(self):
-        """After an exception: the hooks with `always_call` that have not run yet. Their own errors are warnings."""
+        """After an exception: `always_call` hooks that have not run; their errors become warnings."""
         for kind, hooks in (("global module", _global_forward_hooks), ("module", self.module._forward_hooks)):
             for hook_id, hook in hooks.items():
                 if not self.is_always_called(hook_id) or hook_id in self.called_always_called_hooks:

@@ -57,7 +57,8 @@ class _ModuleSequence(_Numbered):
 def _checked_pairs(pairs, owner):
     for j, pair in enumerate(pairs):
         if not isinstance(pair, Iterable):
-            raise TypeError(f"{owner} update sequence element #{j} should be Iterable; is" + type(pair).__name__)
+            kind = type(pair).__name__
+            raise TypeError(f"{owner} update sequence element #{j} should be Iterable; is{kind}")
         if len(pair) != 2:
             raise ValueError(f"{owner} update sequence element #{j} has length {len(pair)}; 2 is required")
         yield pair[0], pair[1]

@@ -1,6 +1,6 @@
 """Changing all tensors of a module at once: dtype, device, memory.
 
-In PyTorch: part of `torch/nn/modules/module.py`. Chapter 5 shows `_apply`, from which everything here follows.
+In PyTorch: part of `torch/nn/modules/module.py`. Chapter 5 shows `_apply`, from which the rest follows.
 """
 import warnings
 
@@ -13,7 +13,7 @@ class _Convert:
     """The part of `Module` that moves and casts."""
 
     def apply(self, fn):
-        """Call `fn(module)` for every module below this one, children first, then for this one. Returns self."""
+        """Call `fn(module)` for every module below this one, children first, and for this one last."""
         for module in self.children():
             module.apply(fn)
         fn(self)
@@ -103,7 +103,8 @@ def _check_dtype(dtype):
     if dtype.is_complex:
         warnings.warn(
             "Complex modules are a new feature under active development whose design may change, "
-            "and some modules might not work as expected when using complex tensors as parameters or buffers. "
+            "and some modules might not work as expected when using complex tensors as parameters "
+            "or buffers. "
             "Please file an issue at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml "
             "if a complex module does not work as expected.",
             stacklevel=3,

@@ -3,7 +3,7 @@
 In PyTorch: part of `torch/nn/modules/module.py`. Chapter 7 shows all of them at work.
 
 Every hook is kept in a dictionary from its id to the hook, in the order in which hooks run; `RemovableHandle`
-knows the id. A property of a hook ("wants keyword arguments") is a mark under the same id in a second dictionary.
+knows the id. What a hook asks for ("with keyword arguments") is a mark under its id in a second dictionary.
 """
 import functools
 import warnings
@@ -29,7 +29,7 @@ _global_forward_hooks_with_kwargs = OrderedDict()
 
 
 def _register(hooks, hook, *, marks=(), prepend=False):
-    """Put `hook` into the dictionary `hooks`. `marks`: pairs (dictionary, whether the hook is marked there)."""
+    """Put `hook` into the dictionary `hooks`. marks: pairs (dictionary, whether to mark the hook there)."""
     handle = RemovableHandle(hooks, extra_dict=[mark for mark, _ in marks])
     hooks[handle.id] = hook
     for mark, is_marked in marks:
@@ -41,7 +41,7 @@ def _register(hooks, hook, *, marks=(), prepend=False):
 
 
 def register_module_buffer_registration_hook(hook):
-    """Call `hook(module, name, buffer)` before any buffer is registered; a result other than None replaces it."""
+    """Call `hook(module, name, buffer)` before any buffer is registered; a result replaces it."""
     return _register(_global_buffer_registration_hooks, hook)
 
 
@@ -61,8 +61,11 @@ def register_module_forward_pre_hook(hook):
 
 
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
-    """Call `hook(module, args, [kwargs,] output)` after every module's `forward`; a result replaces the output."""
-    marks = [(_global_forward_hooks_always_called, always_call), (_global_forward_hooks_with_kwargs, with_kwargs)]
+    """Call `hook(module, args, [kwargs,] output)` after every `forward`; a result replaces the output."""
+    marks = [
+        (_global_forward_hooks_always_called, always_call),
+        (_global_forward_hooks_with_kwargs, with_kwargs),
+    ]
     return _register(_global_forward_hooks, hook, marks=marks)
 
 
@@ -78,7 +81,7 @@ def register_module_backward_hook(hook):
 
 
 def register_module_full_backward_hook(hook):
-    """Call `hook(module, grad_input, grad_output)` in every module's backward; a result replaces `grad_input`."""
+    """Call `hook(module, grad_input, grad_output)` in every backward; a result replaces `grad_input`."""
     _set_global_backward_kind(full=True)
     return _register(_global_backward_hooks, hook)
 
@@ -144,7 +147,10 @@ class _HookRegistration:
         with_kwargs: call `hook(module, args, kwargs, output)`.
         always_call: also when `forward` or another hook raised an exception.
         """
-        marks = [(self._forward_hooks_with_kwargs, with_kwargs), (self._forward_hooks_always_called, always_call)]
+        marks = [
+            (self._forward_hooks_with_kwargs, with_kwargs),
+            (self._forward_hooks_always_called, always_call),
+        ]
         return _register(self._forward_hooks, hook, marks=marks, prepend=prepend)
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
@@ -202,8 +208,8 @@ def _non_full_hook_problem(inputs, result, grad_fn):
         )
     if not _is_tensor_or_tuple(inputs):
         return (
-            "Using non-full backward hooks on a Module that does not take as input a single Tensor or a tuple "
-            f"of Tensors {deprecated} some of the grad_input. {advice}"
+            "Using non-full backward hooks on a Module that does not take as input a single Tensor or a "
+            f"tuple of Tensors {deprecated} some of the grad_input. {advice}"
         )
     out_grad_fn = _grad_fns(result)
     if not out_grad_fn or (len(out_grad_fn) == 1 and grad_fn not in out_grad_fn):
@@ -225,7 +231,8 @@ def _non_full_hook_problem(inputs, result, grad_fn):
 
 
 def _is_tensor_or_tuple(value):
-    return isinstance(value, Tensor) or (isinstance(value, tuple) and all(isinstance(v, Tensor) for v in value))
+    values = value if isinstance(value, tuple) else (value,)
+    return all(isinstance(v, Tensor) for v in values)
 
 
 def _grad_fns(value):

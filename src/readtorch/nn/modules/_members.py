@@ -23,7 +23,8 @@ class _Members:
         yield prefix, self
         for name, module in self._modules.items():
             if module is not None:
-                yield from module.named_modules(memo, prefix + ("." if prefix else "") + name, remove_duplicate)
+                submodule_prefix = prefix + ("." if prefix else "") + name
+                yield from module.named_modules(memo, submodule_prefix, remove_duplicate)
 
     def modules(self, remove_duplicate=True):
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
@@ -43,7 +44,10 @@ class _Members:
 
     def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
         memo = set()
-        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        if recurse:
+            modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        else:
+            modules = [(prefix, self)]
         for module_prefix, module in modules:
             for name, member in get_members_fn(module):
                 if member is None or member in memo:
@@ -53,8 +57,10 @@ class _Members:
                 yield module_prefix + ("." if module_prefix else "") + name, member
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-        """Yield `(name, parameter)`; a parameter with two names only once, unless `remove_duplicate` is False."""
-        yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
+        """Yield `(name, parameter)`; a parameter with two names only once, if `remove_duplicate`."""
+        yield from self._named_members(
+            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+        )
 
     def parameters(self, recurse=True):
         for _, param in self.named_parameters(recurse=recurse):
@@ -62,7 +68,9 @@ class _Members:
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
         """Yield `(name, buffer)`, persistent or not."""
-        yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
+        yield from self._named_members(
+            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
+        )
 
     def buffers(self, recurse=True):
         for _, buf in self.named_buffers(recurse=recurse):
@@ -71,7 +79,7 @@ class _Members:
     # Lookup by dotted name
 
     def get_submodule(self, target):
-        """The module at the path `target` ("layers.1"); AttributeError if there is none. "" is this module."""
+        """The module at the path `target` ("layers.1"; "" is this one); AttributeError if there is none."""
         mod = self
         for name in target.split(".") if target else []:
             if not hasattr(mod, name):
@@ -82,7 +90,7 @@ class _Members:
         return mod
 
     def set_submodule(self, target, module, strict=False) -> None:
-        """Put `module` at the path `target`, whose parent must exist; strict: `target` itself must exist too."""
+        """Put `module` at the path `target`, whose parent must exist; strict: `target` itself must exist."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, _Members):

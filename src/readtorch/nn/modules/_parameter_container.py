@@ -1,4 +1,7 @@
-"""A list and a dictionary of parameters. In PyTorch: part of `torch/nn/modules/container.py`. See chapter 6."""
+"""A list and a dictionary of parameters. See chapter 6.
+
+In PyTorch: part of `torch/nn/modules/container.py`.
+"""
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
@@ -10,7 +13,7 @@ from readtorch.nn.parameter import Parameter
 
 
 class ParameterList(_Numbered):
-    """A list of parameters that its owner can find. Tensors become parameters; other things stay what they are."""
+    """A list of parameters that its owner can find. Tensors become parameters; other things stay as is."""
 
     def __init__(self, values=None) -> None:
         super().__init__()

@@ -38,7 +38,7 @@ class _StateDict:
     # Saving
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
-        """A dictionary from full name to tensor: all parameters and persistent buffers, the tree in pre-order.
+        """A dictionary from full name to tensor: all parameters and persistent buffers, parents first.
 
         The tensors share memory with the module's. keep_vars: keep them attached to autograd.
         The dictionary's `_metadata` maps each module's name to its `_version`.
@@ -60,7 +60,7 @@ class _StateDict:
         return self._run_state_dict_hooks(destination, prefix, local_metadata)
 
     def _save_to_state_dict(self, destination, prefix, keep_vars) -> None:
-        """Put this module's own state into `destination`, without its children's. Subclasses may override it."""
+        """Put this module's own state, without its children's, into `destination`. May be overridden."""
         for name, param in self._parameters.items():
             if param is not None:
                 destination[prefix + name] = param if keep_vars else param.detach()
@@ -82,7 +82,7 @@ class _StateDict:
         return destination
 
     def get_extra_state(self):
-        """Override to save something besides tensors: the result goes into the state_dict as `_extra_state`."""
+        """Override to save more than tensors: the result goes into the state_dict as `_extra_state`."""
         raise RuntimeError(
             f"Reached a code path in Module.get_extra_state() that should never be called. {_ISSUE}"
         )
@@ -102,7 +102,7 @@ class _StateDict:
         return _register(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook):
-        """Call `hook(module, state_dict, prefix, local_metadata)` at the end of `state_dict`; it returns None."""
+        """Call `hook(module, state_dict, prefix, local_metadata)`, which returns None, after `state_dict`."""
         hook._from_public_api = True
         return _register(self._state_dict_hooks, hook)
 
@@ -147,9 +147,8 @@ class _StateDict:
         if strict:
             error_msgs = _strict_errors(missing_keys, unexpected_keys) + error_msgs
         if error_msgs:
-            raise RuntimeError(
-                "Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(error_msgs))
-            )
+            errors = "\n\t".join(error_msgs)
+            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{errors}")
         return _IncompatibleKeys(missing_keys, unexpected_keys)
 
     def _load_from_state_dict(
@@ -171,7 +170,8 @@ class _StateDict:
             unexpected_keys += self._keys_without_owner(state_dict, prefix, local_state)
 
     def _local_state(self):
-        persistent_buffers = {k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}
+        hidden = self._non_persistent_buffers_set
+        persistent_buffers = {k: v for k, v in self._buffers.items() if k not in hidden}
         return {k: v for k, v in {**self._parameters, **persistent_buffers}.items() if v is not None}
 
     def _load_tensor(self, name, param, key, input_param, assign, error_msgs):
@@ -234,7 +234,7 @@ class _StateDict:
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook):
-        """Call `hook(module, incompatible_keys)` after this module loaded; it may change the lists in place."""
+        """Call `hook(module, incompatible_keys)` after this module loaded; it may change the lists."""
         return _register(self._load_state_dict_post_hooks, hook)
 
 
@@ -266,10 +266,12 @@ def _run_load_state_dict_post_hooks(module, incompatible_keys):
 
 
 def _strict_errors(missing_keys, unexpected_keys):
-    named = (("Missing", missing_keys), ("Unexpected", unexpected_keys))
-    return [
-        "{} key(s) in state_dict: {}. ".format(kind, ", ".join(f'"{k}"' for k in keys)) for kind, keys in named if keys
-    ]
+    errors = []
+    for kind, keys in (("Missing", missing_keys), ("Unexpected", unexpected_keys)):
+        if keys:
+            quoted = ", ".join(f'"{k}"' for k in keys)
+            errors.append(f"{kind} key(s) in state_dict: {quoted}. ")
+    return errors
 
 
 def _is_tensor_like(value):

@@ -1,7 +1,8 @@
 """Modules that hold modules, and modules that hold parameters.
 
 In PyTorch: `torch/nn/modules/container.py`. Chapter 5 shows what a plain Python list would lose.
-`ParameterList` and `ParameterDict` are in `_parameter_container.py`, what the classes share in `_container.py`.
+`ParameterList` and `ParameterDict` are in `_parameter_container.py`, what the classes share in
+`_container.py`.
 """
 import warnings
 from collections import OrderedDict
@@ -94,7 +95,9 @@ class Sequential(_ModuleSequence):
 
     def _check_sequential(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+            raise ValueError(
+                f"add operator supports only objects of Sequential class, but {type(other)} is given."
+            )
 
     def _check_factor(self, other):
         if not isinstance(other, int):
@@ -104,7 +107,7 @@ class Sequential(_ModuleSequence):
 
 
 class ModuleList(_ModuleSequence):
-    """A list of modules that their owner can find. It is not called: the owner's `forward` uses its entries."""
+    """A list of modules that their owner can find. It is not called: the owner uses its entries."""
 
     def __init__(self, modules=None) -> None:
         super().__init__()

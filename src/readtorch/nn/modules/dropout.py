@@ -1,4 +1,7 @@
-"""Layers that set random parts of their input to zero in training. In PyTorch: `torch/nn/modules/dropout.py`."""
+"""Layers that set random parts of their input to zero in training.
+
+In PyTorch: `torch/nn/modules/dropout.py`.
+"""
 from readtorch.nn import functional as F
 from readtorch.nn.modules.module import Module
 
@@ -22,7 +25,7 @@ class _DropoutNd(Module):
 class Dropout(_DropoutNd):
     """Set each element to zero with probability p and scale the others by 1/(1-p); in eval mode the identity.
 
-    G. E. Hinton and others: Improving neural networks by preventing co-adaptation of feature detectors (2012).
+    G. E. Hinton and others: Improving neural networks by preventing co-adaptation of features (2012).
     """
 
     def forward(self, input):

@@ -36,7 +36,8 @@ class Unflatten(Module):
 
     def _require_tuple_int(self, input):
         if not isinstance(input, (tuple, list)):
-            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(input).__name__}")
+            kind = type(input).__name__
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {kind}")
         for idx, elem in enumerate(input):
             if not isinstance(elem, int):
                 raise TypeError(

@@ -1,4 +1,7 @@
-"""Losses as modules: they keep the settings, `nn.functional` computes. In PyTorch: `torch/nn/modules/loss.py`."""
+"""Losses as modules: they keep the settings, `nn.functional` computes.
+
+In PyTorch: `torch/nn/modules/loss.py`.
+"""
 from readtorch.nn import _reduction as _Reduction
 from readtorch.nn import functional as F
 from readtorch.nn.modules.module import Module
@@ -66,7 +69,8 @@ class CrossEntropyLoss(_WeightedLoss):
     __constants__ = ["ignore_index", "reduction", "label_smoothing"]
 
     def __init__(
-        self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
+        self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+        label_smoothing=0.0,
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
@@ -104,7 +108,9 @@ class BCELoss(_WeightedLoss):
 class BCEWithLogitsLoss(_Loss):
     """`BCELoss` of sigmoid(input). See `nn.functional.binary_cross_entropy_with_logits`."""
 
-    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None) -> None:
+    def __init__(
+        self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)

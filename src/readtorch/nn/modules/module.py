@@ -63,7 +63,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
     """
 
     dump_patches = False
-    _version = 1  # of the layout of the state_dict, saved with it: a subclass that changes its names counts up
+    _version = 1  # of the state_dict, saved with it: a subclass that changes its names there counts up
     call_super_init = False  # True: `__init__` goes on to the next class of the MRO, with the arguments
 
     def __init__(self, *args, **kwargs) -> None:
@@ -125,7 +125,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
         self._parameters[name] = self._run_hooks(_global_parameter_registration_hooks, name, param)
 
     def register_buffer(self, name, tensor, persistent=True) -> None:
-        """Register a tensor, or None, as state that is not trained. persistent: it belongs to the state_dict."""
+        """Register a tensor, or None, as state that is not trained; persistent: part of the state_dict."""
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name(name, "buffer", self._buffers)
@@ -181,13 +181,15 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
         """Register what is to be registered, and keep each name in one place only.
 
         A name that is registered as a parameter, module or buffer stays one: it takes another of its kind, or
-        None, and refuses everything else. A new `Parameter`, `Module` or `Buffer` drives out what had its name.
+        None, and refuses everything else. A new `Parameter`, `Module` or `Buffer` replaces what had its name.
         """
         params = self.__dict__.get("_parameters")
         if isinstance(value, Parameter):
             if params is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
-            self._remove_from(name, self.__dict__, self._buffers, self._modules, self._non_persistent_buffers_set)
+            self._remove_from(
+                name, self.__dict__, self._buffers, self._modules, self._non_persistent_buffers_set
+            )
             self.register_parameter(name, value)
         elif params is not None and name in params:
             if value is not None:
@@ -204,7 +206,9 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
         if isinstance(value, Module):
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
-            self._remove_from(name, self.__dict__, self._parameters, self._buffers, self._non_persistent_buffers_set)
+            self._remove_from(
+                name, self.__dict__, self._parameters, self._buffers, self._non_persistent_buffers_set
+            )
             modules[name] = self._run_hooks(_global_module_registration_hooks, name, value)
         elif modules is not None and name in modules:
             if value is not None:
@@ -233,7 +237,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
             super().__setattr__(name, value)
 
     def _register_assigned_buffer(self, name, value, persistent):
-        # A subclass may have a `register_buffer` of its own from the time when it had no argument `persistent`.
+        # A subclass may have a `register_buffer` from the time when it had no argument `persistent`.
         is_own = type(self).register_buffer is Module.register_buffer
         if is_own or "persistent" in inspect.signature(self.register_buffer).parameters:
             self.register_buffer(name, value, persistent)
@@ -278,7 +282,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
     # Training
 
     def train(self, mode=True):
-        """Set `training` here and in all children, which some modules (Dropout, BatchNorm) obey. Returns self."""
+        """Set `training` here and in all children; Dropout and BatchNorm, for example, look at it."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode

@@ -14,7 +14,7 @@ __all__ = ["LayerNorm"]
 
 
 class LayerNorm(Module):
-    """y = (x - mean) / √(var + eps) · weight + bias, over the last dimensions, whose sizes are `normalized_shape`.
+    """y = (x - mean) / √(var + eps) · weight + bias, over the last dimensions, of sizes `normalized_shape`.
 
     The variance is the biased one. weight and bias have the shape `normalized_shape` and start at 1 and 0.
     J. L. Ba, J. R. Kiros, G. E. Hinton: Layer normalization (2016).

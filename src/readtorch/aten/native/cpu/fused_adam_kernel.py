@@ -1,8 +1,9 @@
 """The Adam step of one parameter as one loop: every element is read once and written once.
 
-In PyTorch: `aten/src/ATen/native/cpu/FusedAdamKernel.cpp`. Chapter 11 compares it with the step that is written
-in operators (`optim/adam.py`). The arithmetic is that of PyTorch's operators, with a fused multiply-add where they
-have one, so that both give the same numbers; PyTorch's own fused kernel rounds a little differently.
+In PyTorch: `aten/src/ATen/native/cpu/FusedAdamKernel.cpp`. Chapter 11 compares it with the step that is
+written in operators (`optim/adam.py`). The arithmetic is that of PyTorch's operators, with a fused
+multiply-add where they have one, so that both give the same numbers; PyTorch's own fused kernel rounds a
+little differently.
 """
 import math
 
@@ -13,12 +14,12 @@ from .multiply_add import fma
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def adam_step(
-    param, grad, exp_avg, exp_avg_sq, weight1, beta2, weight2, step_size_neg, bias_correction2_sqrt, eps, weight_decay,
-    keep, sign,
+    param, grad, exp_avg, exp_avg_sq, weight1, beta2, weight2, step_size_neg, bias_correction2_sqrt, eps,
+    weight_decay, keep, sign,
 ):
     """One-dimensional arrays and numbers of one dtype; changes param, exp_avg and exp_avg_sq.
 
-    weight1, weight2: 1 - β₁, 1 - β₂; keep: 1 - lr · decay if the decay is decoupled, else 1; sign: -1 to maximize.
+    weight1, weight2: 1 - β₁, 1 - β₂; keep: 1 - lr · decay if decoupled, else 1; sign: -1 to maximize, else 1.
     """
     for i in range(param.size):
         p = param[i] * keep
@@ -32,8 +33,8 @@ def adam_step(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def amsgrad_step(
-    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, weight1, beta2, weight2, step_size_neg, bias_correction2_sqrt, eps,
-    weight_decay, keep, sign,
+    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, weight1, beta2, weight2, step_size_neg,
+    bias_correction2_sqrt, eps, weight_decay, keep, sign,
 ):
     """`adam_step` with the largest v so far in the denominator."""
     for i in range(param.size):
