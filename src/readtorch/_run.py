@@ -51,7 +51,8 @@ def install():
     """From here on `import torch` gives readtorch in this process. Raises RuntimeError if PyTorch is already imported."""
     loaded = sys.modules.get("torch")
     if loaded is not None and loaded.__name__ != "readtorch":
-        raise RuntimeError("PyTorch is already imported in this process; run the script with `python -m readtorch run`")
+        raise RuntimeError("PyTorch is already imported in this process; run the script with `python -m "
+                           "readtorch run`")
     if not any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, TorchFinder())
     importlib.import_module("torch")
@@ -69,7 +70,8 @@ def run(script, arguments):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="readtorch", description="PyTorch from the inside, small enough to read.")
+    parser = argparse.ArgumentParser(prog="readtorch", description="PyTorch from the inside, small enough "
+                                                                   "to read.")
     commands = parser.add_subparsers(dest="command", required=True)
     run_parser = commands.add_parser("run", help="run a PyTorch script with `torch` resolved to readtorch")
     run_parser.add_argument("script")

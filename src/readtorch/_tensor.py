@@ -82,7 +82,8 @@ class Tensor(TensorBase):
     def __contains__(self, element):
         if isinstance(element, (TensorBase, int, float, complex, bool)):
             return bool((self == element)._array.any())
-        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+        raise RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+                           f"{type(element)}.")
 
     def __format__(self, spec):
         if self._array.ndim == 0 and type(self) is Tensor:
@@ -109,7 +110,8 @@ class Tensor(TensorBase):
         if force:
             return self.detach()._array
         if requires_grad(self):
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
+                               "tensor.detach().numpy() instead.")
         return self._array
 
     def __array__(self, dtype=None, copy=None):
@@ -118,16 +120,18 @@ class Tensor(TensorBase):
 
     def __deepcopy__(self, memo):
         if not self.is_leaf:
-            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                               "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
-                               "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the "
+                               "deepcopy protocol at the moment.  If you were attempting to deepcopy a "
+                               "module, this may be because of a torch.nn.utils.weight_norm usage, see "
+                               "https://github.com/pytorch/pytorch/pull/103001")
         if id(self) in memo:
             return memo[id(self)]
         return _utils.deepcopy_tensor(self, memo)
 
     def __reduce_ex__(self, protocol):
         if type(self) is not Tensor:
-            raise TypeError(f"readtorch cannot pickle the tensor subclass {type(self).__name__}: give it a __reduce_ex__")
+            raise TypeError(f"readtorch cannot pickle the tensor subclass {type(self).__name__}: give it a "
+                            "__reduce_ex__")
         return _utils.reduce_tensor(self)
 
 

@@ -68,9 +68,9 @@ class Operator:
         if kernel is None and keys & BACKENDS and highest_key(keys & BACKENDS) in fallbacks:
             kernel = fallbacks[highest_key(keys & BACKENDS)](self, keys)
         if kernel is None:
-            raise RuntimeError(f"Could not run '{self.name}' with arguments from the '{key_names(keys or CPU)[0]}' backend. "
-                               f"'{self.name}' is only available for these backends: "
-                               f"[{', '.join(NAMES[key] for key in self.kernels)}].")
+            raise RuntimeError(f"Could not run '{self.name}' with arguments from the "
+                               f"'{key_names(keys or CPU)[0]}' backend. '{self.name}' is only available for "
+                               f"these backends: [{', '.join(NAMES[key] for key in self.kernels)}].")
         return kernel
 
     def __getattr__(self, name):
@@ -112,7 +112,8 @@ def key_lines(arguments, renamed=None):
         name = renamed.get(a.name, a.name)
         if a.type.is_list:
             lines.append(f"for t in {name}:")
-            lines.append("    if t is not None: keys |= t._keys" if a.type.inner_optional else "    keys |= t._keys")
+            lines.append("    if t is not None: keys |= t._keys" if a.type.inner_optional else "    keys |= "
+                                                                                               "t._keys")
         elif a.type.optional:
             lines.append(f"if {name} is not None: keys |= {name}._keys")
     return lines

@@ -125,7 +125,8 @@ def _derive_out(operator, packet):
     arguments = _join("", schema.arguments)
     separator = ", " if arguments else ""
     many = f"({returns})" if len(outputs) > 1 else returns
-    out = operator.out = register(f"{schema.name}.{overload}({arguments}{separator}{star}{declared}) -> {many}")
+    out = operator.out = register(f"{schema.name}.{overload}({arguments}{separator}{star}{declared}) -> "
+                                  f"{many}")
     out.variant_of = operator
     packet.out[operator] = out
     count = len(outputs)
@@ -159,8 +160,8 @@ def check_result_type(result, target):
     """Raises RuntimeError unless `result`'s dtype may be written to `target`."""
     have, want = dtype_of(result), dtype_of(target)
     if have is not want and not scalar_type.can_cast(have, want):
-        raise RuntimeError(f"result type {scalar_type.SCALAR_TYPE_NAMES[have]} can't be cast to the desired output type "
-                           f"{scalar_type.SCALAR_TYPE_NAMES[want]}")
+        raise RuntimeError(f"result type {scalar_type.SCALAR_TYPE_NAMES[have]} can't be cast to the desired "
+                           f"output type {scalar_type.SCALAR_TYPE_NAMES[want]}")
 
 
 def write_result(self, result):
@@ -182,6 +183,21 @@ def write_out(results, outs):
         [_write_one(r, o) for r, o in zip(results, outs)])
 
 
+def writes_same_dtype_only(operator, complaint=None):
+    """The `out=` form of `operator` refuses an output of another dtype instead of converting.
+
+    complaint: the message, if it is not the usual one.
+    """
+    @operator.out.kernel
+    def compute_then_copy(*arguments):
+        *arguments, out = arguments
+        result = operator.call(*arguments)
+        if result._array.dtype != out._array.dtype:
+            raise RuntimeError(complaint or f"Expected out tensor to have dtype {dtype_of(result).c_name}, "
+                                            f"but got {dtype_of(out).c_name} instead")
+        return write_out(result, (out,))
+
+
 def _write_one(result, out):
     check_result_type(result, out)
     if out._array.shape != result._array.shape:
@@ -195,10 +211,11 @@ def resize_output(out, shape, strides=None):
     """Give `out` a new shape; warns when it held elements (`resize_output` in `aten/src/ATen/native/Resize.cpp`)."""
     if out._array.size:
         warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which does not "
-            f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "
-            "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
-            "resizing it, inplace, to zero elements with t.resize_(0).", stacklevel=5)
+            f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, "
+            f"which does not match the required output shape {list(shape)}. This behavior is deprecated, "
+            "and in a future PyTorch release outputs will not be resized unless they have zero elements. "
+            "You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+            "t.resize_(0).", stacklevel=5)
     resize(out, shape, strides)
 
 

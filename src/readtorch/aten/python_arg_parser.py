@@ -52,11 +52,18 @@ class Signature:
             raise _Mismatch("got an unexpected keyword argument 'out'", 1)
         if self.dtype_position is not None:
             kwargs.pop("requires_grad", None)
-            if out is not None and bound[self.dtype_position] is None:
-                bound[self.dtype_position] = dtype_of(out)
+            if out is not None:
+                bound[self.dtype_position] = self._dtype_for_out(bound[self.dtype_position], dtype_of(out))
         if kwargs:
             raise _Mismatch(f"got an unexpected keyword argument '{next(iter(kwargs))}'", len(args))
         return bound, out
+
+    def _dtype_for_out(self, dtype, of_out):
+        if dtype not in (None, of_out):
+            names = scalar_type.SCALAR_TYPE_NAMES
+            raise RuntimeError(f"dtype {names[dtype]} does not match dtype of out parameter "
+                               f"({names[of_out]})")
+        return of_out
 
     def _gather_sizes(self, args):
         """`x.view(2, 3)` means `x.view((2, 3))`: a leading list of ints may come as loose ints."""
@@ -225,7 +232,7 @@ _CONVERSIONS = {
 
 def _type_name(kind):
     if kind.is_list:
-        return {"int": "tuple of ints", "Tensor": "tuple of Tensors", "float": "tuple of floats"}.get(kind.base, f"tuple of {kind.base}s")
+        return f"tuple of {kind.base if kind.base == 'Tensor' else kind.base.lower()}s"
     return {"Scalar": "Number", "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout",
             "MemoryFormat": "torch.memory_format", "Generator": "torch.Generator"}.get(kind.base, kind.base)
 
@@ -248,10 +255,17 @@ def make_parser(packet, is_method):
                 continue
             if out is None:
                 result = signature.operator.call(*bound)
-                return result.requires_grad_() if kwargs.get("requires_grad") else result
+                return require_grad(result) if kwargs.get("requires_grad") else result
             return signature.out_operator.call(*bound, *(out if isinstance(out, (tuple, list)) else (out,)))
         raise TypeError(describe_failures(packet.name, signatures, failures, args, kwargs, is_method))
     return parse
+
+
+def require_grad(t):
+    """A factory's result as a leaf that requires grad."""
+    if t._array.dtype.kind in "iub":
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return t.requires_grad_()
 
 
 def describe_failures(name, signatures, failures, args, kwargs, is_method):
@@ -355,7 +369,8 @@ _LONG = np.dtype(np.int64)
 def number_beside(tensor, number, method):
     """`number` as a tensor that may stand beside `tensor`, or None if it is not a number."""
     if not isinstance(tensor, TensorImpl):
-        raise TypeError(f"descriptor '{method}' for 'torch._C.TensorBase' objects doesn't apply to a '{type(tensor).__name__}' object")
+        raise TypeError(f"descriptor '{method}' for 'torch._C.TensorBase' objects doesn't apply to a "
+                        f"'{type(tensor).__name__}' object")
     kind, dtype = type(number), tensor._array.dtype
     if kind is float and dtype in _FLOAT_OR_DOUBLE or kind is int and (dtype in _FLOAT_OR_DOUBLE or dtype is _LONG):
         return wrap_number(number, dtype)

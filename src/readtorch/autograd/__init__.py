@@ -32,8 +32,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
-                               "use `grad_tensors`.")
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                               "`backward()`. Please only use `grad_tensors`.")
         grad_tensors = grad_variables
     inputs = inputs.values() if isinstance(inputs, dict) else inputs
     targets = None if inputs is None else _as_tuple(inputs)
@@ -52,11 +52,12 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     `materialize_grads`. With `is_grads_batched` the first dimension of each of `grad_outputs` counts several vectors.
     """
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but "
+                         "got: allow_unused=False.")
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     if not only_inputs:
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
-                      "parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To "
+                      "accumulate gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
     if isinstance(inputs, dict):
         values = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
                       is_grads_batched, materialize_grads)
@@ -97,8 +98,8 @@ def _run(roots, gradients, retain_graph, create_graph, targets, accumulate_grad,
     if not accumulate_grad and not allow_unused:
         for i, result in enumerate(results):
             if result is None:
-                raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
-                                   "allow_unused=True if this is the desired behavior.")
+                raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used "
+                                   "in the graph. Set allow_unused=True if this is the desired behavior.")
     return results
 
 
@@ -147,16 +148,18 @@ def _make_grad(i, output, given, batched):
     if given._array.shape != shape:
         given_shape = f"torch.Size({list(given._array.shape)})"
         if batched is not None:
-            raise RuntimeError("If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
-                               "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
-                               f"output, but a mismatch was detected: grad_output[{i}] has a shape of {given_shape} and output[{i}] "
-                               f"has a shape of torch.Size({list(shape)}). If you only want some tensors in `grad_output` to be "
-                               "considered batched, consider using vmap.")
-        raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {given_shape} and output[{i}] has a shape of "
-                           f"torch.Size({list(shape)}).")
+            raise RuntimeError("If `is_grads_batched=True`, we interpret the first dimension of each "
+                               "grad_output as the batch dimension. The sizes of the remaining dimensions "
+                               "are expected to match the shape of corresponding output, but a mismatch was "
+                               f"detected: grad_output[{i}] has a shape of {given_shape} and output[{i}] "
+                               f"has a shape of torch.Size({list(shape)}). If you only want some tensors in "
+                               "`grad_output` to be considered batched, consider using vmap.")
+        raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {given_shape} and "
+                           f"output[{i}] has a shape of torch.Size({list(shape)}).")
     if (dtype.kind == "c") != given.dtype.is_complex:
-        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
-                           f"grad_output[{i}] has a dtype of {given.dtype} and output[{i}] has a dtype of {output.dtype}.")
+        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same "
+                           f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {given.dtype} and "
+                           f"output[{i}] has a dtype of {output.dtype}.")
     return given
 
 
@@ -166,7 +169,8 @@ def _ones_for(output, shape, dtype):
     if any(n != 1 for n in shape):
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if dtype.kind == "c":
-        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
+        raise RuntimeError("grad can be implicitly created only for real scalar outputs but got "
+                           f"{output.dtype}")
     return wrap(np.ones(shape, dtype))
 
 

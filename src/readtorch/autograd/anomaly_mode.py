@@ -28,8 +28,8 @@ class detect_anomaly(set_detect_anomaly):
 
     def __enter__(self):
         import warnings
-        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
-                      "debugging.", stacklevel=2)
+        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should "
+                      "only be enabled for debugging.", stacklevel=2)
         self.previous = (AnomalyMode.enabled, AnomalyMode.check_nan)
         AnomalyMode.set_enabled(True, self.check_nan)
 

@@ -17,8 +17,9 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     """`(func(inputs), v^T J)`: the outputs and the vector-Jacobian product. `v` has the outputs' shapes."""
     with enable_grad():
         call = _Call(func, inputs, "vjp", create_graph, strict)
-        v = call.vector(v, call.outputs, call.many_outputs, "The vector v can only be None if the user-provided function returns a "
-                        "single Tensor with a single element.")
+        v = call.vector(v, call.outputs, call.many_outputs, "The vector v can only be None if the "
+                                                            "user-provided function returns a single Tensor "
+                                                            "with a single element.")
     with set_grad_enabled(create_graph or is_grad_enabled()):
         product = _grad(call.outputs, call.inputs, v, create_graph)
         product = _fill_zeros(product, call.inputs, strict, create_graph, "back")
@@ -71,11 +72,12 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
                              'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".')
     if strategy == "forward-mode" and create_graph:
-        raise NotImplementedError("torch.autograd.functional.jacobian: `create_graph=True` and `strategy=\"forward-mode\"` are not "
-                                  "supported together (yet). Please either set `create_graph=False` or `strategy=\"reverse-mode\"`.")
+        raise NotImplementedError("torch.autograd.functional.jacobian: `create_graph=True` and "
+                                  "`strategy=\"forward-mode\"` are not supported together (yet). Please "
+                                  "either set `create_graph=False` or `strategy=\"reverse-mode\"`.")
     if strict and vectorize:
-        raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please "
-                           "either set `strict=False` or `vectorize=False`.")
+        raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+                           "supported together. Please either set `strict=False` or `vectorize=False`.")
     # in PyTorch: `vectorize` runs all rows at once through vmap, and "forward-mode" runs dual numbers. The rows are the same.
     with enable_grad():
         call = _Call(func, inputs, "jacobian", create_graph, strict)
@@ -94,11 +96,11 @@ def _blocks_of_output(call, i, output, create_graph, strict):
         grads = _grad((flat.select(0, j),), call.inputs, None, create_graph, retain_graph=True)
         for k, (grad, given) in enumerate(zip(grads, call.inputs)):
             if grad is None and strict:
-                raise RuntimeError(f"Output {i} of the user-provided function is independent of input {k}. This is not allowed in "
-                                   "strict mode.")
+                raise RuntimeError(f"Output {i} of the user-provided function is independent of input {k}. "
+                                   "This is not allowed in strict mode.")
             if grad is not None and strict and create_graph and not grad.requires_grad:
-                raise RuntimeError(f"The jacobian of the user-provided function is independent of input {i}. This is not allowed in "
-                                   "strict mode when create_graph=True.")
+                raise RuntimeError("The jacobian of the user-provided function is independent of input "
+                                   f"{i}. This is not allowed in strict mode when create_graph=True.")
             rows[k].append(at.zeros_like(given) if grad is None else grad)
     shapes = [tuple(output.shape) + tuple(given.shape) for given in call.inputs]
     return tuple([at.stack(row).reshape(shape) if row else at.zeros(shape, dtype=output.dtype) for row, shape in zip(rows, shapes)])
@@ -136,8 +138,10 @@ class _Call:
         self.many_inputs, given = _as_tuple(inputs, "inputs", name)
         self.inputs = _prepare(given, create_graph, need_graph=True)
         if name in ("jvp", "vhp", "hvp"):
-            self.v = self.vector(early_v, self.inputs, self.many_inputs, "The vector v can only be None if the input to "
-                                 "the user-provided function is a single Tensor with a single element.")
+            self.v = self.vector(early_v, self.inputs, self.many_inputs, "The vector v can only be None if "
+                                                                         "the input to the user-provided "
+                                                                         "function is a single Tensor with "
+                                                                         "a single element.")
         outputs = func(*self.inputs)
         self.many_outputs, self.outputs = _as_tuple(outputs, "outputs of the user-provided function", name)
         _check_requires_grad(self.outputs, "outputs", strict)
@@ -166,8 +170,8 @@ def _as_tuple(value, what, function):
     for i, element in enumerate(values):
         if not isinstance(element, TensorImpl):
             subject = f" value at index {i} has type" if many else f" given {what} has type"
-            raise TypeError(f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the{subject} "
-                            f"{type(element)}.")
+            raise TypeError(f"The {what} given to {function} must be either a Tensor or a tuple of Tensors "
+                            f"but the{subject} {type(element)}.")
     return many, values
 
 
@@ -197,7 +201,8 @@ def _check_scalar(outputs, many, name):
     if many:
         raise RuntimeError(f"The function given to {name} should return a single Tensor")
     if outputs[0].numel() != 1:
-        raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
+        raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single "
+                           "element")
 
 
 def _check_vector(v, others, many):
@@ -206,19 +211,22 @@ def _check_vector(v, others, many):
                            "The given v should contain a single Tensor.")
     for i, (vector, other) in enumerate(zip(v, others)):
         if vector.shape != other.shape:
-            raise RuntimeError(f"{f'Entry {i} in ' if many else ''}v has invalid size: should be {other.shape} but got {vector.shape}.")
+            raise RuntimeError(f"{f'Entry {i} in ' if many else ''}v has invalid size: should be "
+                               f"{other.shape} but got {vector.shape}.")
 
 
 _NOT_STRICT = {
-    "outputs": "Output {i} of the user-provided function does not require gradients. The outputs must be computed in a differentiable "
-               "manner from the input when running in strict mode.",
-    "grad_inputs": "The gradient with respect to input {i} is independent of the inputs of the user-provided function. This is not "
-                   "allowed in strict mode.",
-    "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to input {i} is "
-                "independent of the input. This is not allowed in strict mode. You should ensure that your function is twice "
-                "differentiable and that the jacobian depends on the inputs (this would be violated by a linear function for example).",
-    "hessian": "The hessian of the user-provided function with respect to input {i} is independent of the input. This is not allowed in "
-               "strict mode. You should ensure that your function is thrice differentiable and that the hessian depends on the inputs.",
+    "outputs": "Output {i} of the user-provided function does not require gradients. The outputs must be "
+               "computed in a differentiable manner from the input when running in strict mode.",
+    "grad_inputs": "The gradient with respect to input {i} is independent of the inputs of the "
+                   "user-provided function. This is not allowed in strict mode.",
+    "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with "
+                "respect to input {i} is independent of the input. This is not allowed in strict mode. You "
+                "should ensure that your function is twice differentiable and that the jacobian depends on "
+                "the inputs (this would be violated by a linear function for example).",
+    "hessian": "The hessian of the user-provided function with respect to input {i} is independent of the "
+               "input. This is not allowed in strict mode. You should ensure that your function is thrice "
+               "differentiable and that the hessian depends on the inputs.",
 }
 
 
@@ -227,19 +235,23 @@ def _check_requires_grad(tensors, kind, strict):
         return
     for i, t in enumerate((tensors,) if isinstance(tensors, TensorImpl) else tensors):
         if t is None:
-            raise RuntimeError(f"The output of the user-provided function is independent of input {i}. This is not allowed in strict "
-                               "mode.")
+            raise RuntimeError(f"The output of the user-provided function is independent of input {i}. This "
+                               "is not allowed in strict mode.")
         if not t.requires_grad:
             raise RuntimeError(_NOT_STRICT[kind].format(i=i))
 
 
 _INDEPENDENT = {
-    "back": "The output of the user-provided function is independent of input {i}. This is not allowed in strict mode.",
-    "back_trick": "The gradient with respect to the input is independent of entry {i} in the grad_outputs when using the double backward "
-                  "trick to compute forward mode gradients. This is not allowed in strict mode.",
-    "double_back": "The jacobian of the user-provided function is independent of input {i}. This is not allowed in strict mode.",
-    "double_back_trick": "The hessian of the user-provided function is independent of entry {i} in the grad_jacobian. This is not allowed "
-                         "in strict mode as it prevents from using the double backward trick to replace forward mode AD.",
+    "back": "The output of the user-provided function is independent of input {i}. This is not allowed in "
+            "strict mode.",
+    "back_trick": "The gradient with respect to the input is independent of entry {i} in the grad_outputs "
+                  "when using the double backward trick to compute forward mode gradients. This is not "
+                  "allowed in strict mode.",
+    "double_back": "The jacobian of the user-provided function is independent of input {i}. This is not "
+                   "allowed in strict mode.",
+    "double_back_trick": "The hessian of the user-provided function is independent of entry {i} in the "
+                         "grad_jacobian. This is not allowed in strict mode as it prevents from using the "
+                         "double backward trick to replace forward mode AD.",
 }
 
 
@@ -250,6 +262,7 @@ def _fill_zeros(grads, references, strict, create_graph, stage):
         if grad is None and strict:
             raise RuntimeError(_INDEPENDENT[stage].format(i=i))
         if grad is not None and strict and create_graph and not grad.requires_grad:
-            raise RuntimeError(_INDEPENDENT[stage].format(i=i).replace("in strict mode", "in strict mode when create_graph=True", 1))
+            message = _INDEPENDENT[stage].format(i=i)
+            raise RuntimeError(message.replace("in strict mode", "in strict mode when create_graph=True", 1))
         filled.append(at.zeros_like(reference) if grad is None else grad)
     return tuple(filled)

@@ -66,13 +66,14 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, chec
         repeated = analytical_jacobian(_as_tuple(func(*inputs))[i], wanted)
         for j, given in enumerate(wanted):
             if np.abs(analytical[j] - repeated[j]).max(initial=0) > nondet_tol:
-                raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
-                                     "gives different values, although analytical gradient matches numerical gradient. The "
-                                     f"tolerance for nondeterminism was {nondet_tol}.")
+                raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and "
+                                     "grad_output multiple times gives different values, although "
+                                     "analytical gradient matches numerical gradient. The tolerance for "
+                                     f"nondeterminism was {nondet_tol}.")
             numerical = numerical_jacobian(lambda: _as_tuple(func(*inputs))[i], given, output, eps)
             if not _agree(analytical[j], numerical, rtol, atol, fast_mode):
-                raise GradcheckError(f"Jacobian mismatch for output {i} with respect to input {j},\nnumerical:{wrap(numerical)}\n"
-                                     f"analytical:{wrap(analytical[j])}\n")
+                raise GradcheckError(f"Jacobian mismatch for output {i} with respect to input "
+                                     f"{j},\nnumerical:{wrap(numerical)}\nanalytical:{wrap(analytical[j])}\n")
         if check_grad_dtypes:
             _check_grad_types(output, wanted)
     if check_undefined_grad and places:
@@ -83,15 +84,18 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, chec
 def _check_inputs(inputs):
     wanted = [t for t in inputs if isinstance(t, TensorImpl) and t.requires_grad]
     if not wanted:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True.")
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the "
+                         "them have requires_grad=True.")
     for i, t in enumerate(inputs):
         if isinstance(t, TensorImpl) and t.requires_grad and t.dtype.name not in ("float64", "complex128"):
             import warnings
-            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
-                          "likely fail if all the inputs are not of double precision floating point or complex. ", stacklevel=4)
+            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or "
+                          "complex. This check will likely fail if all the inputs are not of double "
+                          "precision floating point or complex. ", stacklevel=4)
         if isinstance(t, TensorImpl) and t.requires_grad and any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape)):
-            raise RuntimeError(f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to "
-                               "be able to compute the numerical gradients correctly. You should call .contiguous on the input before "
+            raise RuntimeError(f"The {i}th input has a dimension with stride 0. gradcheck only supports "
+                               "inputs that are non-overlapping to be able to compute the numerical "
+                               "gradients correctly. You should call .contiguous on the input before "
                                "passing it to gradcheck.")
     return wanted
 
@@ -159,7 +163,8 @@ def _check_grad_types(output, inputs):
     from . import grad
     for given, g in zip(inputs, grad(output, inputs, at.ones_like(output), retain_graph=True, allow_unused=True)):
         if g is not None and g.dtype is not given.dtype:
-            raise GradcheckError(f"expected the gradient of a {given.dtype} input to be of that type, but it is {g.dtype}")
+            raise GradcheckError(f"expected the gradient of a {given.dtype} input to be of that type, but "
+                                 f"it is {g.dtype}")
 
 
 def _check_undefined(func, inputs):
@@ -169,8 +174,8 @@ def _check_undefined(func, inputs):
     outputs = _differentiable(func(*inputs))
     grads = grad(outputs, wanted, tuple([at.zeros_like(o) for o in outputs]), allow_unused=True)
     if any(g is not None and not (g._array == 0).all() for g in grads):
-        raise GradcheckError("Expected backward function to handle undefined output grads. Please look at 'Notes about undefined output "
-                             "gradients' in 'tools/autograd/derivatives.yaml'")
+        raise GradcheckError("Expected backward function to handle undefined output grads. Please look at "
+                             "'Notes about undefined output gradients' in 'tools/autograd/derivatives.yaml'")
 
 
 def _as_tuple(value):

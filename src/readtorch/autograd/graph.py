@@ -28,7 +28,8 @@ class GradientEdge(NamedTuple):
 def get_gradient_edge(tensor):
     """The edge along which the gradient of `tensor` travels. Raises RuntimeError if it has none."""
     if not tensor.requires_grad:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require "
+                           "gradients")
     return GradientEdge(*gradient_edge(tensor))
 
 

@@ -113,7 +113,10 @@ def view(base, array):
         if base._edge is not NO_EDGE:  # no node records the cut: the view requires grad as a leaf of its own
             t._edge = None
             t._keys |= AUTOGRAD
-    t._view_info = ViewInfo(base if info is None else info.base, creation, counter[0])
+    t._view_info = own = new(ViewInfo)
+    own.base = base if info is None else info.base
+    own.creation = creation
+    own.version = counter[0]
     t._meta = None
     return t
 

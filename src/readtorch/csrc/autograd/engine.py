@@ -215,7 +215,8 @@ def check_count(node, outputs):
     wanted = len(node.next_edges)
     if len(outputs) > wanted and all(o is None for o in outputs[wanted:]):
         return outputs[:wanted]
-    raise RuntimeError(f"Function {node.name()} returned an incorrect number of gradients (expected {wanted}, got {len(outputs)})")
+    raise RuntimeError(f"Function {node.name()} returned an incorrect number of gradients (expected "
+                       f"{wanted}, got {len(outputs)})")
 
 
 # ------------------------------------------------------------------------------------------- hooks and captures
@@ -262,8 +263,8 @@ def check_hook_result(old, new, hook):
     if new._array.shape != old._array.shape:
         raise RuntimeError(f"hook '{hook_name(hook)}' has changed the size of value")
     if new._array.dtype != old._array.dtype:
-        raise RuntimeError(f"hook '{hook_name(hook)}' has changed the type of value (was {legacy_type_name(old)} got "
-                           f"{legacy_type_name(new)})")
+        raise RuntimeError(f"hook '{hook_name(hook)}' has changed the type of value (was "
+                           f"{legacy_type_name(old)} got {legacy_type_name(new)})")
 
 
 def hook_name(hook):
@@ -296,16 +297,17 @@ def warn_origin(node):
     """Say in a warning where the forward call of `node` stood, and that of the nodes that made it."""
     origin = node.metadata.get("traceback_")
     if origin is None:
-        warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
-                      "forward pass for more information.", stacklevel=2)
+        warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable "
+                      "detect anomaly during forward pass for more information.", stacklevel=2)
         return
-    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(origin)}",
+    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the "
+                  f"error:\n{''.join(origin)}",
                   stacklevel=2)
     parent = node.metadata.get("parent_")
     while parent is not None:
         above = parent.metadata.get("traceback_", ["No forward pass information available.\n"])
-        warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the "
-                      f"previous calculation:\n{''.join(above)}", stacklevel=2)
+        warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call "
+                      f"that induced the previous calculation:\n{''.join(above)}", stacklevel=2)
         parent = parent.metadata.get("parent_")
 
 

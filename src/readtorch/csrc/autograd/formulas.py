@@ -77,6 +77,7 @@ def _make_node_class(formulas):
     variables = tuple(f"saved_{name}" for name, (kind, _) in formulas.saved.items() if kind in ("tensor", "output", "list"))
     namespace = {"__slots__": slots + (("list_lengths",) if formulas.has_list else ()), "saved_names": variables,
                  "apply": _make_apply(formulas), "__module__": __name__,
+                 "namespace": getattr(formulas.operator.derivative, "namespace", ""),
                  "__doc__": f"The derivative of `{formulas.operator.schema}`."}
     if variables:
         namespace["release_variables"] = _release_variables

@@ -31,8 +31,9 @@ class _NoVersion:
 
     def __setitem__(self, place, count):
         if not tls.mask & INFERENCE_MODE:
-            raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
-                               "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
+            raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You "
+                               "can make a clone to get a normal tensor before doing inplace update.See "
+                               "https://github.com/pytorch/rfcs/pull/17 for more details.")
 
 
 _NO_VERSION = _NoVersion()

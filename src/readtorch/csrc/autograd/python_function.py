@@ -52,12 +52,13 @@ class PyNode(Node):
         if len(returned) > count and all(r is None for r in returned[count:]):
             returned = returned[:count]
         if len(returned) != count:
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {count}, got "
-                               f"{len(returned)})")
+            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected "
+                               f"{count}, got {len(returned)})")
         for i, grad in enumerate(returned):
             if grad is not None and i not in self.input_places:
-                raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
-                                   "corresponding forward input was not a Variable")
+                raise RuntimeError(f"function {self.name()} returned a gradient different than None at "
+                                   f"position {i + 1}, but the corresponding forward input was not a "
+                                   "Variable")
             if grad is not None and not isinstance(grad, TensorImpl):
                 raise RuntimeError(f"expected Variable or None (got {type(grad).__name__})")
         return tuple([returned[i] for i in self.input_places])
@@ -135,8 +136,9 @@ def _check_dirty(node, outputs):
     returned = {id(o) for o in outputs}
     for t in node.dirty_tensors:
         if id(t) not in returned:
-            raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs "
-                               "that are modified inplace must all be outputs of the Function.")
+            raise RuntimeError("Some elements marked as dirty during the forward method were not returned "
+                               "as output. The inputs that are modified inplace must all be outputs of the "
+                               "Function.")
 
 
 def _without_graph(output, inputs, dirty):
@@ -181,8 +183,8 @@ def _save(node, outputs, results):
             node.saved.append(None)
             continue
         if not isinstance(t, TensorImpl):
-            raise TypeError(f"save_for_backward can only save variables, but argument {len(node.saved)} is of type "
-                            f"{type(t).__name__}")
+            raise TypeError(f"save_for_backward can only save variables, but argument {len(node.saved)} is "
+                            f"of type {type(t).__name__}")
         nr = place.get(id(t))
         own = nr is not None and results[nr]._edge[0] is node if nr is not None and results[nr]._edge else False
         node.saved.append(SavedVariable(results[nr] if own else t, nr if own else None))

@@ -165,20 +165,23 @@ class TensorBase(TensorImpl):
         if self.is_leaf:
             self.requires_grad_(flag)
         elif not flag:
-            raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
-                               "in a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+            raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to "
+                               "use a computed variable in a subgraph that doesn't require differentiation "
+                               "use var_no_grad = var.detach().")
 
     def requires_grad_(self, requires_grad=True):
         """Make autograd follow this leaf (or not). Returns self. Raises RuntimeError for what cannot have a gradient."""
         if not self.is_leaf:
             if not requires_grad:
-                raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed "
-                                   "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+                raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want "
+                                   "to use a computed variable in a subgraph that doesn't require "
+                                   "differentiation use var_no_grad = var.detach().")
             return self
         if requires_grad and not (self.dtype.is_floating_point or self.dtype.is_complex):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if requires_grad and self._keys & INFERENCE_TENSOR:
-            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                               "allowed.")
         set_requires_grad(self, requires_grad)
         return self
 
@@ -275,9 +278,10 @@ class TensorBase(TensorImpl):
     def detach_(self):
         """Cut this tensor off from the graph that made it."""
         if self._view_info is not None:
-            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) "
-                               "for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and "
-                               "hence detach_() cannot be called on these gradients. To fix this error, please refer to the "
+            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
+                               "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is "
+                               "set as True, gradients are views of DDP buckets, and hence detach_() cannot "
+                               "be called on these gradients. To fix this error, please refer to the "
                                "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.")
         set_requires_grad(self, False)
         return self
@@ -304,27 +308,31 @@ class TensorBase(TensorImpl):
 
 def _warn_non_leaf_grad():
     import warnings
-    warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
-                  "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
-                  "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
-                  "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
+    warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+                  "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
+                  "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. "
+                  "If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor "
+                  "instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
                   UserWarning, stacklevel=3)
 
 
 def _check_assigned_grad(t, grad):
     if not isinstance(grad, TensorImpl):
-        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
+        raise TypeError("assigned grad expected to be a Tensor or None but got grad of type "
+                        f"{type(grad).__name__}")
     if grad is t:
         raise RuntimeError("can't assign Variable as its own grad")
     if grad.dtype is not t.dtype:
-        raise RuntimeError(f"attempting to assign a gradient with dtype '{_ctype(grad)}' to a tensor with grad_dtype "
-                           f"'{scalar_type.SCALAR_TYPE_NAMES[t.dtype]}'. The gradient must match the tensor's grad_dtype (defaults to "
-                           "the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow "
-                           "any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
-                           "downstream systems that assume they match.")
+        raise RuntimeError(f"attempting to assign a gradient with dtype '{_ctype(grad)}' to a tensor with "
+                           f"grad_dtype '{scalar_type.SCALAR_TYPE_NAMES[t.dtype]}'. The gradient must match "
+                           "the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
+                           "tensor's grad_dtype attribute with a specific dtype, or None to allow any "
+                           "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its "
+                           "gradient may break downstream systems that assume they match.")
     if grad._array.shape != t._array.shape:
-        raise RuntimeError(f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of size "
-                           f"'{list(t._array.shape)}'. Please ensure that the gradient and the tensor are the same size")
+        raise RuntimeError(f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a "
+                           f"tensor of size '{list(t._array.shape)}'. Please ensure that the gradient and "
+                           "the tensor are the same size")
 
 
 def _ctype(t):

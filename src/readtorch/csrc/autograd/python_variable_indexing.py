@@ -133,8 +133,8 @@ def as_int(number):
 
 def out_of_bounds(shape, dim, index, place):
     if not shape:
-        return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
-                          "convert a 0-dim tensor to a number")
+        return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                          "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number")
     return IndexError(f"index {index} is out of bounds for dimension {place} with size {shape[dim]}")
 
 
@@ -172,8 +172,8 @@ def to_index_tensor(index):
         if array.dtype.kind != "b" and array.dtype != np.uint8:
             array = array.astype(np.int64)
         return wrap(array)
-    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
-                     f"{type(index).__name__})")
+    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+                     f"valid indices (got {type(index).__name__})")
 
 
 # ----------------------------------------------------------------------------------------------------- values

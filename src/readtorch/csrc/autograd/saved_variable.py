@@ -9,16 +9,17 @@ from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, MaskGuard
 from ...c10.tensor_impl import alias, legacy_type_name
 from .node import operation_name, watchers
 
-RELEASED = ("Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-             "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-             "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-             "saved tensors after calling backward.")
+RELEASED = ("Trying to backward through the graph a second time (or directly access saved tensors after "
+            "they have already been freed). Saved intermediate values of the graph are freed when you call "
+            ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+            "graph a second time or if you need to access saved tensors after calling backward.")
 
 
 def refuse_inference_tensor():
-    raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
-                       "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
-                       "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.")
+    raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created "
+                       "in inference mode in computation tracked by autograd. To work around this, you can "
+                       "make a clone to get a normal tensor and use it in autograd, or use "
+                       "`torch.no_grad()` instead of `torch.inference_mode()`.")
 
 
 class SavedVariable:
@@ -58,9 +59,9 @@ class SavedVariable:
     def _modified_message(self, tensor, node):
         kind = legacy_type_name(tensor)
         origin = f", which is output {self.output_nr} of {operation_name(node)}," if self.output_nr is not None else _origin(tensor)
-        return (f"one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"[{kind} {list(tensor._array.shape)}]{origin} is at version {tensor._counter[0]}; expected version "
-                f"{self.version} instead. Hint: " + _hint())
+        return ("one of the variables needed for gradient computation has been modified by an inplace "
+                f"operation: [{kind} {list(tensor._array.shape)}]{origin} is at version "
+                f"{tensor._counter[0]}; expected version {self.version} instead. Hint: " + _hint())
 
     # ------------------------------------------------------------------------------------------ packing hooks
 
@@ -75,9 +76,10 @@ class SavedVariable:
         with MaskGuard(exclude=GRAD_KEYS):
             self.packed = pack_hook(alias(tensor, tensor._array) if self.output_nr is not None else tensor)
         if tensor._counter[0] != version:
-            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
-                               "hook can not be modified by in-place operations as this can lead to unexpected side-effects. "
-                               "Please open an issue if you need to perform in-place operations on the input to a pack hook.")
+            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided "
+                               "as input to pack hook can not be modified by in-place operations as this "
+                               "can lead to unexpected side-effects. Please open an issue if you need to "
+                               "perform in-place operations on the input to a pack hook.")
         self.unpack_hook = unpack_hook
         self.tensor = (tensor._edge, tensor._keys & AUTOGRAD, tensor if _is_leaf(tensor) else None)
 
@@ -90,9 +92,10 @@ class SavedVariable:
         with MaskGuard(exclude=GRAD_KEYS):
             data = self.unpack_hook(self.packed)
         if not hasattr(data, "_keys"):
-            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                            f"{type(data).__module__}.{type(data).__qualname__}" if type(data).__module__ != "builtins" else
-                            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(data).__name__}")
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of "
+                            f"type {type(data).__module__}.{type(data).__qualname__}" if type(data).__module__ != "builtins" else
+                            "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
+                            f"type {type(data).__name__}")
         restored = alias(data, data._array)
         if self.output_nr is not None:
             restored._edge, autograd_key = (node, self.output_nr), AUTOGRAD
@@ -127,8 +130,8 @@ def _origin(tensor):
 def _hint():
     from .node import AnomalyMode
     if AnomalyMode.enabled:
-        return ("the backtrace further above shows the operation that failed to compute its gradient. The variable in question "
-                "was changed in there or anywhere later. Good luck!")
+        return ("the backtrace further above shows the operation that failed to compute its gradient. The "
+                "variable in question was changed in there or anywhere later. Good luck!")
     return ("enable anomaly detection to find the operation that failed to compute its gradient, with "
             "torch.autograd.set_detect_anomaly(True, check_nan=False).")
 

@@ -124,29 +124,34 @@ def _check_view_inplace(t, info):
     if info.creation != Creation.DEFAULT:
         raise RuntimeError(_view_message(t, info.creation))
     if info.base._edge is None:
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place "
+                           "operation.")
 
 
 _VIEW_REASONS = {
     Creation.MULTI_OUTPUT_NODE:
-        "This view is the output of a function that returns multiple views. Such functions do not allow the output views to "
-        "be modified inplace. You should replace the inplace operation by an out-of-place one.",
+        "This view is the output of a function that returns multiple views. Such functions do not allow the "
+        "output views to be modified inplace. You should replace the inplace operation by an out-of-place "
+        "one.",
     Creation.NO_GRAD_MODE:
-        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the "
-        "view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
-        "outside (if you want the inplace to be tracked).",
+        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code "
+        "by moving both the view and the inplace either both inside the no_grad block (if you don't want "
+        "the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
     Creation.INFERENCE_MODE:
-        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the "
-        "view and the inplace either both inside the inference_mode block (if you don't want the inplace to be tracked) or "
-        "both outside (if you want the inplace to be tracked).",
+        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code "
+        "by moving both the view and the inplace either both inside the inference_mode block (if you don't "
+        "want the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
     Creation.IN_CUSTOM_FUNCTION:
-        "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
-        "handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect "
-        "gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.",
+        "This view was created inside a custom Function (or because an input was returned as-is) and the "
+        "autograd logic to handle view+inplace would override the custom backward associated with the "
+        "custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
+        "cloning the output of the custom Function.",
 }
 _VIEW_SUBJECTS = {
-    Creation.NO_GRAD_MODE: "A view was created in no_grad mode and is being modified inplace with grad mode enabled. ",
-    Creation.INFERENCE_MODE: "A view was created in inference mode and is being modified inplace in normal mode. ",
+    Creation.NO_GRAD_MODE: "A view was created in no_grad mode and is being modified inplace with grad mode "
+                           "enabled. ",
+    Creation.INFERENCE_MODE: "A view was created in inference mode and is being modified inplace in normal "
+                             "mode. ",
 }
 
 

@@ -82,7 +82,8 @@ def _edge_lines(formulas, may_be_stale):
             lines.append(f"edge_{a.name} = tuple([{inner} for t in {_list(a)}])")
         else:
             edge = f"gradient_edge({a.name})" if may_be_stale else f"{a.name}._edge or leaf_edge({a.name})"
-            lines.append(f"edge_{a.name} = {f'NO_EDGE if {a.name} is None else ' if a.type.optional else ''}{edge}")
+            lines.append(f"edge_{a.name} = "
+                         f"{f'NO_EDGE if {a.name} is None else ' if a.type.optional else ''}{edge}")
     return lines
 
 
@@ -101,7 +102,9 @@ def _no_input_needs_grad(formulas):
 def _node_lines(formulas):
     """Lines that make the node; `Node_(…)` spelled out, because this runs in every operation that is recorded."""
     edges = ", ".join(f"{'*' if a.type.is_list else ''}edge_{a.name}" for a in formulas.inputs)
-    lines = ["node = new(Node_)", "node.sequence_nr = next_sequence_nr()", "node.hooks = None", f"node.next_edges = ({edges},)"]
+    lines = ["node = new(Node_)", "node.sequence_nr = next_sequence_nr()", "node.hooks = None", "node.next_edges "
+                                                                                                "= "
+                                                                                                f"({edges},)"]
     if formulas.has_list:
         lengths = ", ".join(f"len({_list(a)})" if a.type.is_list else "1" for a in formulas.inputs)
         lines.append(f"node.list_lengths = ({lengths},)")
@@ -154,7 +157,8 @@ def _save_conditions(formulas, name, users):
     conditions = [f"{name} is not None"] if formulas.arguments[name].type.optional else []
     users = [a for a in formulas.inputs if a.name in users]
     if len(users) < len(formulas.inputs):
-        wanted = " or ".join(f"not {_needs_no_grad(a)}" if a.type.is_list else f"edge_{a.name} is not NO_EDGE" for a in users)
+        wanted = " or ".join(f"not {_needs_no_grad(a)}" if a.type.is_list else f"edge_{a.name} is not "
+                                                                               "NO_EDGE" for a in users)
         conditions.append(f"({wanted})" if len(users) > 1 else wanted)
     return conditions
 
@@ -165,7 +169,7 @@ def _history_lines(formulas):
     if len(formulas.differentiable_outputs) > 1:
         return [f"set_differentiable(node, ({', '.join(formulas.differentiable_outputs)}))"]
     out = formulas.differentiable_outputs[0]
-    if formulas.operator.schema.is_view or getattr(formulas.operator.derivative, "may_return_integers", False):
+    if getattr(formulas.operator.derivative, "may_return_integers", False):
         return [f"set_differentiable(node, {out})"]
     return [f"node.shape = {out}._array.shape; node.dtype = {out}._array.dtype", f"{out}._edge = (node, 0)",
             f"{out}._keys |= AUTOGRAD"]
@@ -203,8 +207,8 @@ def _out_kernel(operator, kernel):
     """For `out=` forms: they write into a tensor of the caller's, which no graph could follow."""
     def out_autograd(*arguments):
         if any(isinstance(a, TensorImpl) and requires_grad(a) for a in arguments):
-            raise RuntimeError(f"{operator.schema.name}(): functions with out=... arguments don't support automatic "
-                               "differentiation, but one of the arguments requires grad.")
+            raise RuntimeError(f"{operator.schema.name}(): functions with out=... arguments don't support "
+                               "automatic differentiation, but one of the arguments requires grad.")
         return kernel(*arguments)
     return out_autograd
 
