@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 import readtorch
 from tests.programs import same
 
-SHAPES = [(), (1,), (7,), (33, 5), (4, 1, 3)]
+SHAPES = [(), (1,), (7,), (33, 5), (4, 1, 3), (130, 80)]
 
 
 def run(T, cls, dtype="float32", steps=4, contiguous=True, skip_grad=False, **kwargs):
@@ -50,9 +50,10 @@ SGD_SETTINGS = [dict(zip(("momentum", "dampening", "nesterov"), m)) for m in (
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("momentum", SGD_SETTINGS, ids=str)
+@pytest.mark.parametrize("path", [{}, {"fused": True}, {"fused": False}], ids=str)
 @pytest.mark.parametrize("weight_decay, maximize", list(itertools.product((0, 0.1), (False, True))))
-def test_sgd(dtype, momentum, weight_decay, maximize):
-    compare("SGD", dtype=dtype, lr=0.1, weight_decay=weight_decay, maximize=maximize, **momentum)
+def test_sgd(dtype, momentum, weight_decay, maximize, path):
+    compare("SGD", dtype=dtype, lr=0.1, weight_decay=weight_decay, maximize=maximize, **momentum, **path)
 
 
 ADAM_SETTINGS = list(itertools.product((0, 0.1), (False, True), (False, True)))

@@ -19,6 +19,7 @@ from readtorch.optim.optimizer import (
     _device_dtype_check_for_fused,
     _get_scalar_dtype,
     _get_value,
+    _kernel_serves,
     _to_scalar,
     _use_grad_for_differentiable,
 )
@@ -155,7 +156,7 @@ def adam(
     if fused is None and foreach is None:
         # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
         fused = not (capturable or differentiable) and _kernel_serves(
-            params, grads, lr, beta1, beta2, weight_decay
+            params, grads, (lr, beta1, beta2, weight_decay)
         )
     if fused:
         _fused_adam(
@@ -238,14 +239,6 @@ def _check_capturable(param, step_t):
         raise AssertionError(
             f"If capturable=True, params and state_steps must be on supported devices: {supported}."
         )
-
-
-def _kernel_serves(params, grads, *numbers):
-    dtypes = (readtorch.float32, readtorch.float64)
-    return not any(isinstance(number, Tensor) for number in numbers) and all(
-        p.device.type == "cpu" and p.dtype in dtypes and p.is_contiguous() and g.is_contiguous()
-        for p, g in zip(params, grads)
-    )
 
 
 def _fused_adam(

@@ -371,3 +371,12 @@ def _device_dtype_check_for_fused(p):
             "`fused=True` requires all the params to be floating point Tensors of "
             f"supported devices: {supported} but {p.dtype} and {p.device.type}"
         )
+
+
+def _kernel_serves(params, grads, numbers):
+    """Whether a compiled kernel (`aten/native/fused_*.py`) can do it: it wants flat memory, plain numbers."""
+    return not any(isinstance(number, Tensor) for number in numbers) and all(
+        p.device.type == "cpu" and p.dtype in (readtorch.float32, readtorch.float64)
+        and p.is_contiguous() and g.is_contiguous()
+        for p, g in zip(params, grads)
+    )

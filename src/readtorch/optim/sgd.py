@@ -16,6 +16,8 @@ from readtorch._tensor import Tensor
 from readtorch.optim.optimizer import (
     Optimizer,
     _device_dtype_check_for_fused,
+    _get_value,
+    _kernel_serves,
     _to_scalar,
     _use_grad_for_differentiable,
 )
@@ -26,10 +28,8 @@ __all__ = ["SGD", "sgd"]
 class SGD(Optimizer):
     """Stochastic gradient descent, with momentum, Nesterov's momentum and weight decay if wanted.
 
-    foreach, fused: accepted; the loop below is the only implementation.
+    fused: None lets a compiled kernel do the step where it can and where it pays, False never, True always.
     """
-
-    # in PyTorch: `foreach` runs each line below for all parameters at once, `fused` all lines in one kernel
 
     def __init__(
         self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
@@ -77,7 +77,8 @@ class SGD(Optimizer):
             sgd(
                 params, grads, momentum_buffer_list, weight_decay=group["weight_decay"],
                 momentum=group["momentum"], lr=group["lr"], dampening=group["dampening"],
-                nesterov=group["nesterov"], maximize=group["maximize"],
+                nesterov=group["nesterov"], maximize=group["maximize"], foreach=group["foreach"],
+                fused=group["fused"], differentiable=group["differentiable"],
             )
             if group["momentum"] != 0:
                 for p, momentum_buffer in zip(params, momentum_buffer_list):
@@ -97,14 +98,38 @@ class SGD(Optimizer):
                 momentum_buffer_list.append(self.state[p].get("momentum_buffer"))
 
 
+# With fewer elements the operators are done before the kernel is called.
+_KERNEL_PAYS_FROM = 10_000
+
+
 def sgd(
     params, d_p_list, momentum_buffer_list, has_sparse_grad=False, foreach=None, fused=None, grad_scale=None,
-    found_inf=None, *, weight_decay, momentum, lr, dampening, nesterov, maximize,
+    found_inf=None, *, weight_decay, momentum, lr, dampening, nesterov, maximize, differentiable=False,
 ) -> None:
     """One step for lists of parameters, gradients and momentum buffers (None where there is none yet)."""
     lr = _to_scalar(lr)
+    settings = {
+        "weight_decay": weight_decay, "momentum": momentum, "lr": lr, "dampening": dampening,
+        "nesterov": nesterov, "maximize": maximize,
+    }
+    if fused is None and foreach is None and not differentiable:
+        # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
+        fused = sum(p.numel() for p in params) >= _KERNEL_PAYS_FROM and _kernel_serves(
+            params, d_p_list, (lr, weight_decay)
+        )
+    if fused:
+        _fused_sgd(params, d_p_list, momentum_buffer_list, **settings)
+    else:
+        # in PyTorch: `foreach=True` runs each line of the loop for all parameters at once
+        _single_tensor_sgd(params, d_p_list, momentum_buffer_list, **settings)
+
+
+def _single_tensor_sgd(
+    params, grads, momentum_buffer_list, *, weight_decay, momentum, lr, dampening, nesterov, maximize
+):
+    """The formula, line by line."""
     for i, param in enumerate(params):
-        grad = d_p_list[i] if not maximize else -d_p_list[i]
+        grad = grads[i] if not maximize else -grads[i]
         if weight_decay != 0:
             grad = _add_weight_decay(grad, param, weight_decay)
         if momentum != 0:
@@ -125,3 +150,18 @@ def _add_weight_decay(grad, param, weight_decay):
         # The step changes `param` in place, and the derivative by weight_decay needs its old value.
         return grad.addcmul_(param.clone(), weight_decay)
     return grad.add(param, alpha=weight_decay)
+
+
+def _fused_sgd(params, grads, momentum_buffer_list, *, lr, momentum, **settings):
+    numbers = {"lr": _get_value(lr), "momentum": momentum, **settings}
+    if momentum == 0:
+        readtorch._fused_sgd_(params, grads, [], is_first_step=False, **numbers)
+        return
+    first = [i for i, buf in enumerate(momentum_buffer_list) if buf is None]
+    for i in first:
+        momentum_buffer_list[i] = readtorch.empty_like(params[i])
+    later = [i for i in range(len(params)) if i not in first]
+    for indices, is_first_step in ((first, True), (later, False)):
+        if indices:
+            lists = [[tensors[i] for i in indices] for tensors in (params, grads, momentum_buffer_list)]
+            readtorch._fused_sgd_(*lists, is_first_step=is_first_step, **numbers)

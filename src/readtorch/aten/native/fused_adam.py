@@ -44,17 +44,21 @@ def _step(
             1 - lr * weight_decay if decoupled_weight_decay else 1.0,
             -1.0 if maximize else 1.0,
         )
-        _run(kernel, tensors, numbers)
+        run_flat(kernel, tensors, numbers)
 
 
-def _run(kernel, tensors, numbers):
-    """Run `kernel` on flat arrays. One that has no flat view, or too few bits to compute in, is copied."""
-    number = tensors[0]._array.dtype
-    wide = number if number in (np.float32, np.float64) else np.dtype(np.float32)
+def run_flat(kernel, tensors, numbers, *flags):
+    """Run `kernel` on the tensors' elements as flat arrays; it changes all but the second, the gradient.
+
+    An array that has no flat view, or too few bits to compute in, is copied, and written back.
+    """
+    dtype = tensors[0]._array.dtype
+    wide = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
     flat = [np.ravel(t._array).astype(wide, copy=False) for t in tensors]
-    kernel(*flat, *[wide.type(n) for n in numbers])
-    for t, result in zip(tensors, flat):
-        if t is not tensors[1] and not np.shares_memory(result, t._array):
+    kernel(*flat, *[wide.type(n) for n in numbers], *flags)
+    for i, (t, result) in enumerate(zip(tensors, flat)):
+        if i == 1:
+            continue
+        if not np.may_share_memory(result, t._array):
             t._array[...] = result.reshape(t._array.shape)
-    for t in (tensors[0], *tensors[2:]):
         t._counter[0] += 1

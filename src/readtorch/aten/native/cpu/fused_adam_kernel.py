@@ -23,7 +23,9 @@ def adam_step(
     """
     for i in range(param.size):
         p = param[i] * keep
-        g = fma(weight_decay, p, sign * grad[i])
+        g = sign * grad[i]
+        if weight_decay != 0:
+            g = fma(weight_decay, p, g)
         m = lerp(exp_avg[i], g, weight1)
         v = fma(weight2 * g, g, exp_avg_sq[i] * beta2)
         exp_avg[i] = m
@@ -39,7 +41,9 @@ def amsgrad_step(
     """`adam_step` with the largest v so far in the denominator."""
     for i in range(param.size):
         p = param[i] * keep
-        g = fma(weight_decay, p, sign * grad[i])
+        g = sign * grad[i]
+        if weight_decay != 0:
+            g = fma(weight_decay, p, g)
         m = lerp(exp_avg[i], g, weight1)
         v = fma(weight2 * g, g, exp_avg_sq[i] * beta2)
         largest = max_exp_avg_sq[i]

@@ -1,0 +1,30 @@
+"""The whole step of stochastic gradient descent for lists of parameters as one operator.
+
+In PyTorch: `aten/src/ATen/native/FusedSGD.cpp`. Chapter 11 shows when `optim.SGD` calls it.
+"""
+from ..native_function import native_function
+from .fused_adam import run_flat
+
+_fused_sgd_ = native_function(
+    "_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, "
+    "float momentum, float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, "
+    "Tensor? grad_scale=None, Tensor? found_inf=None) -> ()"
+)
+
+
+@_fused_sgd_.kernel
+def fused_sgd_cpu_(
+    params, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step,
+    grad_scale, found_inf,
+):
+    if grad_scale is not None or found_inf is not None:
+        raise RuntimeError("_fused_sgd_: grad_scale and found_inf are not supported on the CPU")
+    from .cpu import fused_sgd_kernel
+    numbers = (-lr, weight_decay, -1.0 if maximize else 1.0)
+    if not momentum_buffer_list:
+        for tensors in zip(params, grads):
+            run_flat(fused_sgd_kernel.sgd_step, tensors, numbers)
+        return
+    numbers = (*numbers, momentum, 1 - dampening)
+    for tensors in zip(params, grads, momentum_buffer_list):
+        run_flat(fused_sgd_kernel.momentum_step, tensors, numbers, nesterov, is_first_step)
