@@ -183,21 +183,6 @@ def write_out(results, outs):
         [_write_one(r, o) for r, o in zip(results, outs)])
 
 
-def writes_same_dtype_only(operator, complaint=None):
-    """The `out=` form of `operator` refuses an output of another dtype instead of converting.
-
-    complaint: the message, if it is not the usual one.
-    """
-    @operator.out.kernel
-    def compute_then_copy(*arguments):
-        *arguments, out = arguments
-        result = operator.call(*arguments)
-        if result._array.dtype != out._array.dtype:
-            raise RuntimeError(complaint or f"Expected out tensor to have dtype {dtype_of(result).c_name}, "
-                                            f"but got {dtype_of(out).c_name} instead")
-        return write_out(result, (out,))
-
-
 def _write_one(result, out):
     check_result_type(result, out)
     if out._array.shape != result._array.shape:

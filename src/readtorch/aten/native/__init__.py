@@ -21,6 +21,7 @@ from . import (  # noqa: F401
     extremes,
     fill,
     fused_adam,
+    fused_sgd,
     hard_activation,
     indexing,
     joining,

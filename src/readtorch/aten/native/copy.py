@@ -2,6 +2,9 @@
 
 In PyTorch: `aten/src/ATen/native/{Copy,TensorConversions,TensorProperties}.cpp`. Explained in "Tensor and Storage".
 """
+import math
+
+import ml_dtypes
 import numpy as np
 
 from ...c10 import layout, scalar_type
@@ -19,6 +22,30 @@ def cast(array, numpy_dtype):
     if array.dtype.kind == "c" and numpy_dtype.kind not in "cb":
         array = array.real
     return array.astype(numpy_dtype)
+
+
+def number_as(value, dtype):
+    """A Python number as a 0-dimensional array. Raises RuntimeError if `dtype` has no such number."""
+    if isinstance(value, complex) and not dtype.is_complex:
+        value = value.real if value.imag == 0 else overflow(dtype)
+    if dtype.category == scalar_type.INTEGRAL and not isinstance(value, bool):
+        limits = np.iinfo(dtype.numpy)
+        if value != value or not (limits.min if dtype.is_signed else -limits.max) <= value <= limits.max:
+            overflow(dtype)
+        return np.array(int(value) % (limits.max + 1) if value < limits.min else int(value), dtype.numpy)
+    if dtype.is_floating_point and isinstance(value, (int, float)) and math.isfinite(value):
+        if abs(value) > ml_dtypes.finfo(dtype.numpy).max:
+            overflow(dtype)
+    return np.array(value).astype(dtype.numpy)
+
+
+_SCALAR_NAMES = {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+                 "float16": "at::Half", "bfloat16": "at::BFloat16", "float32": "float", "float64": "double"}
+
+
+def overflow(dtype):
+    name = _SCALAR_NAMES.get(dtype.name, dtype.name)
+    raise RuntimeError(f"value cannot be converted to type {name} without overflow")
 
 
 # ------------------------------------------------------------------------------------------------------ clone
@@ -42,9 +69,16 @@ def channels_last_order(ndim):
     return (0, *range(2, ndim), 1)
 
 
+def check_rank(array, memory_format):
+    rank = 4 if memory_format is layout.channels_last else 5
+    if array.ndim != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {memory_format.name} format")
+
+
 def copy_in_format(array, memory_format):
     """A copy laid out as `memory_format` says; by default as the original, if that has no gaps."""
     if memory_format in (layout.channels_last, layout.channels_last_3d):
+        check_rank(array, memory_format)
         order = channels_last_order(array.ndim)
         return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
     if memory_format is layout.contiguous_format or not is_dense_permutation(array):

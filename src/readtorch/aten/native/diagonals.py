@@ -9,6 +9,7 @@ from ...c10.tensor_impl import view as view_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
+from .exact_out import exact_out
 from .tensor_factories import OPTIONS, check_options
 from .views import restrided
 
@@ -121,6 +122,10 @@ triu = native_function("triu(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, i
 def check_matrix(self, name):
     if self._array.ndim < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+
+
+exact_out(tril)
+exact_out(triu)
 
 
 @tril.kernel

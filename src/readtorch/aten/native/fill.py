@@ -4,11 +4,10 @@ In PyTorch: `aten/src/ATen/native/Fill.cpp`.
 """
 import numpy as np
 
-from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function
-from .copy import cast
+from .copy import cast, number_as
 
 BOTH = "function, method"
 
@@ -17,22 +16,14 @@ fill_scalar = native_function("fill.Scalar(Tensor self, Scalar value) -> Tensor"
 fill_tensor = native_function("fill.Tensor(Tensor self, Tensor value) -> Tensor", "function", inplace=True)
 
 
-def check_number(value, dtype):
-    """Raises RuntimeError if a complex number would be cut."""
-    if isinstance(value, complex) and not dtype.is_complex:
-        raise RuntimeError("value cannot be converted to type {} without overflow".format(dtype))
-    return value
-
-
 @fill_scalar.kernel
 def fill_cpu(self, value):
-    return wrap(np.full_like(self._array, np.array(value).astype(self._array.dtype)))
+    return wrap(np.full_like(self._array, number_as(value, dtype_of(self))))
 
 
 @fill_scalar.inplace.kernel
 def fill_cpu_(self, value):
-    array = self._array
-    array[...] = value if array.dtype.kind == "f" and type(value) is float else np.array(value).astype(array.dtype)
+    self._array[...] = number_as(value, dtype_of(self))
     self._counter[0] += 1
     return self
 

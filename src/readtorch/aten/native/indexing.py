@@ -11,7 +11,8 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
-from .copy import cast, copy_in_format
+from .copy import cast, copy_in_format, number_as
+from .exact_out import exact_out
 
 BOTH = "function, method"
 LONG, INT, BYTE, BOOL = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint8), np.dtype(np.bool_)
@@ -161,6 +162,11 @@ index_fill_tensor = native_function("index_fill.int_Tensor(Tensor self, int dim,
                                     inplace=True)
 
 
+exact_out(index_add)
+exact_out(index_copy)
+exact_out(index_select, lambda *_: "index_select(): self and result must have the same scalar type")
+
+
 @index_select.kernel
 def index_select_cpu(self, dim, index):
     array, places = self._array, index._array
@@ -301,7 +307,7 @@ def fill_slices(self, dim, index, value):
 def index_fill_cpu(self, dim, index, value):
     if isinstance(value, complex) and self._array.dtype.kind != "c":
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
-    fill_slices(self, dim, index, np.asarray(value).astype(self._array.dtype))
+    fill_slices(self, dim, index, number_as(value, dtype_of(self)))
 
 
 @writes_elements(index_fill_tensor)

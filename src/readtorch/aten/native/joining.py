@@ -5,7 +5,9 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 import numpy as np
 
 from ...c10 import scalar_type
-from ...c10.tensor_impl import wrap
+from ...c10.dispatch_key import CPU
+from ...c10.scalar_type import SCALAR_TYPE_NAMES
+from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
@@ -56,6 +58,19 @@ def cat_cpu(tensors, dim):
     return wrap(np.concatenate([t._array for t in kept], dim, dtype=common, casting="unsafe"))
 
 
+def _checked_out(operator):
+    """cat and stack word the refusal of an output in their own way."""
+    write = operator.out.kernels[CPU]
+
+    @operator.out.kernel
+    def out_kernel(tensors, dim, out):
+        common = result_type(*tensors) if tensors else dtype_of(out)
+        if not scalar_type.can_cast(common, dtype_of(out)):
+            raise TypeError("torch.cat(): input types can't be cast to the desired output type "
+                            f"{SCALAR_TYPE_NAMES[dtype_of(out)]}")
+        return write(tensors, dim, out)
+
+
 @cat.backward
 class CatBackward0:
     def tensors(grad, tensors_sizes, dim):
@@ -95,6 +110,10 @@ def stack_cpu(tensors, dim):
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                                f"{list(t._array.shape)} at entry {i}")
     return wrap(np.stack([t._array for t in tensors], dim, dtype=result_type(*tensors).numpy, casting="unsafe"))
+
+
+_checked_out(cat)
+_checked_out(stack)
 
 
 @stack.backward

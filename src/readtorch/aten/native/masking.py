@@ -6,11 +6,12 @@ from math import prod
 
 import numpy as np
 
-from ...c10.scalar_type import uint8
+from ...c10.scalar_type import C_TYPE_NAMES, uint8
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function, python_face
-from .copy import cast
+from .copy import cast, number_as
+from .exact_out import exact_out
 from .indexing import type_name, writes_elements
 from .tensor_iterator import broadcast_error, result_type
 
@@ -94,23 +95,28 @@ masked_fill = native_function("masked_fill.Scalar(Tensor self, Tensor mask, Scal
 masked_fill_tensor = native_function("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", BOTH, inplace=True)
 
 
+def mask_error(mask):
+    return RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
+                        f"{C_TYPE_NAMES[dtype_of(mask)]}")
+
+
 def fill_where(self, mask, value):
     """A new array: `value` where the mask is true, `self` elsewhere."""
     if mask._array.dtype != bool:
-        raise RuntimeError(f"masked_fill only supports boolean masks, but got dtype {type_name(mask)}")
+        raise mask_error(mask)
     try:
         return wrap(np.where(mask._array, value, self._array))
     except ValueError:
-        raise broadcast_error(self._array.shape, mask._array.shape) from None
+        raise broadcast_error(mask._array.shape, self._array.shape) from None
 
 
 def fill_where_(self, mask, value):
     if mask._array.dtype != bool:
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {type_name(mask).lower()}")
+        raise mask_error(mask)
     try:
         np.copyto(self._array, value, where=mask._array)
     except ValueError:
-        raise expand_error(self, mask) from None
+        raise broadcast_error(self._array.shape, mask._array.shape) from None
     self._counter[0] += 1
     return self
 
@@ -123,17 +129,6 @@ def expand_error(self, mask):
         return error
 
 
-def as_element(self, value):
-    """A Python number as an element of `self`."""
-    if isinstance(value, complex) and self._array.dtype.kind != "c":
-        raise RuntimeError("value cannot be converted to type {} without overflow".format(C_NAMES[dtype_of(self).name]))
-    return np.asarray(value).astype(self._array.dtype)
-
-
-C_NAMES = {"bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-           "float16": "at::Half", "bfloat16": "at::BFloat16", "float32": "float", "float64": "double"}
-
-
 def as_element_of(self, value):
     if value._array.ndim:
         raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
@@ -141,8 +136,8 @@ def as_element_of(self, value):
     return cast(value._array, self._array.dtype)
 
 
-masked_fill.kernel(lambda self, mask, value: fill_where(self, mask, as_element(self, value)))
-masked_fill.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, as_element(self, value)))
+masked_fill.kernel(lambda self, mask, value: fill_where(self, mask, number_as(value, dtype_of(self))))
+masked_fill.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, number_as(value, dtype_of(self))))
 masked_fill_tensor.kernel(lambda self, mask, value: fill_where(self, mask, as_element_of(self, value)))
 masked_fill_tensor.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, as_element_of(self, value)))
 
@@ -164,6 +159,10 @@ class MaskedFillBackward1:
 
 masked_select = native_function("masked_select(Tensor self, Tensor mask) -> Tensor", BOTH, out=True)
 masked_scatter = native_function("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", BOTH, inplace=True)
+
+
+exact_out(masked_select, lambda *_: "masked_select(): self and result must have the same scalar type")
+exact_out(nonzero, lambda out, *_: f"nonzero: Expected out tensor to have scalar type Long but got scalar type{type_name(out)}")
 
 
 @masked_select.kernel

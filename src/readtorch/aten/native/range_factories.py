@@ -1,19 +1,24 @@
 """Numbers in a row: arange, linspace, logspace.
 
-In PyTorch: `aten/src/ATen/native/RangeFactories.cpp`. Explained in the chapter "Tensor and Storage".
+In PyTorch: `aten/src/ATen/native/RangeFactories.cpp`, `cpu/RangeFactoriesKernel.cpp`.
 """
 import math
+import warnings
 
 import numpy as np
 
 from ...c10 import scalar_type
-from ...c10.tensor_impl import TensorImpl, wrap
+from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
+from ...c10.tensor_impl import wrap
 from ..native_function import native_function
-from .tensor_factories import OPTIONS, check_options, numpy_type
+from .tensor_factories import OPTIONS, check_options
+
+# ---------------------------------------------------------------------------------------------------- arange
 
 arange_end = native_function(f"arange(Scalar end, *, {OPTIONS}) -> Tensor", "function")
 arange_start = native_function(f"arange.start(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor", "function")
 arange = native_function(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor", "function", out=True)
+range_ = native_function(f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor", "function", out=True)
 
 
 @arange_end.compose
@@ -27,25 +32,124 @@ def arange_start_composite(start, end, dtype, layout, device, pin_memory):
 
 
 def check_range(start, end, step):
+    """Raises RuntimeError for what is no range of real numbers."""
+    for value in (start, end, step):
+        if isinstance(value, complex):
+            raise RuntimeError("value cannot be converted to type double without overflow")
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (step > 0) != (end >= start) and start != end:
+    if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+
+
+def check_computable(dtype, name):
+    if dtype is scalar_type.bool or dtype.is_complex and name == "arange_cpu":
+        raise NotImplementedError(f'"{name}" not implemented for \'{SCALAR_TYPE_NAMES[dtype]}\'')
+
+
+def arithmetic_series(start, step, length, dtype):
+    """`start + i * step`, each computed from its place in double precision and rounded once."""
+    if dtype.category < FLOAT and all(isinstance(v, int) for v in (start, step)):
+        return wrap((start + np.arange(length, dtype=np.int64) * step).astype(dtype.numpy))
+    if dtype.category < FLOAT:
+        start, step = int(start), int(step)
+    return wrap((start + np.arange(length, dtype=np.float64) * step).astype(dtype.numpy))
 
 
 @arange.kernel
 def arange_cpu(start, end, step, dtype, layout, device, pin_memory):
-    """`start + i * step` for i = 0, 1, …; integers if all three are, else the default dtype."""
+    """From `start` up to but without `end`; integers if all three are, else the default dtype."""
     check_options(layout, device)
+    check_range(start, end, step)
     if dtype is None:
         floats = any(isinstance(v, float) for v in (start, end, step))
         dtype = scalar_type.get_default_dtype() if floats else scalar_type.int64
+    check_computable(dtype, "arange_cpu")
+    if dtype is scalar_type.int64:
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise RuntimeError("step must be nonzero")
+        return wrap(np.arange(start, end, step))
+    return arithmetic_series(start, step, math.ceil((end - start) / step), dtype)
+
+
+@range_.kernel
+def range_cpu(start, end, step, dtype, layout, device, pin_memory):
+    """The old form, which includes `end`."""
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+                  "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).", stacklevel=4)
     check_range(start, end, step)
-    if dtype.category < scalar_type.FLOAT:
-        return wrap(np.arange(int(start), int(end), int(step), dtype.numpy))
-    length = math.ceil((end - start) / step)
-    wide = np.float64 if dtype is scalar_type.float64 else np.float32
-    # In PyTorch too each element is computed from its place, in double precision, and rounded once.
-    return wrap((start + np.arange(length, dtype=np.float64) * step).astype(wide).astype(dtype.numpy))
+    dtype = dtype or scalar_type.get_default_dtype()
+    check_computable(dtype, "range_cpu")
+    return arithmetic_series(start, step, int((end - start) / step) + 1, dtype)
+
+
+# ------------------------------------------------------------------------------------------------- linspace
+
+def _with_tensor_bounds(name, more, kernel):
+    """Declare `name` for numbers and for 0-dimensional tensors as bounds; both give the same."""
+    forms = {"Tensor_Tensor": ("Tensor", "Tensor"), "Tensor_Scalar": ("Tensor", "Scalar"), "Scalar_Tensor": ("Scalar", "Tensor"),
+             "": ("Scalar", "Scalar")}
+    for overload, (first, second) in forms.items():
+        dot = f".{overload}" if overload else ""
+        operator = native_function(f"{name}{dot}({first} start, {second} end, int steps{more}, *, {OPTIONS}) -> Tensor", "function",
+                                   out=True)
+        operator.kernel(lambda start, end, *rest: kernel(bound(start, "start", name), bound(end, "end", name), *rest))
+    return operator
+
+
+def bound(value, which, name):
+    """A bound as a Python number."""
+    if isinstance(value, (int, float, complex)):
+        return value
+    if value._array.ndim:
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {which} with {value._array.ndim} "
+                           "dimension(s).")
+    return value.item()
+
+
+def series_type(name, start, end, dtype, steps):
+    """The result's dtype. Raises RuntimeError for a negative number of steps or a dtype that cannot hold the bounds."""
+    inferred = scalar_type.get_default_dtype()
+    if isinstance(start, complex) or isinstance(end, complex):
+        inferred = scalar_type.get_default_complex_dtype()
+        if dtype is not None and not dtype.is_complex:
+            raise RuntimeError(f"torch.{name}(): inferred dtype c10::complex<{'float' if inferred.itemsize == 8 else 'double'}> can't "
+                               f"be safely cast to passed dtype {SCALAR_TYPE_NAMES[dtype]}")
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    dtype = dtype or inferred
+    check_computable(dtype, f"{name}_cpu")
+    return dtype
+
+
+def even_steps(start, end, steps, dtype):
+    """`steps` numbers from `start` to `end`: the first half counted up from start, the second down from end."""
+    integral = dtype.category < FLOAT
+    kind = np.dtype(np.float64) if integral else op_math_type(dtype).numpy
+    start, end = (np.asarray(int(v) if integral else v).astype(kind) for v in (start, end))
+    if steps == 1:
+        return start.reshape(1)
+    step = (end - start) / kind.type(steps - 1)
+    place = np.arange(steps).astype(kind)
+    return np.where(np.arange(steps) < steps // 2, start + step * place, end - step * (steps - 1 - place).astype(kind))
+
+
+def linspace_cpu(start, end, steps, dtype, layout, device, pin_memory):
+    check_options(layout, device)
+    dtype = series_type("linspace", start, end, dtype, steps)
+    return wrap(even_steps(start, end, steps, dtype).astype(dtype.numpy))
+
+
+def logspace_cpu(start, end, steps, base, dtype, layout, device, pin_memory):
+    """`base` to the power of each number that linspace gives."""
+    check_options(layout, device)
+    dtype = series_type("logspace", start, end, dtype, steps)
+    exponents = even_steps(start, end, steps, dtype)
+    return wrap(np.power(exponents.dtype.type(base), exponents).astype(dtype.numpy))
+
+
+linspace = _with_tensor_bounds("linspace", "", linspace_cpu)
+logspace = _with_tensor_bounds("logspace", ", float base=10.0", logspace_cpu)

@@ -4,10 +4,12 @@ In PyTorch: `aten/src/ATen/native/{TensorAdvancedIndexing,ScatterGatherChecks.h,
 """
 import numpy as np
 
-from ...c10.tensor_impl import wrap
+from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
+from .copy import number_as
+from .exact_out import exact_out
 from .indexing import INT, LONG, add_at, type_name, writes_elements
 
 BOTH = "function, method"
@@ -42,6 +44,9 @@ def check_index(self, dim, index, name):
         raise RuntimeError("Index tensor must have the same number of dimensions as {} tensor".format(
             "input" if name == "gather" else "self"))
     return dim
+
+
+exact_out(gather)
 
 
 @gather.kernel
@@ -80,6 +85,10 @@ scatter_add = native_function("scatter_add(Tensor self, int dim, Tensor index, T
 scatter_reduce = native_function(
     "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", BOTH,
     inplace=True, out=True)
+
+
+for _operator in (scatter, scatter_reduce_src, scatter_value, scatter_reduce_value, scatter_add, scatter_reduce):
+    exact_out(_operator)
 
 
 def targets(self, dim, index, src=None):
@@ -129,7 +138,7 @@ def scatter_cpu(self, dim, index, src):
 def scatter_value_cpu(self, dim, index, value):
     found = targets(self, dim, index)
     if found:
-        found[0][found[1]] = np.asarray(value).astype(self._array.dtype)
+        found[0][found[1]] = number_as(value, dtype_of(self))
 
 
 @writes_elements(scatter_reduce_src)
@@ -145,7 +154,7 @@ def scatter_reduce_value_cpu(self, dim, index, value, reduce):
     apply = reduction(reduce, ("add", "multiply"))
     found = targets(self, dim, index)
     if found:
-        apply(found[0], found[1], np.asarray(value).astype(self._array.dtype))
+        apply(found[0], found[1], number_as(value, dtype_of(self)))
 
 
 @writes_elements(scatter_add)

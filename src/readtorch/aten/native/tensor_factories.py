@@ -10,7 +10,7 @@ from ...c10.device import default_device
 from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import dtype_of, wrap
 from ..native_function import contiguous_strides, native_function
-from .copy import is_dense_permutation
+from .copy import check_rank, is_dense_permutation, number_as
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE_OPTIONS = f"{OPTIONS}, MemoryFormat? memory_format=None"
@@ -84,6 +84,7 @@ def empty_cpu(size, dtype, layout, device, pin_memory, memory_format):
     check_options(layout, device)
     array = contiguous_array(np.empty, size, numpy_type(dtype))
     if memory_format in (layouts.channels_last, layouts.channels_last_3d):
+        check_rank(array, memory_format)
         return wrap(allocate(size, strides_like(array, memory_format), array.dtype))
     return wrap(array)
 
@@ -110,9 +111,9 @@ full = native_function(f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) ->
 @full.kernel
 def full_cpu(size, fill_value, dtype, layout, device, pin_memory):
     check_options(layout, device)
-    target = (dtype or infer_full_type(fill_value)).numpy
-    number = np.array(fill_value).astype(target)
-    return wrap(contiguous_array(lambda size, kind: np.full(size, number, kind), size, target))
+    dtype = dtype or infer_full_type(fill_value)
+    number = number_as(fill_value, dtype)
+    return wrap(contiguous_array(lambda size, kind: np.full(size, number, kind), size, dtype.numpy))
 
 
 def infer_full_type(value):
@@ -160,7 +161,7 @@ scalar_tensor = native_function(f"scalar_tensor(Scalar s, *, {OPTIONS}) -> Tenso
 @scalar_tensor.kernel
 def scalar_tensor_cpu(s, dtype, layout, device, pin_memory):
     check_options(layout, device)
-    return wrap(np.array(s).astype(numpy_type(dtype)))
+    return wrap(number_as(s, dtype or scalar_type.get_default_dtype()))
 
 
 # --------------------------------------------------------------------------------------- like another tensor
@@ -200,7 +201,7 @@ def ones_like_cpu(self, dtype, layout, device, pin_memory, memory_format):
 
 @full_like.kernel
 def full_like_cpu(self, fill_value, dtype, layout, device, pin_memory, memory_format):
-    number = np.array(fill_value).astype((dtype or dtype_of(self)).numpy)
+    number = number_as(fill_value, dtype or dtype_of(self))
     return wrap(like(self, dtype, memory_format, lambda size, kind: np.full(size, number, kind)))
 
 
