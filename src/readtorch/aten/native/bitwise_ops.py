@@ -6,7 +6,16 @@ import numpy as np
 
 from ...c10.scalar_type import BOOL, FLOAT
 from ..native_function import native_function, python_face
-from .tensor_iterator import NUMBERS, computing, exact_out, found_dtype, not_implemented, number_of, result_type, scalar_tensor, unary_kernel
+from .exact_out import exact_out, found_dtype
+from .tensor_iterator import (
+    NUMBERS,
+    computing,
+    not_implemented,
+    number_of,
+    result_type,
+    scalar_tensor,
+    unary_kernel,
+)
 
 BOTH = "function, method"
 

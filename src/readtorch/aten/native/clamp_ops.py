@@ -7,7 +7,8 @@ import numpy as np
 from ...c10.tensor_impl import TensorImpl
 from ..functions import at
 from ..native_function import alias_of, native_function
-from .tensor_iterator import computing, exact_out, found_dtype, result_type, scalar_tensor
+from .exact_out import exact_out, found_dtype
+from .tensor_iterator import computing, result_type, scalar_tensor
 
 BOTH = "function, method"
 

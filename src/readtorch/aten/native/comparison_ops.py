@@ -20,8 +20,9 @@ BOTH = "function, method"
 
 def comparison(name, ufunc, refuses_complex=True):
     """Declare eq, lt …: operands are compared in their common type, the result is bool and has no gradient."""
-    operator = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True,
-                               numbers_as_tensors=True)
+    operator = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+    with_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
+    with_number.kernel(lambda self, other: compare(self, scalar_tensor(other)))
     refusal = not_implemented(f"{name}_cpu")
 
     @operator.kernel

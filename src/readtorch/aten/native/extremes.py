@@ -4,14 +4,15 @@ In PyTorch: `aten/src/ATen/native/{ReduceAllOps,TensorCompare,ReduceOps}.cpp`.
 """
 import numpy as np
 
-from ...c10.scalar_type import BOOL, SCALAR_TYPE_NAMES
+from ...c10.scalar_type import BOOL
 from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
 from . import return_types
+from .exact_out import exact_out, type_name
 from .reduce_ops import reduced_axes, unreduce
-from .tensor_iterator import exact_out, expected_out, not_implemented
+from .tensor_iterator import not_implemented
 
 BOTH = "function, method"
 
@@ -52,7 +53,7 @@ def dim_extreme(name, find):
     operator = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH,
                                out=True)
     result = getattr(return_types, name)
-    exact_out(operator, expected_out, expected_out)
+    exact_out(operator)
 
     @operator.kernel
     def extreme(self, dim, keepdim):
@@ -95,12 +96,13 @@ def of_two(name, operator):
         lambda self, other: getattr(at, operator)(self, other))
 
 
-max_dim = dim_extreme("max", np.argmax)
+# In this order the argument parser tries them: a 0-dimensional tensor of integers may also stand for `dim`.
 max_all = total_extreme("max", np.maximum)
 of_two("max", "maximum")
-min_dim = dim_extreme("min", np.argmin)
+max_dim = dim_extreme("max", np.argmax)
 min_all = total_extreme("min", np.minimum)
 of_two("min", "minimum")
+min_dim = dim_extreme("min", np.argmin)
 
 
 @max_dim.backward
@@ -133,9 +135,9 @@ class MinBackward1:
 
 # -------------------------------------------------------------------------------------------------- amax, amin
 
-def match_input(want, have):
-    return (f"Expected the dtype for input and out to match, but got {SCALAR_TYPE_NAMES[want]} for input's dtype and {SCALAR_TYPE_NAMES[have]} for out's "
-            "dtype.")
+def match_input(out, result, *_):
+    return (f"Expected the dtype for input and out to match, but got {type_name(result)} for input's dtype and {type_name(out)} for "
+            "out's dtype.")
 
 
 def dims_extreme(name, ufunc, refusal):
@@ -179,7 +181,7 @@ class AminBackward0:
 
 
 aminmax = native_function("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", BOTH, out=True)
-exact_out(aminmax, expected_out, expected_out)
+exact_out(aminmax)
 
 
 @aminmax.kernel
@@ -207,7 +209,7 @@ class AminmaxBackward0:
 def place_of(name, find):
     """Declare argmax or argmin: the index of the first extreme, in the flattened tensor if no dim is given."""
     operator = native_function(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", BOTH, out=True)
-    exact_out(operator, expected_out)
+    exact_out(operator)
 
     @operator.kernel
     def place(self, dim, keepdim):

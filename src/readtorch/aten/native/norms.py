@@ -11,15 +11,16 @@ from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from ...c10.tensor_impl import dtype_of, wrap_result
 from ..functions import at
 from ..native_function import alias_of, native_function, python_face
+from .exact_out import exact_out
 from .reduce_ops import add_up, reduced_axes, unreduce
-from .tensor_iterator import cast, conj, exact_out, expected_out
+from .tensor_iterator import cast, conj
 
 BOTH = "function, method"
 
 vector_norm = native_function(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     module="linalg", name="vector_norm", out=True)
-exact_out(vector_norm, expected_out)
+exact_out(vector_norm)
 
 
 def norm_array(x, order, axes, keepdim):

@@ -5,15 +5,16 @@ In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` and `cpu/ReduceOpsKernel.cpp`; 
 import numpy as np
 
 from ...c10 import scalar_type
-from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
+from ...c10.scalar_type import FLOAT, op_math_type
 from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
-from ..native_function import native_function
+from ..native_function import native_function, write_out
 from . import return_types
+from .exact_out import exact_out, type_name
 from .pointwise_ops import logaddexp_array
 from .reduce_ops import sum_type
-from .tensor_iterator import cast, conj, exact_out, not_implemented
+from .tensor_iterator import cast, conj, not_implemented
 
 BOTH = "function, method"
 
@@ -31,6 +32,7 @@ def scan(self, dim, dtype, ufunc):
 def scan_operator(name, ufunc):
     operator = native_function(f"{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", BOTH, inplace=True, out=True)
     operator.kernel(lambda self, dim, dtype: scan(self, dim, dtype, ufunc))
+    operator.out.kernel(lambda self, dim, dtype, out: write_out(scan(self, dim, dtype or dtype_of(out), ufunc), (out,)))
     return operator
 
 
@@ -83,8 +85,8 @@ def cumprod_gradient(grad, input, dim, result):
 
 # ---------------------------------------------------------------------------------------------- cummax, cummin
 
-def expected_scalar(want, have):
-    return f"expected scalar_type {SCALAR_TYPE_NAMES[want]} but found {SCALAR_TYPE_NAMES[have]}"
+def expected_scalar(out, result, *_):
+    return f"expected scalar_type {type_name(result)} but found {type_name(out)}"
 
 
 def running_extreme(name, ufunc):

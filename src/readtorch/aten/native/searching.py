@@ -2,15 +2,18 @@
 
 In PyTorch: `aten/src/ATen/native/{Unique,BucketizationUtils,SummaryOps}.cpp`, `Bucketization.cpp`, `cpu/HistogramKernel.cpp`.
 """
+import math
+
 import numpy as np
 
 from ...c10 import scalar_type
-from ...c10.scalar_type import BOOL, C_TYPE_NAMES, FLOAT, SCALAR_TYPE_NAMES
+from ...c10.scalar_type import BOOL, FLOAT, SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim
-from ..native_function import native_function, python_face
+from ..native_function import native_function, python_face, write_out
+from .exact_out import c_name, exact_out
 from .extremes import comparable
-from .tensor_iterator import exact_out, not_implemented, scalar_tensor
+from .tensor_iterator import not_implemented, scalar_tensor
 
 BOTH = "function, method"
 
@@ -38,7 +41,7 @@ def wrap_found(values, inverse, counts, return_inverse, return_counts):
 def runs(rows):
     """Where in a list of rows a new one begins: a bool for each."""
     new = np.ones(len(rows), bool)
-    new[1:] = (rows[1:] != rows[:-1]).reshape(max(0, len(rows) - 1), -1).any(1)
+    new[1:] = (rows[1:] != rows[:-1]).any(tuple(range(1, rows.ndim)))
     return new
 
 
@@ -63,7 +66,7 @@ def unique2_cpu(self, sorted, return_inverse, return_counts):
 
 def row_order(rows):
     """The order that sorts rows as words in a dictionary."""
-    flat = comparable(rows).reshape(len(rows), -1)
+    flat = comparable(rows).reshape(len(rows), math.prod(rows.shape[1:]))
     return np.lexsort(flat.T[::-1]) if flat.size else np.arange(len(rows))
 
 
@@ -162,6 +165,23 @@ bucketize_number = native_function(
     "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", out=True)
 
 
+def check_found_type(operator):
+    """The out= form writes int64, or int32 if asked to."""
+    @operator.out.kernel
+    def compute_then_copy(*arguments):
+        result, out = operator.call(*arguments[:-1]), arguments[-1]
+        if result._array.dtype != out._array.dtype:
+            raise RuntimeError(
+                "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether "
+                f"out_int32 flag is True, but we got output tensor's dtype {SCALAR_TYPE_NAMES[dtype_of(out)]} and out_int32 flag is "
+                f"{result._array.itemsize == 4}")
+        return write_out(result, (out,))
+
+
+for _operator in (searchsorted, searchsorted_number, bucketize, bucketize_number):
+    check_found_type(_operator)
+
+
 def check_search(sequence, values, right, side, sorter):
     where = "torch.searchsorted(): "
     if side is not None and side not in ("left", "right"):
@@ -248,8 +268,8 @@ def bincount_cpu(self, weights, minlength):
 
 
 histc = native_function("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", BOTH, out=True)
-exact_out(histc, lambda want, have: ("torch.histogram: input tensor and hist tensor should have the same dtype, but got input "
-                                     f"{C_TYPE_NAMES[want]} and hist {C_TYPE_NAMES[have]}"))
+exact_out(histc, lambda out, result, *_: ("torch.histogram: input tensor and hist tensor should have the same dtype, but got input "
+                                          f"{c_name(result)} and hist {c_name(out)}"))
 
 
 @histc.kernel

@@ -4,13 +4,14 @@ In PyTorch: `aten/src/ATen/native/Sorting.cpp` and `cpu/SortingKernel.cpp`.
 """
 import numpy as np
 
-from ...c10.scalar_type import BOOL, SCALAR_TYPE_NAMES
+from ...c10.scalar_type import BOOL
 from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim
 from ..native_function import native_function
 from . import return_types
+from .exact_out import exact_out, type_name
 from .extremes import comparable, evenly_distribute, select_backward
-from .tensor_iterator import exact_out, expected_out, not_implemented
+from .tensor_iterator import not_implemented
 
 BOTH = "function, method"
 
@@ -42,7 +43,7 @@ sort = native_function("sort(Tensor self, int dim=-1, bool descending=False) -> 
 sort_stable = native_function(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", BOTH, out=True)
 for _operator in (sort, sort_stable):
-    exact_out(_operator, expected_out, expected_out)
+    exact_out(_operator)
 
 
 @sort.kernel
@@ -84,7 +85,7 @@ msort.compose(lambda self: sort.call(self, 0, False).values)
 
 topk = native_function(
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", BOTH, out=True)
-exact_out(topk, expected_out, expected_out)
+exact_out(topk)
 
 
 @topk.kernel
@@ -132,8 +133,8 @@ def choose(self, name, dim, keepdim, pick):
 
 kthvalue = native_function("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH,
                            out=True)
-exact_out(kthvalue, lambda want, have: "output values must be of same type as input",
-          lambda want, have: "output indices must be of scalar type Long")
+exact_out(kthvalue, lambda *_: "output values must be of same type as input",
+          lambda *_: "output indices must be of scalar type Long")
 
 
 @kthvalue.kernel
@@ -170,16 +171,14 @@ def mode_place(rows):
 
 
 def same_type_as_self(name):
-    def wording(want, have):
-        return (f"Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type "
-                f"torch.{SCALAR_TYPE_NAMES[have]}Tensor does not equal torch.{SCALAR_TYPE_NAMES[want]}Tensor (while checking "
-                f"arguments for {name})")
-    return wording
+    return lambda out, result, *_: (
+        f"Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type torch.{type_name(out)}Tensor "
+        f"does not equal torch.{type_name(result)}Tensor (while checking arguments for {name})")
 
 
 def must_be_long(name):
-    return lambda want, have: (f"Expected tensor for argument #1 'indices' to have scalar type Long; but got "
-                               f"torch.{SCALAR_TYPE_NAMES[have]}Tensor instead (while checking arguments for {name})")
+    return lambda out, result, *_: (f"Expected tensor for argument #1 'indices' to have scalar type Long; but got "
+                                    f"torch.{type_name(out)}Tensor instead (while checking arguments for {name})")
 
 
 def median_operators(name, place):
@@ -208,9 +207,13 @@ def median_operators(name, place):
 median, median_dim = median_operators("median", median_place)
 nanmedian, nanmedian_dim = median_operators("nanmedian", nanmedian_place)
 mode = native_function("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH, out=True)
-exact_out(mode,
-          lambda want, have: f"expected scalar type '{SCALAR_TYPE_NAMES[want]}' but got '{SCALAR_TYPE_NAMES[have]}' for values output",
-          lambda want, have: f"expected scalar type '{SCALAR_TYPE_NAMES[want]}' but got '{SCALAR_TYPE_NAMES[have]}' for indices output")
+
+
+def expected_for(what):
+    return lambda out, result, *_: f"expected scalar type '{type_name(result)}' but got '{type_name(out)}' for {what} output"
+
+
+exact_out(mode, expected_for("values"), expected_for("indices"))
 mode.kernel(lambda self, dim, keepdim: choose(self, "mode", dim, keepdim, mode_place))
 
 

@@ -9,7 +9,15 @@ from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import dtype_of, wrap_result
 from ..functions import at
 from ..native_function import native_function
-from .reduce_ops import _as_type, add_up, mean_array, mean_dim, reduced_axes, reduced_count, unreduce
+from .reduce_ops import (
+    _as_type,
+    add_up,
+    mean_array,
+    mean_dim,
+    reduced_axes,
+    reduced_count,
+    unreduce,
+)
 
 BOTH = "function, method"
 

@@ -9,9 +9,14 @@ import numpy as np
 
 from ...c10 import scalar_type
 from ...c10.dispatch_key import WRAPPED_NUMBER
-from ...c10.scalar_type import C_TYPE_NAMES, COMPLEX, FLOAT, SCALAR_TYPE_NAMES, op_math_type, promote_types
+from ...c10.scalar_type import (
+    COMPLEX,
+    FLOAT,
+    SCALAR_TYPE_NAMES,
+    op_math_type,
+    promote_types,
+)
 from ...c10.tensor_impl import dtype_of, wrap_number, wrap_result
-from ..native_function import write_out
 
 # 1/0 and log(-1) are not worth a warning to PyTorch. One filter for all kernels costs an ordinary call nothing, while
 # `np.errstate` around each of them would.
@@ -137,32 +142,6 @@ def cast_error(have, want):
 def not_implemented(kernel_name):
     """dtype -> the NotImplementedError of a kernel that does not know that dtype."""
     return lambda dtype: NotImplementedError(f'"{kernel_name}" not implemented for \'{SCALAR_TYPE_NAMES[dtype]}\'')
-
-
-# ------------------------------------------------------------------------------------- out= without conversion
-
-def found_dtype(want, have):
-    return f"Found dtype {SCALAR_TYPE_NAMES[have]} but expected {SCALAR_TYPE_NAMES[want]}"
-
-
-def expected_out(want, have):
-    return f"Expected out tensor to have dtype {C_TYPE_NAMES[want]}, but got {C_TYPE_NAMES[have]} instead"
-
-
-def exact_out(operator, *wordings):
-    """Make the `out=` form of `operator` refuse outputs of another dtype than its results'.
-
-    wordings: for each output a function (dtype of the result, dtype of the output) -> message.
-    """
-    count = len(operator.schema.returns)
-
-    @operator.out.kernel
-    def compute_then_copy(*arguments):
-        results, outs = operator.call(*arguments[:-count]), arguments[-count:]
-        for result, out, wording in zip((results,) if count == 1 else results, outs, wordings):
-            if result._array.dtype != out._array.dtype:
-                raise RuntimeError(wording(dtype_of(result), dtype_of(out)))
-        return write_out(results, outs)
 
 
 # ------------------------------------------------------------------------------------------- kernel factories

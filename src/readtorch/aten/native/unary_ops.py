@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import wrap
 from ..functions import at
 from ..native_function import alias_of, native_function, python_face
-from .tensor_iterator import conj, exact_out, found_dtype, not_implemented, unary_float_kernel, unary_kernel
+from .exact_out import exact_out, found_dtype, type_name
+from .tensor_iterator import conj, not_implemented, unary_float_kernel, unary_kernel
 
 BOTH = "function, method"
 
@@ -344,8 +344,8 @@ nan_to_num = native_function("nan_to_num(Tensor self, float? nan=None, float? po
                              inplace=True, out=True)
 
 
-exact_out(nan_to_num, lambda want, have: (f"nan_to_num: dtype of out: {SCALAR_TYPE_NAMES[have]} should be same as input: "
-                                          f"{SCALAR_TYPE_NAMES[want]}"))
+exact_out(nan_to_num, lambda out, result, *_: (f"nan_to_num: dtype of out: {type_name(out)} should be same as input: "
+                                               f"{type_name(result)}"))
 
 
 def _largest(dtype):
