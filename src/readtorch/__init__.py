@@ -24,7 +24,7 @@ from .functional import (atleast_1d, atleast_2d, atleast_3d, block_diag, broadca
 from .random import (default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed,  # noqa: E402,F401
                      set_rng_state)
 
-from . import nn, ops, optim, special, utils  # noqa: E402,F401
+from . import linalg, nn, ops, optim, special, utils  # noqa: E402,F401
 
 __version__ = "0.1.0"
 

@@ -56,9 +56,9 @@ def tensordot_composite(self, other, dims_self, dims_other):
     a, b = self._array.shape, other._array.shape
     for d, e in zip(dims_self, dims_other):
         if b[e] == 1:
-            self = self.sum(d, True)
+            self = self.sum(d, True, dtype=self.dtype)
         elif a[d] == 1:
-            other = other.sum(e, True)
+            other = other.sum(e, True, dtype=other.dtype)
         elif a[d] != b[e]:
             raise RuntimeError(f"contracted dimensions need to match, but first has size {a[d]} in dim {d} and second has size "
                                f"{b[e]} in dim {e}")

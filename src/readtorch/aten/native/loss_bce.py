@@ -4,6 +4,7 @@ In PyTorch: `aten/src/ATen/native/Loss.cpp`. Explained in the chapter "Layers as
 """
 import numpy as np
 
+from ...c10.tensor_impl import wrap_result
 from ..functions import at
 from ..native_function import below_autograd, native_function
 from .loss import apply_loss_reduction, scaled
@@ -20,7 +21,8 @@ binary_cross_entropy_backward = native_function(
 
 def cross_entropy_of_bits(x, t):
     """Logarithms stop at -100, so that a certain but wrong prediction costs much and not infinitely much."""
-    return (t - 1) * np.maximum(np.log1p(-x), -100) - t * np.maximum(np.log(x), -100)
+    least = x.dtype.type(-100)
+    return (t - x.dtype.type(1)) * np.maximum(np.log1p(-x), least) - t * np.maximum(np.log(x), least)
 
 
 @binary_cross_entropy.kernel
@@ -28,7 +30,10 @@ def binary_cross_entropy_cpu(self, target, weight, reduction):
     for name, t in (("input", self), ("target", target)):
         if ((t._array < 0) | (t._array > 1)).any():
             raise RuntimeError(f"all elements of {name} should be between 0 and 1")
-    loss = computing(cross_entropy_of_bits, self, target)
+    if self._array.dtype.itemsize == 2:  # PyTorch rounds each step to 16 bits
+        loss = wrap_result(cross_entropy_of_bits(self._array, target._array))
+    else:
+        loss = computing(cross_entropy_of_bits, self, target)
     return finish(loss, weight, reduction)
 
 

@@ -11,6 +11,7 @@ from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function, write_result
 from .activation import activation, activation_backward, declare
+from .exact_out import exact_out, found_dtype, type_name
 from .tensor_iterator import compute, conj, not_implemented
 
 BOTH = "function, method"
@@ -153,6 +154,9 @@ _gelu = activation(lambda x, approximate: x * normal_cdf(x, approximate), "GeluK
 gelu_backward.kernel(activation_backward(gelu_slope))
 
 
+exact_out(gelu, found_dtype)
+
+
 @gelu.kernel
 def gelu_cpu(self, approximate):
     check_approximate(approximate)
@@ -249,6 +253,9 @@ softplus.kernel(activation(
     lambda x, beta, threshold: np.where(x * beta > threshold, x, np.log1p(np.exp(x * beta)) / beta), "softplus_cpu"))
 
 
+exact_out(softplus, found_dtype)
+
+
 def softplus_slope(g, x, beta, threshold):
     z = np.exp(x * beta)
     return np.where(x * beta > threshold, g, g * z / (z + 1))
@@ -276,6 +283,9 @@ class SoftplusBackwardBackward0:
 log_sigmoid = native_function("log_sigmoid(Tensor self) -> Tensor", module="nn", out=True, direct=True)
 log_sigmoid_forward = native_function("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", module="nn")
 log_sigmoid_backward = native_function("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", module="nn")
+
+
+exact_out(log_sigmoid, lambda out, result, *_: f"expected scalar type {type_name(result)} but found {type_name(out)}")
 
 
 @log_sigmoid.compose

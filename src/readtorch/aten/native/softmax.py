@@ -7,6 +7,7 @@ import numpy as np
 from ...c10.tensor_impl import dtype_of, wrap_result
 from ...c10.wrap_dim import wrap_dim
 from ..native_function import native_function
+from .exact_out import exact_out
 from .tensor_iterator import compute, not_implemented
 
 BOTH = "function, method"
@@ -29,6 +30,14 @@ def softmax_composite(self, dim, dtype):
 @log_softmax.compose
 def log_softmax_composite(self, dim, dtype):
     return _log_softmax.call(self if dtype is None else self.to(dtype), dim, False)
+
+
+special_softmax = native_function("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", module="special", name="softmax")
+special_log_softmax = native_function("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", module="special", name="log_softmax")
+special_softmax.compose(softmax_composite)
+special_log_softmax.compose(log_softmax_composite)
+exact_out(softmax)
+exact_out(log_softmax)
 
 
 def along(function, self, dim, kernel_name):
@@ -67,7 +76,17 @@ def softmax_cpu(self, dim, half_to_float):
 
 @_log_softmax.kernel
 def log_softmax_cpu(self, dim, half_to_float):
+    if self._array.dtype.itemsize == 2:
+        return along(log_softmax_rounding_sum(self._array.dtype), self, dim, "log_softmax")
     return along(log_softmax_array, self, dim, "log_softmax")
+
+
+def log_softmax_rounding_sum(narrow):
+    """As PyTorch computes it for 16-bit floats: the logarithm of the sum is kept in 16 bits."""
+    def log_softmax_array(x, axis):
+        shifted = x - np.maximum.reduce(x, axis, keepdims=True)
+        return shifted - np.log(np.add.reduce(np.exp(shifted), axis, keepdims=True)).astype(narrow).astype(x.dtype)
+    return log_softmax_array
 
 
 @_softmax.backward
