@@ -56,9 +56,11 @@ class _Convert:
         return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
     def cpu(self):
+        """Move all parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
 
     def cuda(self, device=None):
+        """Move all parameters and buffers to a GPU, the current one by default."""
         # in PyTorch: also ipu, xpu and mtia
         return self._apply(lambda t: t.cuda(device))
 
@@ -67,6 +69,7 @@ class _Convert:
         return self._apply(lambda t: readtorch.empty_like(t, device=device), recurse=recurse)
 
     def share_memory(self):
+        """Put all parameters and buffers into memory that other processes can see."""
         return self._apply(lambda t: t.share_memory_())
 
     def to(self, *args, **kwargs):

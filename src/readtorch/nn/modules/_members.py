@@ -27,6 +27,7 @@ class _Members:
                 yield from module.named_modules(memo, submodule_prefix, remove_duplicate)
 
     def modules(self, remove_duplicate=True):
+        """Yield this module and all below it, each once."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -39,6 +40,7 @@ class _Members:
                 yield name, module
 
     def children(self):
+        """Yield the direct children, each once."""
         for _, module in self.named_children():
             yield module
 
@@ -63,6 +65,7 @@ class _Members:
         )
 
     def parameters(self, recurse=True):
+        """Yield all parameters, each once; those of this module alone if not `recurse`."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
@@ -73,6 +76,7 @@ class _Members:
         )
 
     def buffers(self, recurse=True):
+        """Yield all buffers, each once; those of this module alone if not `recurse`."""
         for _, buf in self.named_buffers(recurse=recurse):
             yield buf
 

@@ -291,6 +291,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
         return self
 
     def eval(self):
+        """Set evaluation mode: `train(False)`. Returns self."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad=True):
