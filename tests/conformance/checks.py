@@ -15,7 +15,7 @@ import readtorch as rt
 from tests.conformance.translate import Missing, look_up, translate
 from tests.reference import (Outcome, assert_close, assert_same_aliasing, assert_same_grad_fn,
                              assert_same_gradients, own_copy, rebuild, same_strides, seed_both, tensors_in,
-                             to_readtorch)
+                             to_readtorch, to_torch)
 
 GRAD_DTYPES = (torch.float64, torch.complex128)
 
@@ -26,6 +26,10 @@ RANDOM = {"rand_like", "randn_like", "randn", "rand", "randint", "randint_like",
 UNINITIALISED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
 # Their factors are only determined up to signs or phases; op_db's output_process_fn_grad removes these.
 UP_TO_PHASE = {"linalg.svd", "linalg.eigh", "linalg.eig", "svd", "qr", "linalg.qr"}
+
+# Which of several equal elements comes first is not specified unless sort is asked to be stable. Name -> where the
+# argument `dim` stands.
+RANKING = {"sort": 0, "argsort": 0, "topk": 1}
 
 # Sums of products in another order than the reference's: rtol, atol.
 TOLERANCES = {torch.float32: (1e-5, 2e-5), torch.complex64: (1e-5, 2e-5)}
@@ -153,7 +157,8 @@ def _compare_values(info, sample, dtype, ours, theirs, our_args, their_args):
         assert_close(_shapes_and_dtypes(ours), _shapes_and_dtypes(theirs))
         compared = process(ours), sample.output_process_fn_grad(theirs)
     else:
-        compared = ours, theirs
+        args = (sample.input, sample.args, sample.kwargs)
+        compared = what_is_ranked(info, args, ours), what_is_ranked(info, args, theirs)
     if info.name in UNINITIALISED:
         assert_close(_shapes_and_dtypes(ours), _shapes_and_dtypes(theirs))
     else:
@@ -166,6 +171,20 @@ def _compare_values(info, sample, dtype, ours, theirs, our_args, their_args):
         assert_same_gradients(process(ours), sample.output_process_fn_grad(theirs), our_args, their_args,
                               orders=2 if info.supports_gradgrad else 1, **close)
     return findings
+
+
+def what_is_ranked(info, args, result):
+    """A ranking's result with the elements that its indices pick in place of the indices; each may be picked once."""
+    first, rest, named = args
+    if info.name not in RANKING or named.get("stable"):
+        return result
+    indices = to_torch(result if info.name == "argsort" else result[1])
+    place = RANKING[info.name]
+    dim = rest[place] if len(rest) > place else named.get("dim", -1)
+    ordered = indices.sort(dim).values
+    assert not indices.dim() or (ordered.diff(dim=dim) > 0).all(), "an index appears twice"
+    picked = first.detach().gather(dim, indices)
+    return picked if info.name == "argsort" else (result[0], picked)
 
 
 def _shapes_and_dtypes(value):
@@ -217,7 +236,8 @@ def _compare_out(info, function, args, outs, dtype):
     if ours.error is not None:
         raise AssertionError(f"raised {ours.describe_error()}") from ours.error
     if info.name not in UNINITIALISED and info.name not in UP_TO_PHASE:
-        assert_close(our_out, their_out, where="out", **_tolerance(info, dtype))
+        assert_close(what_is_ranked(info, args, our_out), what_is_ranked(info, args, their_out), where="out",
+                     **_tolerance(info, dtype))
     for a, b, c, d in zip(*map(tensors_in, (ours.value, our_out, theirs.value, their_out))):
         assert (a is b) == (c is d), "the result is not the tensor passed as out="
     return _compare_strides(our_out, their_out)
