@@ -272,6 +272,17 @@ bernoulli_float_ = filler("bernoulli_.float", "float p=0.5")
 bernoulli_float_.backward(zero_gradient("BernoulliBackward2"))
 
 
+parse_bernoulli = make_parser(packets["torch", "bernoulli_"], True)
+
+
+@python_face("bernoulli_", "method")
+def bernoulli_face(self, p=0.5, *, generator=None):
+    """`bernoulli_(p)` with a number or a tensor of probabilities."""
+    if type(p) in (float, int):
+        return bernoulli_float_.call(self, p, generator)
+    return parse_bernoulli((self, p), {} if generator is None else {"generator": generator})
+
+
 @bernoulli_float_.kernel
 def bernoulli_float_cpu_(self, p, generator):
     if not 0 <= p <= 1:

@@ -4,6 +4,7 @@ In PyTorch: `update_from`, `update_to` and `check_from_to_in_range`
 (`aten/src/ATen/native/DistributionTemplates.h`).
 """
 import warnings
+from functools import lru_cache
 
 import ml_dtypes
 import numpy as np
@@ -18,6 +19,8 @@ DRAWN_FLOATS = frozenset({
 DRAWN_INTEGERS = frozenset({
     scalar_type.uint8, scalar_type.int8, scalar_type.int16, scalar_type.int32, scalar_type.int64})
 LARGEST = {dtype: float(ml_dtypes.finfo(dtype.numpy).max) for dtype in DRAWN_FLOATS}
+# Binary digits of a floating type: all whole numbers up to 2**digits are among its numbers.
+DIGITS = {dtype: ml_dtypes.finfo(dtype.numpy).nmant + 1 for dtype in DRAWN_FLOATS}
 DRAWN = DRAWN_FLOATS | DRAWN_INTEGERS | {scalar_type.bool}
 
 # What C++ calls the types: some messages print these.
@@ -35,6 +38,7 @@ CPP_NAMES = {
 # type has.
 
 
+@lru_cache(maxsize=1000)
 def closed_range(dtype, low, to):
     """The first and the last number to draw for [low, to)."""
     if not low < to:
@@ -48,10 +52,11 @@ def closed_range(dtype, low, to):
     return low, to - 1
 
 
+@lru_cache(maxsize=1000)
 def open_range(dtype, low):
     """The first and the last number to draw from `low` on."""
     if dtype in DRAWN_FLOATS:
-        last = 2 ** digits_of(dtype)
+        last = 2 ** DIGITS[dtype]
         low = first_representable(dtype, low)
         if not low < last:
             raise RuntimeError("random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' "
@@ -61,11 +66,6 @@ def open_range(dtype, low):
     if dtype.category >= FLOAT:
         raise RuntimeError("random_from_to_impl handles only integral, floating-point and boolean types")
     return low, 1 if dtype is scalar_type.bool else int(np.iinfo(dtype.numpy).max)
-
-
-def digits_of(dtype):
-    """How many binary digits a floating type has: all whole numbers up to 2**digits are among its numbers."""
-    return ml_dtypes.finfo(dtype.numpy).nmant + 1
 
 
 def rounded(dtype, number):
@@ -79,40 +79,47 @@ def rounded(dtype, number):
 def first_representable(dtype, low):
     above = rounded(dtype, low + 1)
     if above < low:
-        return above + (1 << max((abs(low + 1)).bit_length() - digits_of(dtype), 0))
+        return above + (1 << max((abs(low + 1)).bit_length() - DIGITS[dtype], 0))
     return low
 
 
 def end_representable(dtype, to):
     below = rounded(dtype, to - 1)
     if below >= to:
-        return below - (1 << max((abs(to - 1)).bit_length() - digits_of(dtype), 0))
+        return below - (1 << max((abs(to - 1)).bit_length() - DIGITS[dtype], 0))
     return to
+
+
+def limits(dtype):
+    """The smallest and the largest number of a type, as far as int64 reaches."""
+    if dtype.is_floating_point:
+        return -LARGEST[dtype], LARGEST[dtype]
+    if dtype is scalar_type.bool:
+        return 0, 1
+    info = np.iinfo(dtype.numpy)
+    return int(info.min), min(int(info.max), INT64_MAX)
+
+
+LIMITS = {dtype: limits(dtype) for dtype in CPP_NAMES if not dtype.is_complex}
 
 
 def check_from_to_in_range(dtype, low, last):
     """RuntimeError if the ends are not numbers of `dtype`; a warning if some numbers between them are not."""
-    ends = (("from", low), ("to - 1", last))
     if dtype.is_complex:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    if dtype.is_floating_point:
-        smallest, largest = -LARGEST[dtype], LARGEST[dtype]
-    elif dtype is scalar_type.bool:
-        smallest, largest = 0, 1
-    else:
-        smallest, largest = np.iinfo(dtype.numpy).min, min(int(np.iinfo(dtype.numpy).max), INT64_MAX)
-    for name, value in ends:
+    smallest, largest = LIMITS[dtype]
+    for name, value in (("from", low), ("to - 1", last)):
         if not smallest <= value <= largest:
             raise RuntimeError(f"{name} is out of bounds for {CPP_NAMES[dtype]}")
     if dtype.is_floating_point:
-        for name, value in ends:
-            warn_of_gaps(dtype, name, value)
+        warn_of_gaps(dtype, "from", low)
+        warn_of_gaps(dtype, "to - 1", last)
 
 
 def warn_of_gaps(dtype, name, value):
-    digits = digits_of(dtype)
+    digits = DIGITS[dtype]
     if abs(value) > 1 << digits:
         warnings.warn(f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations "
                       f"{CPP_NAMES[dtype]} can support discrete uniform distribution only within this "
-                      "range. This warning will become an error in version 1.7 release, please fix the code in advance",
-                      stacklevel=5)
+                      "range. This warning will become an error in version 1.7 release, please fix the code "
+                      "in advance", stacklevel=5)

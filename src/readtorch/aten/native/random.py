@@ -211,7 +211,18 @@ def randperm_default_out_cpu(n, out):
     return randperm_out_cpu(n, None, out)
 
 
-python_face("randperm", "function")(parsed_face("randperm"))
+parse_randperm = parsed_face("randperm")
+
+
+@python_face("randperm", "function")
+def randperm_face(*n, generator=None, **options):
+    """`randperm(n)`; with no options straight to the operator."""
+    known = generator is None or hasattr(generator, "_impl")
+    if options or not known or len(n) != 1 or type(n[0]) is not int:
+        return parse_randperm(*n, generator=generator, **options)
+    if generator is None:
+        return randperm.call(n[0], scalar_type.int64, None, None, False)
+    return randperm_generator.call(n[0], generator, scalar_type.int64, None, None, False)
 
 
 # ----------------------------------------------------------------------------------------------------- _like
