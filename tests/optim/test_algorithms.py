@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 import readtorch
 from tests.programs import same
 
-SHAPES = [(), (1,), (7,), (33, 5), (4, 1, 3), (130, 80)]
+SHAPES = [(), (1,), (7,), (33, 5), (4, 1, 3), (150, 140)]
 
 
 def run(T, cls, dtype="float32", steps=4, contiguous=True, skip_grad=False, **kwargs):

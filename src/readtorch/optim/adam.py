@@ -14,6 +14,7 @@ the convergence of Adam and beyond (2018).
 """
 import readtorch
 from readtorch._tensor import Tensor
+from readtorch.aten.native.fused_adam import _fused_adam_, _fused_adamw_
 from readtorch.optim.optimizer import (
     Optimizer,
     _device_dtype_check_for_fused,
@@ -249,8 +250,9 @@ def _fused_adam(
         return
     for step_t in state_steps:
         step_t += 1
-    kernel = readtorch._fused_adamw_ if decoupled_weight_decay else readtorch._fused_adam_
-    kernel(
-        params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr=lr, beta1=beta1, beta2=beta2,
-        weight_decay=weight_decay, eps=eps, amsgrad=amsgrad, maximize=maximize,
+    operator = _fused_adamw_ if decoupled_weight_decay else _fused_adam_
+    # `call` goes straight to the dispatcher, past the argument parser: all is as the schema wants it.
+    operator.call(
+        params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, _get_value(lr), _get_value(beta1),
+        _get_value(beta2), weight_decay, eps, amsgrad, maximize, None, None,
     )

@@ -13,6 +13,7 @@ increment, here b.
 """
 import readtorch
 from readtorch._tensor import Tensor
+from readtorch.aten.native.fused_sgd import _fused_sgd_
 from readtorch.optim.optimizer import (
     Optimizer,
     _device_dtype_check_for_fused,
@@ -99,7 +100,7 @@ class SGD(Optimizer):
 
 
 # With fewer elements the operators are done before the kernel is called.
-_KERNEL_PAYS_FROM = 10_000
+_KERNEL_PAYS_FROM = 20_000
 
 
 def sgd(
@@ -152,16 +153,24 @@ def _add_weight_decay(grad, param, weight_decay):
     return grad.add(param, alpha=weight_decay)
 
 
-def _fused_sgd(params, grads, momentum_buffer_list, *, lr, momentum, **settings):
-    numbers = {"lr": _get_value(lr), "momentum": momentum, **settings}
+def _fused_sgd(
+    params, grads, momentum_buffer_list, *, weight_decay, momentum, lr, dampening, nesterov, maximize
+):
+    def step(params, grads, bufs, is_first_step):
+        # `call` goes straight to the dispatcher, past the argument parser: all is as the schema wants it.
+        _fused_sgd_.call(
+            params, grads, bufs, weight_decay, momentum, _get_value(lr), dampening, nesterov, maximize,
+            is_first_step, None, None,
+        )
+
     if momentum == 0:
-        readtorch._fused_sgd_(params, grads, [], is_first_step=False, **numbers)
+        step(params, grads, [], False)
         return
     first = [i for i, buf in enumerate(momentum_buffer_list) if buf is None]
-    for i in first:
-        momentum_buffer_list[i] = readtorch.empty_like(params[i])
+    if first:
+        for i in first:
+            momentum_buffer_list[i] = readtorch.empty_like(params[i])
+        step(*[[tensors[i] for i in first] for tensors in (params, grads, momentum_buffer_list)], True)
     later = [i for i in range(len(params)) if i not in first]
-    for indices, is_first_step in ((first, True), (later, False)):
-        if indices:
-            lists = [[tensors[i] for i in indices] for tensors in (params, grads, momentum_buffer_list)]
-            readtorch._fused_sgd_(*lists, is_first_step=is_first_step, **numbers)
+    if later:
+        step(*[[tensors[i] for i in later] for tensors in (params, grads, momentum_buffer_list)], False)
