@@ -54,7 +54,7 @@ def run_flat(kernel, tensors, numbers, *flags):
     """
     dtype = tensors[0]._array.dtype
     wide = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
-    flat = [np.ravel(t._array).astype(wide, copy=False) for t in tensors]
+    flat = [t._array.ravel().astype(wide, copy=False) for t in tensors]
     kernel(*flat, *[wide.type(n) for n in numbers], *flags)
     for i, (t, result) in enumerate(zip(tensors, flat)):
         if i == 1:
