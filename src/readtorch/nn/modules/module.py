@@ -181,7 +181,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
         """Register what is to be registered, and keep each name in one place only.
 
         A name that is registered as a parameter, module or buffer stays one: it takes another of its kind, or
-        None, and refuses everything else. A new `Parameter`, `Module` or `Buffer` replaces what had its name.
+        None, and refuses everything else. But a `Parameter` or a `Module` replaces whatever had its name.
         """
         params = self.__dict__.get("_parameters")
         if isinstance(value, Parameter):
