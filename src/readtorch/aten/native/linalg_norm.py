@@ -1,25 +1,20 @@
-"""Norms of vectors and matrices.
+"""linalg.norm and the norms of matrices; vectors have theirs in `norms.py`.
 
-In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp` (`linalg_norm` and its parts) and `cpu/ReduceOpsKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp` (`linalg_norm` and its parts).
 Explained in the chapter "Layers as functions".
 """
 import math
 
-import numpy as np
-
 from ...c10 import scalar_type
 from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import dtype_of, wrap_result
-from ...c10.wrap_dim import wrap_dim, wrap_dims
+from ...c10.tensor_impl import dtype_of
+from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
 from .exact_out import exact_out, type_name
-from .reduce_ops import unreduce
-from .tensor_iterator import WIDENED, cast
+from .norms import vector_norm
 
 _TAIL = "bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"
-vector_norm = native_function(f"linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, {_TAIL}", module="linalg",
-                              name="vector_norm", out=True)
 matrix_norm = native_function(f"linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], {_TAIL}", module="linalg",
                               name="matrix_norm", out=True)
 matrix_norm_named = native_function(f"linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], {_TAIL}",
@@ -27,23 +22,6 @@ matrix_norm_named = native_function(f"linalg_matrix_norm.str_ord(Tensor self, st
 norm = native_function(f"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, {_TAIL}", module="linalg", name="norm", out=True)
 norm_named = native_function(f"linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, {_TAIL}", module="linalg", name="norm",
                              out=True)
-
-
-# ----------------------------------------------------------------------------------------------- norms of vectors
-
-def norm_array(x, order, axes, keepdims):
-    """(Σ |x|ᵖ)^(1/p); 0 counts what is not zero, ±inf are the greatest and the least."""
-    if order == 2:
-        squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
-        return np.sqrt(np.add.reduce(squares, axes, keepdims=keepdims))
-    size = np.abs(x)
-    if order == 0:
-        return np.add.reduce(size != 0, axes, dtype=size.dtype, keepdims=keepdims)
-    if order == 1:
-        return np.add.reduce(size, axes, keepdims=keepdims)
-    if math.isinf(order):
-        return (np.maximum if order > 0 else np.minimum).reduce(size, axes, keepdims=keepdims)
-    return np.add.reduce(size ** size.dtype.type(order), axes, keepdims=keepdims) ** size.dtype.type(1 / order)
 
 
 def check_norm_type(name, self, dtype):
@@ -60,71 +38,6 @@ def check_norm_type(name, self, dtype):
     if scalar_type.promote_types(kind, dtype) is not dtype:
         raise RuntimeError(f"{name}: the dtype of the input ({SCALAR_TYPE_NAMES[kind]}) should be convertible without narrowing to the "
                            f"specified dtype ({SCALAR_TYPE_NAMES[dtype]})")
-
-
-@vector_norm.kernel
-def vector_norm_cpu(self, ord, dim, keepdim, dtype):
-    check_norm_type("linalg.vector_norm", self, dtype)
-    if isinstance(ord, complex):
-        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
-    x = self._array
-    axes = tuple(wrap_dims(dim, x.ndim)) if dim else tuple(range(x.ndim))
-    if x.ndim == 0:
-        x, axes = x[None], (0,)
-    if (ord < 0 or math.isinf(ord)) and x.size == 0:
-        check_identity(x, ord, dim, axes)
-    target = (dtype or dtype_of(self)).to_real().numpy
-    wide = (dtype or dtype_of(self)).numpy
-    x = cast(x, WIDENED.get(wide, wide))
-    result = norm_array(x, ord, axes, keepdim and self._array.ndim > 0)
-    return wrap_result(np.asarray(result).astype(target, copy=False))
-
-
-def check_identity(x, order, dim, axes):
-    """The greatest of no numbers is nothing: raises RuntimeError if such an element would be asked for."""
-    shown = f"{order:g}"
-    if not dim:
-        raise RuntimeError(f"linalg.vector_norm cannot compute the {shown} norm on an empty tensor because the operation does not have "
-                           "an identity")
-    for given, axis in zip(dim, axes):
-        if x.shape[axis] == 0:
-            raise RuntimeError(f"linalg.vector_norm cannot compute the {shown} norm on the dimension {given} because this dimension is "
-                               "empty and the operation does not have an identity")
-
-
-def zero_where(condition, t):
-    return t.masked_fill(condition, 0)
-
-
-@vector_norm.backward
-class LinalgVectorNormBackward0:
-    def self(grad, self, ord, result, dim, keepdim):
-        """The norm's slope at x is (|x| / norm)^(p-1) in the direction of x. Where the norm is 0 there is none: 0."""
-        size = self._array.ndim
-        if size and not keepdim:
-            grad, result = (unreduce(t, self._array.shape, dim, False) for t in (grad, result))
-        if ord == 0:
-            return at.zeros_like(self)
-        if ord == 1:
-            return self.sgn() * grad
-        if ord == 2:
-            return self * zero_where(result == 0, grad / result)
-        if math.isinf(ord):
-            return slope_of_extreme(grad, self, result, list(wrap_dims(dim, size)) if dim else list(range(size)))
-        if ord < 1:
-            scaled = zero_where(self == 0, self.sgn() * self.abs().pow(ord - 1))
-            return scaled * grad * result.pow(1 - ord)
-        if ord < 2:
-            return self.sgn() * self.abs().pow(ord - 1) * zero_where(result == 0, grad / result.pow(ord - 1))
-        return self * self.abs().pow(ord - 2) * zero_where(result == 0, grad / result.pow(ord - 1))
-
-
-def slope_of_extreme(grad, self, result, dims):
-    """The greatest elements share the gradient evenly."""
-    size = self.abs()
-    chosen = (size == result).logical_or(size.isnan().logical_and(result.isnan()))
-    count = chosen.sum(dims, True) if dims else chosen.sum()
-    return self.sgn() * (grad / count) * chosen
 
 
 # ---------------------------------------------------------------------------------------------- norms of matrices
@@ -212,5 +125,11 @@ def norm_named_composite(self, ord, dim, keepdim, dtype):
     return matrix_norm_named.call(self, ord, dim or (0, 1), keepdim, dtype)
 
 
-for _operator in (vector_norm, matrix_norm, matrix_norm_named, norm, norm_named):
-    exact_out(_operator)
+def norm_types(out, result, *arguments):
+    return f"linalg.norm expected out tensor dtype {type_name(result)} but got: {type_name(out)}"
+
+
+exact_out(norm, norm_types)
+exact_out(norm_named, norm_types)
+exact_out(matrix_norm)
+exact_out(matrix_norm_named)

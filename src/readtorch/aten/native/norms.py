@@ -51,10 +51,10 @@ def check_norm(self, order, axes, dtype):
     if dtype is None:
         return
     if dtype.category < FLOAT:
-        raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex. Got {SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {SCALAR_TYPE_NAMES[dtype]}")
     if dtype.is_complex != own.is_complex:
         kinds = ("complex", "real") if own.is_complex else ("real", "complex")
-        raise RuntimeError(f"linalg.vector_norm: dtype should be {kinds[0]} for {kinds[0]} inputs. Got {SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {kinds[0]} for {kinds[0]} inputs, but got {SCALAR_TYPE_NAMES[dtype]}")
     if scalar_type.promote_types(own, dtype) is not dtype:
         raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({SCALAR_TYPE_NAMES[own]}) should be convertible without "
                            f"narrowing to the specified dtype ({SCALAR_TYPE_NAMES[dtype]})")

@@ -55,11 +55,12 @@ def _functional_lines(formulas, call, may_be_stale):
     lines = []
     if may_be_stale or len(formulas.inputs) > 1 or formulas.has_list:
         lines.append(f"if {_no_input_needs_grad(formulas)}: return {call}")
-    lines.append(f"result = {call}")
+    whole = "result" if len(formulas.outputs) == 1 else "results"
+    lines.append(f"{whole} = {call}")
     if len(formulas.outputs) > 1:
-        lines.append(f"{', '.join(formulas.outputs)} = result")
+        lines.append(f"{', '.join(formulas.outputs)} = results")
     lines += _node_lines(formulas) + _history_lines(formulas) + _save_inputs(formulas) + _save_outputs(formulas)
-    return lines + ["if watchers: notify_watchers(node)", "return result"]
+    return lines + ["if watchers: notify_watchers(node)", f"return {whole}"]
 
 
 def _inplace_lines(formulas, call, may_be_stale):
