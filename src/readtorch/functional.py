@@ -56,14 +56,10 @@ def meshgrid(*tensors, indexing=None):
         indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError('torch.meshgrid: indexing must be one of "xy" or "ij", but received: ' + str(indexing))
-    swap = indexing == "xy" and len(tensors) >= 2
-    if swap:
-        tensors[:2] = tensors[1::-1]
-    grids = view_on_grid(tensors)
-    if swap:
-        grids = [g.swapdims(0, 1) for g in grids]
-        grids[:2] = grids[1::-1]
-    return tuple(grids)
+    if indexing == "ij" or len(tensors) < 2:
+        return tuple(view_on_grid(tensors))
+    rows, columns, *others = view_on_grid([tensors[1], tensors[0], *tensors[2:]])
+    return (columns, rows, *others)
 
 
 def _each(operator_):

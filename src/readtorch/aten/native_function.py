@@ -20,7 +20,7 @@ import numpy as np
 
 from ..c10 import scalar_type
 from ..c10.dispatch_key import GRAD_KEYS, MaskGuard
-from ..c10.tensor_impl import dtype_of, storage_impl, storage_offset, strides_of
+from ..c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
 from .dispatcher import register
 
 # Python name -> Packet: all overloads that share a name and a Python module.
@@ -170,6 +170,7 @@ def write_result(self, result):
         raise RuntimeError(f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
                            f"{list(result._array.shape)}")
     check_result_type(result, self)
+    check_no_overlap(self)
     np.copyto(self._array, result._array, casting="unsafe")
     self._counter[0] += 1
     return self
@@ -183,8 +184,17 @@ def write_out(results, outs):
         [_write_one(r, o) for r, o in zip(results, outs)])
 
 
+def check_no_overlap(t):
+    """Raises RuntimeError if `t` shows one element several times (it was expanded): writing would be ambiguous."""
+    array = t._array
+    if 0 in array.strides and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape)) and array.size:
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
+                           "memory location. Please clone() the tensor before performing the operation.")
+
+
 def _write_one(result, out):
     check_result_type(result, out)
+    check_no_overlap(out)
     if out._array.shape != result._array.shape:
         resize_output(out, result._array.shape, strides_of(result))
     np.copyto(out._array, result._array, casting="unsafe")
@@ -215,15 +225,6 @@ def resize(out, shape, strides=None):
     if needed > storage.nbytes:
         storage.resize(needed)
     out._array = storage.as_strided(array.dtype, tuple(shape), strides, offset)
-
-
-def contiguous_strides(shape):
-    """Row-major strides, counted in elements; a dimension of size 0 counts as 1."""
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
 
 
 def below_autograd():

@@ -134,7 +134,18 @@ def strides_of(t):
     """Strides counted in elements."""
     array = t._array
     item = array.itemsize
+    if not array.size and not any(array.strides):  # NumPy gives every new empty array strides of 0
+        return contiguous_strides(array.shape)
     return tuple([s // item for s in array.strides])
+
+
+def contiguous_strides(shape):
+    """Row-major strides, counted in elements; a dimension of size 0 counts as 1."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size or 1
+    return tuple(reversed(strides))
 
 
 def storage_offset(t):

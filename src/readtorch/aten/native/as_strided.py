@@ -9,12 +9,12 @@ from ...c10.tensor_impl import storage_impl, storage_offset, strides_of, view as
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
+from .views import becomes_view
 
 BOTH = "function, method"
 
 as_strided = native_function(
-    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", BOTH,
-    inplace=True)
+    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", BOTH)
 
 
 def check_strides(size, stride, offset):
@@ -39,17 +39,14 @@ def as_strided_cpu(self, size, stride, offset):
     return view_of(self, storage.as_strided(dtype, size, stride, offset if needed else 0))
 
 
-@as_strided.inplace.kernel
-def as_strided_cpu_(self, size, stride, offset):
-    self._storage_impl, self._array = storage_impl(self), as_strided_cpu(self, size, stride, offset)._array
-    self._counter[0] += 1
-    return self
-
-
 @as_strided.backward
 class AsStridedBackward0:
     def self(grad, self_geometry, size, stride, storage_offset):
         return as_strided_backward(grad, self_geometry, size, stride, storage_offset)
+
+
+becomes_view(as_strided, "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
+             "AsStridedBackward1")
 
 
 def reach(size, stride):

@@ -10,7 +10,7 @@ from ...c10.scalar_type import SCALAR_TYPE_NAMES, uint8
 from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
-from ..native_function import native_function
+from ..native_function import check_no_overlap, native_function
 from .copy import cast, copy_in_format, number_as
 from .exact_out import exact_out
 
@@ -24,6 +24,7 @@ def writes_elements(operator):
     def declare(write):
         @operator.inplace.kernel
         def in_place(self, *arguments):
+            check_no_overlap(self)
             write(self, *arguments)
             self._counter[0] += 1
             return self

@@ -10,7 +10,7 @@ import numpy as np
 from ...c10 import scalar_type
 from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from ...c10.tensor_impl import wrap
-from ..native_function import native_function
+from ..native_function import native_function, write_out
 from .tensor_factories import OPTIONS, check_options
 
 # ---------------------------------------------------------------------------------------------------- arange
@@ -86,6 +86,20 @@ def range_cpu(start, end, step, dtype, layout, device, pin_memory):
     return arithmetic_series(start, step, int((end - start) / step) + 1, dtype)
 
 
+def keeps_shape_of_out(operator):
+    """Numbers in a row go into an `out` of any shape that has as many elements."""
+    @operator.out.kernel
+    def fill_out(*arguments):
+        *arguments, out = arguments
+        result = operator.call(*arguments)
+        if result._array.size == out._array.size:
+            result = wrap(result._array.reshape(out._array.shape))
+        return write_out(result, (out,))
+
+
+keeps_shape_of_out(arange)
+keeps_shape_of_out(range_)
+
 # ------------------------------------------------------------------------------------------------- linspace
 
 def _with_tensor_bounds(name, more, kernel):
@@ -97,6 +111,7 @@ def _with_tensor_bounds(name, more, kernel):
         operator = native_function(f"{name}{dot}({first} start, {second} end, int steps{more}, *, {OPTIONS}) -> Tensor", "function",
                                    out=True)
         operator.kernel(lambda start, end, *rest: kernel(bound(start, "start", name), bound(end, "end", name), *rest))
+        keeps_shape_of_out(operator)
     return operator
 
 

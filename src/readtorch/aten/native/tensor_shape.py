@@ -8,12 +8,12 @@ from math import prod
 import numpy as np
 
 from ...c10.layout import contiguous_format
-from ...c10.tensor_impl import wrap
+from ...c10.tensor_impl import view as view_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
 from .tensor_iterator import broadcast_error
-from .views import alias_, compute_strides, expand, infer_size, permute, slice_, transpose, view
+from .views import alias_, compute_strides, expand, infer_size, permute, restrided, slice_, transpose, transpose_, view
 
 BOTH = "function, method"
 
@@ -28,9 +28,29 @@ def reshape_composite(self, shape):
     UnsafeViewBackward0 shows which it was)."""
     array = self._array
     sizes = infer_size(shape, array.size)
-    if compute_strides(array.shape, array.strides, sizes, array.itemsize) is not None:
+    if array.flags.c_contiguous:
         return view.call(self, sizes)
+    strides = compute_strides(array.shape, array.strides, sizes, array.itemsize)
+    if strides is not None:
+        return _reshape_alias.call(self, sizes, [s // array.itemsize for s in strides])
     return at._unsafe_view(at.clone(self, memory_format=contiguous_format), sizes)
+
+
+_reshape_alias = native_function(
+    "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", "function")
+
+
+@_reshape_alias.kernel
+def reshape_alias_cpu(self, size, stride):
+    """view, with strides that are known already."""
+    item = self._array.itemsize
+    return view_of(self, restrided(self, size, [s * item for s in stride]))
+
+
+@_reshape_alias.backward
+class ReshapeAliasBackward0:
+    def self(grad, self_sym_sizes):
+        return grad.reshape(self_sym_sizes)
 
 
 _unsafe_view = native_function("_unsafe_view(Tensor self, SymInt[] size) -> Tensor", "function")
@@ -109,8 +129,8 @@ swapaxes = native_function("swapaxes(Tensor(a) self, int axis0, int axis1) -> Te
 swapdims = native_function("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH)
 swapaxes_ = native_function("swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", "method")
 swapdims_ = native_function("swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", "method")
-swapaxes_.compose(lambda self, axis0, axis1: transpose.inplace.call(self, axis0, axis1))
-swapdims_.compose(lambda self, dim0, dim1: transpose.inplace.call(self, dim0, dim1))
+swapaxes_.compose(lambda self, axis0, axis1: transpose_.call(self, axis0, axis1))
+swapdims_.compose(lambda self, dim0, dim1: transpose_.call(self, dim0, dim1))
 swapaxes.compose(lambda self, axis0, axis1: transpose.call(self, axis0, axis1))
 swapdims.compose(lambda self, dim0, dim1: transpose.call(self, dim0, dim1))
 

@@ -175,7 +175,7 @@ class ExpandBackward0:
         return at.sum_to_size(grad, self_sym_sizes)
 
 
-transpose = native_function("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, inplace=True, direct=True)
+transpose = native_function("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, direct=True)
 
 
 @transpose.kernel
@@ -191,7 +191,7 @@ class TransposeBackward0:
         return grad.transpose(dim0, dim1)
 
 
-t = native_function("t(Tensor(a) self) -> Tensor(a)", BOTH, inplace=True, direct=True)
+t = native_function("t(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 
 
 @t.kernel
@@ -311,7 +311,7 @@ class SliceBackwardBackward0:
 
 # ---------------------------------------------------------------------------------------------- size-1 dimensions
 
-unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", BOTH, inplace=True)
+unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", BOTH)
 
 
 @unsqueeze.kernel
@@ -330,9 +330,9 @@ class UnsqueezeBackward0:
         return grad.squeeze(dim)
 
 
-squeeze = native_function("squeeze(Tensor(a) self) -> Tensor(a)", BOTH, inplace=True)
-squeeze_dim = native_function("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", BOTH, inplace=True)
-squeeze_dims = native_function("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", BOTH, inplace=True)
+squeeze = native_function("squeeze(Tensor(a) self) -> Tensor(a)", BOTH)
+squeeze_dim = native_function("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", BOTH)
+squeeze_dims = native_function("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", BOTH)
 
 
 @squeeze.kernel
@@ -411,15 +411,27 @@ class AliasBackward0:
 
 # -------------------------------------------------------------------------------------------- views in place
 
-def _become(kernel):
-    """The kernel of `x.squeeze_()` from that of `x.squeeze()`: x itself gets the view's sizes and strides."""
+def becomes_view(functional, text, node_name):
+    """Declare `x.squeeze_()` and its like: x itself gets the sizes and strides of the view that `functional` gives.
+
+    PyTorch counts them as operators of their own, so their nodes have numbers of their own.
+    """
+    operator = native_function(text, "method")
+    kernel = functional.kernels[CPU]
+
+    @operator.kernel
     def become_view(self, *arguments):
         self._storage_impl = storage_impl(self)
         self._array = kernel(self, *arguments)._array
         self._counter[0] += 1
         return self
-    return become_view
+    operator.backward(type(node_name, (), {"self": vars(functional.derivative)["self"]}))
+    return operator
 
 
-for _operator in (squeeze, squeeze_dim, squeeze_dims, unsqueeze, transpose, t):
-    _operator.inplace.kernel(_become(_operator.kernels[CPU]))
+becomes_view(squeeze, "squeeze_(Tensor(a!) self) -> Tensor(a!)", "SqueezeBackward3")
+becomes_view(squeeze_dim, "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", "SqueezeBackward4")
+becomes_view(squeeze_dims, "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", "SqueezeBackward5")
+becomes_view(unsqueeze, "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", "UnsqueezeBackward1")
+transpose_ = becomes_view(transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", "TransposeBackward1")
+becomes_view(t, "t_(Tensor(a!) self) -> Tensor(a!)", "TBackward1")
