@@ -184,6 +184,7 @@ def what_is_ranked(info, args, result):
     ordered = indices.sort(dim).values
     assert not indices.dim() or (ordered.diff(dim=dim) > 0).all(), "an index appears twice"
     picked = first.detach().gather(dim, indices)
+    picked = to_readtorch(picked) if isinstance(tensors_in(result)[0], rt.Tensor) else picked
     return picked if info.name == "argsort" else (result[0], picked)
 
 

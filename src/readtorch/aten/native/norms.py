@@ -76,11 +76,11 @@ def vector_norm_cpu(self, order, dim, keepdim, dtype):
 
 
 def norm_gradient(grad, self, order, norm, dim, keepdim):
-    """Derivative of a norm; 0 at 0, and equals share that of the largest."""
+    """Derivative of a norm; 0 at 0, and equals share that of the largest. The count of order 0 has none."""
+    if order == 0:
+        return None
     sizes = self._array.shape
     grad, norm = unreduce(grad, sizes, dim, keepdim), unreduce(norm, sizes, dim, keepdim)
-    if order == 0:
-        return at.zeros_like(self)
     if order == 1:
         return self.sgn() * grad
     if order == 2:

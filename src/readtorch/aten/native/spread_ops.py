@@ -4,7 +4,6 @@ In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` (`std_var_out`); derivatives in
 """
 import numpy as np
 
-from ...c10 import scalar_type
 from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import dtype_of, wrap_result
 from ..functions import at
@@ -27,11 +26,8 @@ def sum_of_squares(x):
 
 
 def variance_array(array, axes, correction, keepdim):
-    """Mean of squared distances from the mean, with `correction` taken from the count; 16-bit floats are computed wide."""
-    dtype = scalar_type.by_numpy[array.dtype]
-    x = _as_type(array, scalar_type.op_math_type(dtype).numpy)
-    if x.dtype == np.float32 or x.dtype == np.complex64:
-        x = x.astype(np.result_type(x, np.float64))  # in PyTorch: float32 accumulates in double, too
+    """Mean of squared distances from the mean, with `correction` taken from the count; all in double precision."""
+    x = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64, copy=False)
     squares = sum_of_squares(x - mean_array(x, axes, True, None))
     count = max(0, reduced_count(array.shape, axes) - correction)
     return np.asarray(add_up(squares, axes, None, None, keepdim) / np.float64(count))
