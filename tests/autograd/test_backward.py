@@ -118,6 +118,42 @@ def test_shared_gradients_are_not_aliased():
     same(program)
 
 
+def test_a_gradient_for_two_is_given_to_neither():
+    def program(T, show):
+        a, b = leaf(T, 1.0, 2.0), leaf(T, 3.0, 4.0)
+        w = T.tensor([5.0, 6.0], dtype=T.float64)
+        ((a + b) * w).sum().backward()  # the product's gradient is new, and both leaves get it
+        a.grad.zero_()
+        show(a.grad, b.grad)
+        (a * w).sum().backward()
+        w.zero_()
+        show(a.grad)
+    same(program)
+
+
+def test_a_gradient_that_nobody_else_sees_is_not_copied():
+    T = readtorch
+    x = T.ones(1000).requires_grad_()
+    seen = []
+    y = x * 2
+    y.grad_fn.register_hook(lambda inputs, outputs: seen.append(inputs[0].data_ptr()))
+    (y * T.ones(1000)).sum().backward()
+    assert x.grad.data_ptr() == seen[0]
+
+
+def test_a_view_is_stolen_only_when_it_is_the_last_one():
+    T = readtorch
+    w, x = T.ones(3, 4).requires_grad_(), T.arange(8.0).reshape(2, 4)
+    kept = []
+    y = T.nn.functional.linear(x, w)
+    y.grad_fn.next_functions[-1][0].register_hook(lambda inputs, outputs: kept.append(inputs[0]))
+    y.sum().backward()
+    assert w.grad.data_ptr() != kept[0].data_ptr() and not w.grad._is_view()
+    w.grad = None
+    T.nn.functional.linear(x, w).sum().backward()
+    assert w.grad.tolist() == kept[0].tolist() and not w.grad._is_view() and w.grad.is_contiguous()
+
+
 def test_threads_run_backward_at_the_same_time():
     x = readtorch.ones(50, dtype=readtorch.float64).requires_grad_()
     shared = x * 2

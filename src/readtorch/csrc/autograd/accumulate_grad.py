@@ -34,9 +34,10 @@ class AccumulateGrad(Node):
     def apply(self, grad):
         if grad is None:
             return ()
+        may_steal = getrefcount(grad) <= SOLE_OWNER
         variable = self.variable
         with _locks[id(variable) % len(_locks)]:
-            accumulate(variable, grad, getrefcount(grad) <= SOLE_OWNER)
+            accumulate(variable, grad, may_steal)
             hooks = variable._meta.post_accumulate_hooks
             if hooks:
                 for hook in list(hooks.values()):
@@ -47,9 +48,10 @@ class AccumulateGrad(Node):
 # Two threads may run backward into the same leaf. A lock each leaf would cost more than the few that they share.
 _locks = [threading.RLock() for _ in range(64)]
 
-# References to a gradient that nobody but the engine knows: the engine's tuple, the engine's argument list, this
-# function's argument and getrefcount's own. One more means that somebody will look at it again.
-SOLE_OWNER = 4
+# References to a gradient that nobody but the engine knows: its buffer, its call of `apply`, getrefcount's own argument.
+# One more means that somebody will look at it again. How many a call holds depends on the version of Python, so the
+# engine measures it once: see `measure_sole_owner` there.
+SOLE_OWNER = 0
 
 
 def accumulate(variable, grad, may_steal):
@@ -74,8 +76,25 @@ def _first_gradient(variable, grad, may_steal):
     array = grad._array
     if tls.mask & AUTOGRAD:
         return grad.clone()
-    if may_steal and array.base is None and array.strides == variable._array.strides and array.flags.writeable:
-        return alias(grad, array)
+    if may_steal and array.strides == variable._array.strides and sees_memory_alone(grad):
+        return grad if array.base is None else alias(grad, array)
     copy = np.empty_like(variable._array, array.dtype)
     copy[...] = array
     return wrap(copy)
+
+
+def sees_memory_alone(t):
+    """Whether no other tensor looks at the memory of `t`: it owns it, or it is the last view left of what it looks at.
+
+    The memory of a last view is known to the view, to its base (which only the view still holds), to their storage, and
+    here to a local name and to getrefcount.
+    """
+    owner, storage, info = t._array.base, t._storage_impl, t._view_info
+    if owner is None:
+        return True
+    if storage is None or storage.buffer.base is not owner:
+        return False
+    known_to_base = 0 if info is None else 1
+    if info is not None and getrefcount(info.base) > 2:
+        return False
+    return getrefcount(storage) == 3 + known_to_base and getrefcount(owner) == 4 + known_to_base

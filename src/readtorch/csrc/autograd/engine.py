@@ -10,12 +10,16 @@ nearest to the loss, so its result frees memory soonest. No step recurses, so a 
 import threading
 import warnings
 from heapq import heappop, heappush
+from sys import getrefcount
+
+import numpy as np
 
 from ...aten.functions import at
 from ...c10 import scalar_type
 from ...c10.dispatch_key import GRAD_KEYS, tls
-from ...c10.tensor_impl import dtype_of, legacy_type_name
-from .node import AnomalyMode, Node, evaluating, input_metadata
+from ...c10.tensor_impl import dtype_of, legacy_type_name, wrap
+from . import accumulate_grad as accumulation
+from .node import AnomalyMode, Node, NodeHooks, evaluating, input_metadata
 
 
 class GraphTask:
@@ -125,60 +129,81 @@ def mark_needed(task, root, inputs, accumulate_grad):
 
 def run(task):
     """Take the next ready node, apply it, hand its results on; until none is left."""
-    ready, buffers, dependencies = task.ready, task.buffers, task.dependencies
-    needed, captures = task.needed, task.captures
+    ready, buffers, needed = task.ready, task.buffers, task.needed
     while ready:
         node = heappop(ready)[2]
         grads = buffers.pop(node, ())
         if node.hooks is not None:
-            grads = run_pre_hooks(node, grads, needed is None or needed.get(node, False))
-        if captures and node in captures:
+            grads = run_tensor_hooks(node, grads)
+        if needed is not None:
             capture(task, node, grads)
-        if needed is not None and not needed.get(node, False):
-            continue
-        if node.hooks is not None and node.hooks.pre:
-            grads = run_node_prehooks(node, grads)
+            if not needed.get(node, False):
+                continue
         evaluating.node = node
-        outputs = apply_checked(node, grads) if AnomalyMode.enabled else node.apply(*grads)
-        edges = node.next_edges
-        if len(outputs) != len(edges):
+        if node.hooks is None and not AnomalyMode.enabled:
+            outputs = node.apply(*grads)
+        else:
+            outputs = apply_with_hooks(node, grads)
+        if len(outputs) != len(node.next_edges):
             outputs = check_count(node, outputs)
-        if node.hooks is not None and node.hooks.post:
-            outputs = run_post_hooks(node, outputs, grads)
         if not task.keep_graph:
             node.release_variables()
-        del grads
-        for i, (child, nr) in enumerate(edges):
-            if child is None:
-                continue
-            grad = outputs[i]
-            if grad is not None:
-                array = grad._array
-                if array.shape != child.shape or array.dtype is not child.dtype:
-                    grad = validate(node, i, grad, child, nr)
-            send(task, buffers, child, nr, grad)
-            left = dependencies[child] = dependencies[child] - 1
-            if left == 0:
-                task.tie += 1
-                heappush(ready, (-child.sequence_nr, task.tie, child))
-            grad = None
-        outputs = None
+        deliver(task, node, outputs)
+        grads = outputs = None  # nobody here looks at them again: see Note [ Stealing gradients ]
 
 
-def send(task, buffers, child, nr, grad):
-    """Add a gradient to what `child` has received for its input `nr`."""
-    if type(child.shape) is list:
-        buffer = buffers.get(child)
-        if buffer is None:
-            buffer = buffers[child] = [None] * len(child.shape)
+def measure_sole_owner():
+    """How many references `apply` sees to a gradient that only the engine holds: sent once through the loop above."""
+    counts = []
+
+    class Maker(Node):
+        def apply(self, *grads):
+            return (wrap(np.zeros(())),)
+
+    class Counter(Node):
+        def apply(self, grad):
+            counts.append(getrefcount(grad))
+            return ()
+    counter = Counter((), (), np.dtype(np.float64))
+    maker = Maker(((counter, 0),))
+    task = GraphTask(keep_graph=False)
+    count_dependencies(task, maker)
+    task.ready.append((0, 0, maker))
+    run(task)
+    return counts[0]
+
+
+def deliver(task, node, outputs):
+    """Put each result of `node` into the buffer of the node it is for, which becomes ready if it was the last one."""
+    buffers, dependencies = task.buffers, task.dependencies
+    for i, (child, nr) in enumerate(node.next_edges):
+        if child is None:
+            continue
+        grad = outputs[i]
         if grad is not None:
-            buffer[nr] = grad if buffer[nr] is None else buffer[nr] + grad
-        return
-    old = buffers.get(child)
-    if old is None:
-        buffers[child] = (grad,)
-    elif grad is not None:
-        buffers[child] = (grad if old[0] is None else old[0] + grad,)
+            array = grad._array
+            if array.shape != child.shape or array.dtype is not child.dtype:
+                grad = validate(node, i, grad, child, nr)
+            received = buffers.get(child)
+            if received is None and type(child.shape) is not list:
+                buffers[child] = (grad,)
+            else:
+                buffers[child] = add_to_buffer(child, received, nr, grad)
+        left = dependencies[child] = dependencies[child] - 1
+        if left == 0:
+            if child not in buffers:
+                buffers[child] = add_to_buffer(child, None, nr, None)
+            task.tie += 1
+            heappush(task.ready, (-child.sequence_nr, task.tie, child))
+
+
+def add_to_buffer(child, received, nr, grad):
+    """What `child` has received, one entry an input, with `grad` added to entry `nr`."""
+    count = len(child.shape) if type(child.shape) is list else 1
+    received = [None] * count if received is None else list(received)
+    if grad is not None:
+        received[nr] = grad if received[nr] is None else received[nr] + grad
+    return received
 
 
 def validate(node, index, grad, child, nr):
@@ -221,7 +246,7 @@ def check_count(node, outputs):
 
 # ------------------------------------------------------------------------------------------- hooks and captures
 
-def run_pre_hooks(node, grads, will_run):
+def run_tensor_hooks(node, grads):
     """Hooks of the tensors that this node made (or of the leaf), then what retain_grad asked for."""
     hooks, grads = node.hooks, list(grads)
     for nr, hook in list(hooks.tensor_pre.values()):
@@ -233,27 +258,34 @@ def run_pre_hooks(node, grads, will_run):
     for nr, hook in hooks.retain_grad.items():
         if grads[nr] is not None:
             hook(grads[nr])
-    return tuple(grads)
-
-
-def run_node_prehooks(node, grads):
-    for hook in list(node.hooks.pre.values()):
-        replaced = hook(tuple(grads))
-        if replaced is not None:
-            grads = replaced if isinstance(replaced, tuple) else (replaced,)
     return grads
 
 
-def run_post_hooks(node, outputs, grads):
-    for hook in list(node.hooks.post.values()):
+def apply_with_hooks(node, grads):
+    """`node.apply` with the hooks of the node itself around it, and with anomaly mode's checks."""
+    hooks = node.hooks or NO_HOOKS
+    for hook in list(hooks.pre.values()):
+        replaced = hook(tuple(grads))
+        if replaced is not None:
+            grads = replaced if isinstance(replaced, tuple) else (replaced,)
+    outputs = apply_checked(node, grads) if AnomalyMode.enabled else node.apply(*grads)
+    for hook in list(hooks.post.values()):
         replaced = hook(tuple(outputs), tuple(grads))
         if replaced is not None:
-            replaced = replaced if isinstance(replaced, tuple) else (replaced,)
-            if len(replaced) != len(outputs):
-                raise RuntimeError(f"hook '{hook_name(hook)}' has returned an incorrect number of values "
-                                   f"(got {len(replaced)}, but expected {len(outputs)})")
-            outputs = replaced
+            outputs = check_replaced(hook, outputs, replaced)
     return outputs
+
+
+NO_HOOKS = NodeHooks()
+
+
+def check_replaced(hook, outputs, replaced):
+    """What a post hook returned instead of the results: as many gradients as there were."""
+    replaced = replaced if isinstance(replaced, tuple) else (replaced,)
+    if len(replaced) != len(outputs):
+        raise RuntimeError(f"hook '{hook_name(hook)}' has returned an incorrect number of values "
+                           f"(got {len(replaced)}, but expected {len(outputs)})")
+    return replaced
 
 
 def check_hook_result(old, new, hook):
@@ -272,7 +304,7 @@ def hook_name(hook):
 
 
 def capture(task, node, grads):
-    for nr, position in task.captures[node]:
+    for nr, position in task.captures.get(node, ()):
         task.results[position] = grads[nr]
 
 
@@ -318,3 +350,4 @@ def queue_callback(callback):
     tasks.stack[-1].callbacks.append(callback)
 
 
+accumulation.SOLE_OWNER = measure_sole_owner()

@@ -6,7 +6,7 @@ import threading
 import weakref
 
 from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, MaskGuard
-from ...c10.tensor_impl import alias, legacy_type_name
+from ...c10.tensor_impl import alias, legacy_type_name, wrap
 from .node import operation_name, watchers
 
 RELEASED = ("Trying to backward through the graph a second time (or directly access saved tensors after "
@@ -31,7 +31,7 @@ class SavedVariable:
     __slots__ = ("tensor", "version", "output_nr", "packed", "unpack_hook")
 
     def __init__(self, tensor, output_nr=None):
-        self.tensor = tensor if output_nr is None else alias(tensor, tensor._array)
+        self.tensor = tensor if output_nr is None else without_edge(tensor)
         self.version = tensor._counter[0]
         self.output_nr = output_nr
         self.unpack_hook = None
@@ -51,7 +51,7 @@ class SavedVariable:
 
     def _as_output(self, tensor, node):
         """The saved output with its place in the graph restored."""
-        output = alias(tensor, tensor._array)
+        output = without_edge(tensor)
         output._edge = (node, self.output_nr)
         output._keys |= AUTOGRAD
         return output
@@ -114,6 +114,14 @@ class SavedVariable:
 
 def _is_leaf(tensor):
     return tensor._edge is None
+
+
+def without_edge(tensor):
+    """`tensor` again, but outside any graph; no storage is made for it, as `detach` would."""
+    t = wrap(tensor._array)
+    t._counter = tensor._counter
+    t._storage_impl = tensor._storage_impl
+    return t
 
 
 def save_list(tensors):

@@ -6,10 +6,12 @@ import warnings
 
 import numpy as np
 
+from ...aten.functions import at
 from ...aten.native.copy import cast
 from ...aten.native_function import python_face
 from ...c10 import scalar_type
 from ...c10.scalar_type import promote_types
+from ...c10.size import Size
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
 
 # How error messages call the types: by their C++ names.
@@ -39,6 +41,30 @@ def from_data(data, dtype=None):
     if isinstance(data, np.ndarray):
         return wrap(cast(numpy_elements(data), dtype.numpy if dtype else data.dtype))
     return wrap(to_array(data, dtype or infer_scalar_type(data)))
+
+
+@python_face("new_tensor", "method")
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    """`tensor(data)` with this tensor's dtype, unless another is given."""
+    result = from_data(data, dtype or dtype_of(self))
+    return result.requires_grad_() if requires_grad else result
+
+
+def legacy_tensor_new(data=None, *sizes):
+    """What `Tensor(…)` makes: of sizes an uninitialized tensor, of a sequence one of the default dtype, of a tensor
+    an alias.
+
+    Raises TypeError for anything else. In PyTorch: `legacy_tensor_ctor`.
+    """
+    if isinstance(data, TensorImpl):
+        return at.alias(data)
+    if isinstance(data, Size) or type(data) is int:
+        return at.empty((*data, *sizes) if isinstance(data, Size) else (data, *sizes))
+    if isinstance(data, str):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if sizes or not is_sequence(data):
+        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+    return from_data(data, scalar_type.get_default_dtype())
 
 
 # ------------------------------------------------------------------------------------------ nested sequences
