@@ -9,6 +9,7 @@ from .csrc.autograd.hooks import RemovableHandle
 from .csrc.autograd.node import NodeHooks
 from .csrc.autograd.python_variable import TensorBase
 from .csrc.autograd.variable import autograd_meta, requires_grad
+from .csrc.utils.tensor_new import legacy_tensor_new
 
 
 class Tensor(TensorBase):
@@ -17,6 +18,11 @@ class Tensor(TensorBase):
     __slots__ = ()
 
     __hash__ = object.__hash__
+
+    def __new__(cls, *args, device=None):
+        """`Tensor()`, `Tensor(2, 3)`, `Tensor([1, 2])`: the old way; `tensor` and `empty` say what is meant."""
+        made = legacy_tensor_new(*args) if args else legacy_tensor_new(())
+        return made if cls is Tensor else cls._make_subclass(cls, made)
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
         """Add the gradient of this tensor to `.grad` of the leaves it was computed from; see `autograd.backward`."""

@@ -3,6 +3,7 @@ import copy
 import pickle
 from collections import OrderedDict
 
+import pytest
 from hypothesis import given, strategies as st
 
 import readtorch
@@ -332,6 +333,7 @@ def test_casts():
     same(program)
 
 
+@pytest.mark.xfail(strict=True, reason="the core has no meta device yet")
 def test_meta_device():
     def program(T, show):
         m = T.nn.Linear(2, 2, device="meta")

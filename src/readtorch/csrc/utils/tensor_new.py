@@ -1,23 +1,20 @@
-"""Tensors from Python data: `tensor`, `as_tensor`, `from_numpy`.
+"""Tensors from Python data: `tensor`, `as_tensor`, `asarray`, `new_tensor`.
 
-In PyTorch: `torch/csrc/utils/tensor_new.cpp`, `tensor_numpy.cpp`. Explained in the chapter "Tensor and Storage".
+In PyTorch: `torch/csrc/utils/tensor_new.cpp`. Explained in the chapter "Tensor and Storage".
 """
 import warnings
 
 import numpy as np
 
-from ...aten.functions import at
 from ...aten.native.copy import cast
+from ...aten.native.tensor_factories import check_options
 from ...aten.native_function import python_face
+from ...aten.python_arg_parser import require_grad
 from ...c10 import scalar_type
+from ...c10.device import device as Device
 from ...c10.scalar_type import promote_types
-from ...c10.size import Size
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
-
-# How error messages call the types: by their C++ names.
-C_NAMES = {"bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-           "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
-           "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+from .tensor_numpy import check_array, from_numpy, tensor_from_buffer
 
 
 @python_face("tensor", "function")
@@ -28,46 +25,94 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     Raises ValueError for ragged sequences, TypeError for strings, RuntimeError for what cannot be converted.
     """
     if isinstance(data, TensorImpl):
-        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", stacklevel=2)
-    result = from_data(data, dtype)
-    return result.requires_grad_() if requires_grad else result
+        warn_about_copy("torch.tensor(sourceTensor)")
+    result = from_data(data, as_dtype(dtype), device)
+    return require_grad(result) if requires_grad else result
 
 
-def from_data(data, dtype=None):
-    """A new tensor with a copy of `data`'s elements."""
-    if isinstance(data, TensorImpl):
-        return wrap(cast(data._array, dtype.numpy if dtype else data._array.dtype))
-    if isinstance(data, np.ndarray):
-        return wrap(cast(numpy_elements(data), dtype.numpy if dtype else data.dtype))
-    return wrap(to_array(data, dtype or infer_scalar_type(data)))
+def warn_about_copy(call):
+    warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                  f"sourceTensor.detach().clone().requires_grad_(True), rather than {call}.", stacklevel=3)
 
 
 @python_face("new_tensor", "method")
-def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
-    """`tensor(data)` with this tensor's dtype, unless another is given."""
-    result = from_data(data, dtype or dtype_of(self))
-    return result.requires_grad_() if requires_grad else result
-
-
-def legacy_tensor_new(data=None, *sizes):
-    """What `Tensor(…)` makes: of sizes an uninitialized tensor, of a sequence one of the default dtype, of a tensor
-    an alias.
-
-    Raises TypeError for anything else. In PyTorch: `legacy_tensor_ctor`.
-    """
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """`tensor(data)` with `self`'s dtype."""
     if isinstance(data, TensorImpl):
-        return at.alias(data)
-    if isinstance(data, Size) or type(data) is int:
-        return at.empty((*data, *sizes) if isinstance(data, Size) else (data, *sizes))
-    if isinstance(data, str):
-        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    if sizes or not is_sequence(data):
-        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
-    return from_data(data, scalar_type.get_default_dtype())
+        warn_about_copy("tensor.new_tensor(sourceTensor)")
+    result = from_data(data, as_dtype(dtype) or dtype_of(self), device)
+    return require_grad(result) if requires_grad else result
 
 
-# ------------------------------------------------------------------------------------------ nested sequences
+@python_face("as_tensor", "function")
+def as_tensor(data, dtype=None, device=None):
+    """`data` as a tensor, without a copy if it is a tensor or an array of that dtype already."""
+    dtype = as_dtype(dtype)
+    if isinstance(data, TensorImpl):
+        return data.to(device=device or data.device, dtype=dtype or dtype_of(data))
+    if isinstance(data, np.ndarray) and (dtype is None or dtype.numpy == data.dtype):
+        return from_numpy(data)
+    return from_data(data, dtype, device)
+
+
+@python_face("asarray", "function")
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    """`obj` as a tensor: shares memory if it can and `copy` is not True. Raises ValueError if `copy=False` cannot be."""
+    dtype = as_dtype(dtype)
+    shared = shared_tensor(obj, dtype)
+    if shared is None:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        result = from_data(obj, dtype, device)
+    elif dtype not in (None, dtype_of(shared)):
+        if copy is False:
+            raise ValueError(f"can't alias tensor with dtype '{dtype_of(shared)}' into dtype '{dtype}'.")
+        result = shared.to(dtype)
+    else:
+        result = shared.clone() if copy else shared
+    if isinstance(obj, TensorImpl) and not requires_grad and result.requires_grad:
+        result = result.detach()
+    return require_grad(result) if requires_grad and not result.requires_grad else result
+
+
+def shared_tensor(obj, dtype):
+    """A tensor over `obj`'s own memory, or None if it has none that a tensor could use."""
+    if isinstance(obj, TensorImpl):
+        return obj
+    if isinstance(obj, np.ndarray):
+        return from_numpy(obj)
+    if hasattr(obj, "__dlpack__"):
+        return wrap(np.from_dlpack(obj))
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        return tensor_from_buffer(obj, dtype or scalar_type.get_default_dtype())
+    return None
+
+
+# ------------------------------------------------------------------------------------------ from any data
+
+def as_dtype(dtype):
+    """The dtype that a `dtype=` argument means; Python's `float` means float64."""
+    if dtype is None or isinstance(dtype, scalar_type.dtype):
+        return dtype
+    found = scalar_type.from_python_type(dtype) if isinstance(dtype, type) else None
+    if found is None:
+        raise TypeError(f"tensor(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    return found
+
+
+def from_data(data, dtype=None, device=None):
+    """A new tensor with a copy of `data`'s elements (`internal_new_from_data`)."""
+    check_options(None, None if device is None else Device(device))
+    if isinstance(data, (TensorImpl, np.ndarray)):
+        array = data._array if isinstance(data, TensorImpl) else check_array(data)
+        return wrap(cast(array, dtype.numpy if dtype else array.dtype))
+    plain = _PLAIN.get(type(data))
+    if plain is not None:
+        dtype = dtype or plain()
+    elif dtype is None:
+        dtype = infer_scalar_type(data)
+    return wrap(to_array(data, dtype))
+
 
 _PLAIN = {bool: lambda: scalar_type.bool, int: lambda: scalar_type.int64, float: scalar_type.get_default_dtype,
           complex: scalar_type.get_default_complex_dtype}
@@ -80,57 +125,89 @@ def infer_scalar_type(data):
         return plain()
     if isinstance(data, TensorImpl):
         return dtype_of(data)
-    if isinstance(data, (np.ndarray, np.generic)):
-        return scalar_type.get_default_dtype() if type(data) is np.float64 else scalar_type.by_numpy[numpy_elements(data).dtype]
-    if isinstance(data, str):
+    if isinstance(data, np.ndarray):
+        return scalar_type.by_numpy[check_array(data).dtype]
+    if isinstance(data, np.generic) and data.dtype in scalar_type.by_numpy:
+        return scalar_type.by_numpy[data.dtype]
+    if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    if not is_sequence(data):
-        return infer_number_type(data)
-    return infer_sequence_type(data)
+    if is_sequence(data):
+        return infer_sequence_type(data)
+    for kind, plain in _PLAIN.items():
+        if isinstance(data, kind):
+            return plain()
+    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
 
 
 def infer_sequence_type(data):
     if len(data) == 0:
         return scalar_type.get_default_dtype()
     kinds = set(map(type, data))
-    found = [_PLAIN[kind]() for kind in kinds] if kinds <= _PLAIN.keys() else list(map(infer_scalar_type, data))
+    found = [_PLAIN[kind]() for kind in kinds] if kinds <= _PLAIN.keys() else list(map(element_type, data))
     common = found[0]
     for dtype in found[1:]:
         common = promote_types(common, dtype)
     return common
 
 
-def infer_number_type(data):
-    for kind in (bool, int, float, complex):
-        if isinstance(data, kind):
-            return _PLAIN[kind]()
-    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+def element_type(data):
+    if isinstance(data, str):
+        raise ValueError("too many dimensions 'str'")
+    return infer_scalar_type(data)
 
 
 def is_sequence(data):
-    return isinstance(data, (list, tuple)) or (hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, dict))
+    """Whether `data` adds a dimension. A tensor inside a list does not: it stands for its one element."""
+    if isinstance(data, (list, tuple)):
+        return True
+    return (hasattr(data, "__len__") and hasattr(data, "__getitem__")
+            and not isinstance(data, (dict, set, frozenset, TensorImpl, np.generic)))
 
+
+# ------------------------------------------------------------------------------------------ nested sequences
 
 def to_array(data, dtype):
     """A new NumPy array of nested sequences of numbers."""
+    target = dtype.numpy
     try:
-        return np.array(data, dtype.numpy)
-    except (ValueError, TypeError, RuntimeError, OverflowError) as error:
-        sizes = compute_sizes(data)
-        check_sizes(data, sizes)
-        if isinstance(error, OverflowError):
-            raise RuntimeError(f"value cannot be converted to type {C_NAMES[dtype.name]} without overflow") from None
-        numbers = np.array([as_number(v, dtype) for v in leaves(data)])
-        return cast(numbers, dtype.numpy).reshape(sizes)
+        if target.kind in "iu":
+            return integers(np.array(data), dtype)
+        return np.array(data, target)
+    except (ValueError, TypeError, RuntimeError, OverflowError):
+        return one_by_one(data, dtype)
+
+
+def integers(array, dtype):
+    """`array` as integers, floats cut off. Raises OverflowError for numbers out of range, -1 as uint8 is 255."""
+    if array.dtype.kind not in "iufb" or array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise OverflowError
+    limits = np.iinfo(dtype.numpy)
+    lowest = limits.min if dtype.is_signed else -limits.max
+    if array.size and not (lowest <= array.min() and array.max() <= limits.max):
+        raise OverflowError
+    return array.astype(dtype.numpy)
+
+
+def one_by_one(data, dtype):
+    """What NumPy did not take at once: tensors among the numbers, or something to complain about."""
+    sizes = compute_sizes(data)
+    check_sizes(data, sizes)
+    numbers = [as_number(v, dtype) for v in leaves(data, len(sizes))]
+    try:
+        array = np.array(numbers)
+        array = integers(array, dtype) if dtype.numpy.kind in "iu" else array.astype(dtype.numpy)
+    except OverflowError:
+        if any(isinstance(n, int) and not -2**63 <= n < 2**63 for n in numbers):
+            raise ValueError("Overflow when unpacking long long") from None
+        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow") from None
+    return array.reshape(sizes)
 
 
 def compute_sizes(data):
     """The sizes of nested sequences, read off their first elements."""
     sizes = []
-    while is_sequence(data) and not (isinstance(data, TensorImpl) and data._array.ndim == 0):
+    while is_sequence(data):
         sizes.append(len(data))
-        if len(sizes) > 128:
-            raise ValueError("too many dimensions 'str'" if isinstance(data, str) else "too many dimensions")
         if not len(data):
             break
         data = data[0]
@@ -149,48 +226,31 @@ def check_sizes(data, sizes, dim=0):
         check_sizes(part, sizes, dim + 1)
 
 
-def leaves(data):
+def leaves(data, depth):
     """Every number in nested sequences, in order."""
-    if is_sequence(data) and not (isinstance(data, TensorImpl) and data._array.ndim == 0):
-        for part in data:
-            yield from leaves(part)
-    else:
+    if depth == 0:
         yield data
+    else:
+        for part in data:
+            yield from leaves(part, depth - 1)
 
 
 def as_number(value, dtype):
-    return value.item() if isinstance(value, (TensorImpl, np.generic)) else value
+    """One element as a Python number of the kind that `dtype` asks for."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if dtype.is_complex:
+        return complex(value)
+    if dtype.is_floating_point:
+        if isinstance(value, complex):
+            raise TypeError("must be real number, not complex")
+        return float(value)
+    if dtype is scalar_type.bool:
+        return bool(value)
+    if isinstance(value, float):
+        return value
+    return value.__index__() if hasattr(value, "__index__") else no_integer(value)
 
 
-# ------------------------------------------------------------------------------------------------- NumPy
-
-def numpy_elements(array):
-    """`array` itself, if there is a dtype for its elements. Raises TypeError if not."""
-    if array.dtype not in scalar_type.by_numpy:
-        supported = ("float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, "
-                     "and bool")
-        raise TypeError(f"can't convert np.ndarray of type {array.dtype.type.__module__}.{array.dtype.type.__name__}. The only "
-                        f"supported types are: {supported}.")
-    return array
-
-
-@python_face("from_numpy", "function")
-def from_numpy(ndarray):
-    """A tensor over the memory of a NumPy array: writing to one writes to the other. Raises TypeError."""
-    if not isinstance(ndarray, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    if any(s < 0 for s in ndarray.strides):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-                         "currently supported. (You can probably work around this by making a copy of your array  with "
-                         "array.copy().) ")
-    return wrap(numpy_elements(ndarray))
-
-
-@python_face("as_tensor", "function")
-def as_tensor(data, dtype=None, device=None):
-    """`data` as a tensor, without a copy if it is a tensor or an array of that dtype already."""
-    if isinstance(data, TensorImpl):
-        return data if dtype is None or dtype is dtype_of(data) else data.to(dtype)
-    if isinstance(data, np.ndarray) and (dtype is None or dtype.numpy == data.dtype):
-        return from_numpy(data)
-    return from_data(data, dtype)
+def no_integer(value):
+    raise TypeError(f"'{type(value).__name__}' object cannot be interpreted as an integer")
