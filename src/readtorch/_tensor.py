@@ -9,7 +9,7 @@ from .csrc.autograd.hooks import RemovableHandle
 from .csrc.autograd.node import NodeHooks
 from .csrc.autograd.python_variable import TensorBase
 from .csrc.autograd.variable import autograd_meta, requires_grad
-from .csrc.utils.tensor_new import legacy_tensor_new
+from .csrc.utils.legacy_tensor import legacy_tensor_new
 
 
 class Tensor(TensorBase):
@@ -21,7 +21,7 @@ class Tensor(TensorBase):
 
     def __new__(cls, *args, device=None):
         """`Tensor()`, `Tensor(2, 3)`, `Tensor([1, 2])`: the old way; `tensor` and `empty` say what is meant."""
-        made = legacy_tensor_new(*args) if args else legacy_tensor_new(())
+        made = legacy_tensor_new(*args)
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
@@ -119,6 +119,25 @@ class Tensor(TensorBase):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
                                "tensor.detach().numpy() instead.")
         return self._array
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """A DLPack capsule: this tensor's memory for another library."""
+        if requires_grad(self):
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        return self._array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+    def untyped_storage(self):
+        """The bytes that this tensor looks at, which its views look at too."""
+        return storages.untyped(storage_impl(self))
+
+    def storage(self):
+        """The same bytes as elements of this tensor's dtype (an older face)."""
+        return storages.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+    _typed_storage = storage
 
     def __array__(self, dtype=None, copy=None):
         array = self.numpy()
