@@ -3,7 +3,9 @@
 In PyTorch: `torch/_tensor.py`. Explained in the chapter "Tensor and Storage".
 """
 from . import _tensor_str, _utils, autograd
+from . import storage as storages
 from .c10 import tensor_impl
+from .c10.tensor_impl import storage_impl
 from .c10.scalar_type import SCALAR_TYPE_NAMES
 from .csrc.autograd.hooks import RemovableHandle
 from .csrc.autograd.node import NodeHooks

@@ -44,6 +44,7 @@ from . import (  # noqa: F401
     randomized_relu,
     range_factories,
     reduce_ops,
+    resize,
     sampling,
     scalar_ops,
     scan_ops,

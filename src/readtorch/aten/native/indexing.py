@@ -231,14 +231,17 @@ def check_same_slices(self, source, dim, index):
     """Raises unless source is `self` with as many slices along `dim` as `index` has entries."""
     own, other, count = self._array.shape, source._array.shape, index._array.size
     if len(other) != len(own) and len(other) and len(own):
-        raise RuntimeError(f"index_add_(): Number of indices ({count}) should be equal to source.size(dim): ({other[0]}), for dim: "
-                           f"{dim}")
+        raise shape_mismatch(own, other)
     if (other[dim] if other else 1) != count:
         raise RuntimeError(f"index_add_(): Number of indices ({count}) should be equal to source.size(dim): "
                            f"({other[dim] if other else 1}), for dim: {dim}")
     if other and own and (*own[:dim], *own[dim + 1:]) != (*other[:dim], *other[dim + 1:]):
-        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
-                           f"{list(own)} source.shape = {list(other)}")
+        raise shape_mismatch(own, other)
+
+
+def shape_mismatch(own, other):
+    return RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+                        f"self.shape = {list(own)} source.shape = {list(other)}")
 
 
 def read_along(grad, dim, index, source_dims):

@@ -15,8 +15,8 @@ from .tensor_factories import OPTIONS, check_options
 
 # ---------------------------------------------------------------------------------------------------- arange
 
-arange_end = native_function(f"arange(Scalar end, *, {OPTIONS}) -> Tensor", "function")
-arange_start = native_function(f"arange.start(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor", "function")
+arange_end = native_function(f"arange(Scalar end, *, {OPTIONS}) -> Tensor", "function", out=True)
+arange_start = native_function(f"arange.start(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor", "function", out=True)
 arange = native_function(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor", "function", out=True)
 range_ = native_function(f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor", "function", out=True)
 
@@ -50,7 +50,10 @@ def check_computable(dtype, name):
 
 
 def arithmetic_series(start, step, length, dtype):
-    """`start + i * step`, each computed from its place in double precision and rounded once."""
+    """`start + i * step`, each computed from its place in double precision and rounded once.
+
+    In PyTorch: eight or sixteen at a time, from the rounded first of them; the last bit may differ.
+    """
     if dtype.category < FLOAT and all(isinstance(v, int) for v in (start, step)):
         return wrap((start + np.arange(length, dtype=np.int64) * step).astype(dtype.numpy))
     if dtype.category < FLOAT:
@@ -97,8 +100,8 @@ def keeps_shape_of_out(operator):
         return write_out(result, (out,))
 
 
-keeps_shape_of_out(arange)
-keeps_shape_of_out(range_)
+for _operator in (arange_end, arange_start, arange, range_):
+    keeps_shape_of_out(_operator)
 
 # ------------------------------------------------------------------------------------------------- linspace
 
@@ -148,6 +151,8 @@ def even_steps(start, end, steps, dtype):
     if steps == 1:
         return start.reshape(1)
     step = (end - start) / kind.type(steps - 1)
+    if not integral:
+        step = step.astype(dtype.numpy).astype(kind)
     place = np.arange(steps).astype(kind)
     return np.where(np.arange(steps) < steps // 2, start + step * place, end - step * (steps - 1 - place).astype(kind))
 

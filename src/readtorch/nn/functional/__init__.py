@@ -12,6 +12,8 @@ from readtorch.nn.functional.loss import *  # noqa: F403
 
 # y = x Wᵀ + b: input (*, in_features), weight (out_features, in_features), bias (out_features) or None.
 linear = _nn.linear
+# A new last dimension, 0 everywhere but 1 at the class that an int64 element names.
+one_hot = _nn.one_hot
 
 
 def bilinear(input1, input2, weight, bias=None):

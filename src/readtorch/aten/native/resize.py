@@ -1,0 +1,96 @@
+"""Other sizes, another storage: resize_, resize_as_, set_. What tensors do below all views.
+
+In PyTorch: `aten/src/ATen/native/{Resize,TensorShape}.cpp`. Explained in the chapter "Tensor and Storage".
+"""
+from ...c10.layout import contiguous_format, preserve_format
+from ...c10.scalar_type import C_TYPE_NAMES
+from ...c10.storage_impl import StorageImpl
+from ...c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
+from ..native_function import native_function, python_face, resize
+
+resize_ = native_function("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+                          "method")
+resize_as_ = native_function(
+    "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+    "function, method")
+
+
+@resize_.kernel
+def resize_cpu(self, size, memory_format):
+    """`self` gets another size; the storage grows if it must, and the elements in it stay where they are."""
+    if self._edge is None or self._edge[0] is not None:
+        raise RuntimeError("cannot resize variables that require grad")
+    if min(size, default=0) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    if tuple(size) != self._array.shape or memory_format not in (None, contiguous_format, preserve_format):
+        resize(self, tuple(size))
+    return self
+
+
+@resize_as_.kernel
+def resize_as_cpu(self, the_template, memory_format):
+    return resize_cpu(self, the_template._array.shape, memory_format)
+
+
+@python_face("set_", "method")
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Let `self` look at another storage: that of a tensor, or a Storage with sizes and strides of its own."""
+    if source is None:
+        look_at(self, StorageImpl(storage_impl(self).buffer[:0].copy()), 0, (0,), (1,))
+    elif hasattr(source, "_array"):
+        check_same_dtype(self, source)
+        place = (storage_offset_of(source), source._array.shape, strides_of(source)) if size is None else (
+            storage_offset, size, stride)
+        look_at(self, storage_impl(source), *place)
+    else:
+        storage = getattr(source, "_untyped_storage", source)._impl
+        size = (storage.nbytes // self._array.itemsize,) if size is None else size
+        look_at(self, storage, storage_offset, size, stride)
+    return self
+
+
+storage_offset_of = storage_offset
+
+
+def check_same_dtype(self, source):
+    if source._array.dtype != self._array.dtype:
+        raise RuntimeError(f"Could not set tensor of type {C_TYPE_NAMES[dtype_of(source)]} to a tensor of type "
+                           f"{C_TYPE_NAMES[dtype_of(self)]}")
+
+
+def look_at(self, storage, offset, size, stride):
+    """Make `self` a window on `storage`, which grows if the window is larger."""
+    item = self._array.itemsize
+    stride = stride or contiguous_strides(size)
+    needed = (offset + sum([(n - 1) * s for n, s in zip(size, stride)]) + 1) * item if 0 not in size else 0
+    if needed > storage.nbytes:
+        storage.resize(needed)
+    self._array = storage.as_strided(self._array.dtype, tuple(size), stride, offset if needed else 0)
+    self._storage_impl = storage
+    self._counter[0] += 1
+
+
+is_set_to = native_function("is_set_to(Tensor self, Tensor tensor) -> bool", "method")
+
+
+@is_set_to.kernel
+def is_set_to_cpu(self, tensor):
+    """Whether two tensors are the same window on the same storage."""
+    return (storage_impl(self) is storage_impl(tensor) and storage_offset(self) == storage_offset(tensor)
+            and self._array.shape == tensor._array.shape and strides_of(self) == strides_of(tensor))
+
+
+# ------------------------------------------------------------------------------------------- questions as functions
+
+@python_face("numel", "function")
+def numel(input):
+    """How many elements a tensor has."""
+    if not hasattr(input, "_array"):
+        raise TypeError(f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return input._array.size
+
+
+@python_face("is_same_size")
+def is_same_size(input, other):
+    """Whether two tensors have the same sizes."""
+    return input._array.shape == other._array.shape

@@ -1,0 +1,87 @@
+"""Memory shared with others: NumPy arrays, buffers, DLPack.
+
+In PyTorch: `torch/csrc/utils/{tensor_numpy,tensor_new}.cpp`, `torch/utils/dlpack.py`.
+Explained in the chapter "Tensor and Storage".
+"""
+import warnings
+
+import numpy as np
+
+from ...aten.native_function import python_face
+from ...aten.python_arg_parser import require_grad
+from ...c10 import scalar_type
+from ...c10.tensor_impl import wrap
+
+_SUPPORTED = ("float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
+              "uint8, and bool")
+
+
+def check_array(array):
+    """`array` itself, if there is a dtype for its elements. Raises TypeError or ValueError if not."""
+    if array.dtype not in scalar_type.by_numpy:
+        if array.dtype.newbyteorder("=") in scalar_type.by_numpy:
+            raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
+                             "byte orders is currently not supported.")
+        kind = array.dtype.type
+        raise TypeError(f"can't convert np.ndarray of type {kind.__module__}.{kind.__name__}. The only supported types "
+                        f"are: {_SUPPORTED}.")
+    if any([s < 0 for s in array.strides]):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are "
+                         "not currently supported. (You can probably work around this by making a copy of your array "
+                         " with array.copy().) ")
+    return array
+
+
+@python_face("from_numpy", "function")
+def from_numpy(ndarray):
+    """A tensor over the memory of a NumPy array: writing to one writes to the other. Raises TypeError, ValueError."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    check_array(ndarray)
+    if not ndarray.flags.writeable:
+        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
+                      "writing to this tensor will result in undefined behavior. You may want to copy the array to protect "
+                      "its data or make it writable before converting it to a tensor. This type of warning will be "
+                      "suppressed for the rest of this program.", stacklevel=2)
+    return wrap(ndarray)
+
+
+@python_face("frombuffer", "function")
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A one-dimensional tensor over the bytes of a Python buffer. Raises ValueError if they do not fit."""
+    result = tensor_from_buffer(buffer, dtype, count, offset)
+    return require_grad(result) if requires_grad else result
+
+
+def tensor_from_buffer(buffer, dtype, count=-1, offset=0):
+    length, item = memoryview(buffer).nbytes, dtype.itemsize
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) "
+                         "minus 1")
+    if count < 0 and (length - offset) % item:
+        raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of "
+                         f"element size ({item})")
+    count = (length - offset) // item if count < 0 else count
+    if count * item > length - offset:
+        raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater "
+                         f"than actual buffer length ({length} bytes)")
+    if memoryview(buffer).readonly:
+        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you "
+                      "can write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy "
+                      "the buffer to protect its data or make it writable before converting it to a tensor. This type of "
+                      "warning will be suppressed for the rest of this program.", stacklevel=3)
+    return wrap(np.frombuffer(buffer, dtype.numpy, count, offset))
+
+
+@python_face("from_dlpack", "function")
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor over the memory of another library's tensor, handed over by the DLPack protocol."""
+    return wrap(np.from_dlpack(ext_tensor, copy=copy))
+
+
+@python_face("to_dlpack", "function")
+def to_dlpack(tensor):
+    """A DLPack capsule of the tensor's memory."""
+    return tensor.__dlpack__()

@@ -1,0 +1,198 @@
+"""Storages as Python sees them: bytes, or elements of one dtype.
+
+In PyTorch: `torch/storage.py`, `torch/csrc/Storage.cpp`. Explained in the chapter "Tensor and Storage".
+"""
+import numpy as np
+
+from .c10.device import cpu
+from .c10.scalar_type import dtype_by_name, uint8
+from .c10.storage_impl import StorageImpl
+from .c10.tensor_impl import TensorImpl, storage_impl, wrap
+
+
+class UntypedStorage:
+    """A run of bytes. Tensors that share memory share one. Indexing gives and takes ints from 0 to 255."""
+
+    def __init__(self, *args, device=None):
+        if args and not isinstance(args[0], int):
+            data = np.array(list(args[0]), np.uint8)
+        else:
+            data = np.empty(args[0] if args else 0, np.uint8)
+        self._impl = StorageImpl(data)
+        self._impl._face = self
+
+    # --------------------------------------------------------------------------------------------- what it is
+
+    def nbytes(self):
+        return self._impl.nbytes
+
+    __len__ = size = nbytes
+
+    @property
+    def device(self):
+        return self._impl.device
+
+    def data_ptr(self):
+        """The address of the first byte."""
+        return self._impl.data_ptr()
+
+    def element_size(self):
+        return 1
+
+    is_cuda = property(lambda self: self.device.type == "cuda")
+    is_sparse = False
+
+    def resizable(self):
+        return self._impl.resizable
+
+    def is_pinned(self, device="cuda"):
+        return False
+
+    def is_shared(self):
+        return False
+
+    def __eq__(self, other):
+        return isinstance(other, UntypedStorage) and self._impl is other._impl
+
+    def __hash__(self):
+        return hash(id(self._impl))
+
+    # ----------------------------------------------------------------------------------------------- elements
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return untyped(StorageImpl(self._impl.buffer[index]))
+        return int(self._impl.buffer[index])
+
+    def __setitem__(self, index, value):
+        self._impl.buffer[index] = value
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def tolist(self):
+        return self._impl.buffer.tolist()
+
+    def fill_(self, value):
+        self._impl.buffer[...] = value
+        return self
+
+    def copy_(self, source, non_blocking=None):
+        """Copy the bytes of another storage of the same size. Raises RuntimeError for another size."""
+        if source.nbytes() != self.nbytes():
+            raise RuntimeError("size does not match")
+        self._impl.buffer[...] = source._impl.buffer
+        return self
+
+    def clone(self):
+        """A storage with a copy of the bytes."""
+        return untyped(StorageImpl(self._impl.buffer.copy()))
+
+    def resize_(self, size):
+        """Make room for `size` bytes; what fits of the old ones is kept. Raises RuntimeError if that cannot be."""
+        if not self._impl.resizable:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        self._impl.resize(size)
+        return self
+
+    def cpu(self):
+        return self
+
+    def __repr__(self):
+        rows = "\n".join(f" {byte}" for byte in self.tolist())
+        return f"{rows}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+
+    def __deepcopy__(self, memo):
+        return memo.setdefault(id(self), self.clone())
+
+    def __reduce__(self):
+        return (_from_bytes, (self._impl.buffer.tobytes(),))
+
+
+class TypedStorage:
+    """A storage whose bytes are read as elements of one dtype: the older face, kept for old code."""
+
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        self.dtype = dtype or dtype_by_name("float32")
+        if wrap_storage is None:
+            numbers = np.empty(args[0], self.dtype.numpy) if args and isinstance(args[0], int) else np.array(
+                list(args[0]) if args else [], self.dtype.numpy)
+            wrap_storage = untyped(storage_impl(wrap(numbers)))
+        self._untyped_storage = wrap_storage
+
+    @property
+    def _elements(self):
+        return self._untyped_storage._impl.buffer.view(self.dtype.numpy)
+
+    def untyped(self):
+        return self._untyped_storage
+
+    @property
+    def device(self):
+        return self._untyped_storage.device
+
+    def data_ptr(self):
+        return self._untyped_storage.data_ptr()
+
+    _data_ptr = data_ptr
+
+    def nbytes(self):
+        return self._untyped_storage.nbytes()
+
+    def element_size(self):
+        return self.dtype.itemsize
+
+    def size(self):
+        return self.nbytes() // self.dtype.itemsize
+
+    __len__ = _size = size
+
+    def __getitem__(self, index):
+        return self._elements[index].item()
+
+    def __setitem__(self, index, value):
+        self._elements[index] = value
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def tolist(self):
+        return self._elements.tolist()
+
+    def fill_(self, value):
+        self._elements[...] = value
+        return self
+
+    def copy_(self, source, non_blocking=None):
+        self._elements[...] = source._elements
+        return self
+
+    def clone(self):
+        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
+
+    def resize_(self, size):
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+        return self
+
+    def __eq__(self, other):
+        return isinstance(other, TypedStorage) and self._untyped_storage == other._untyped_storage
+
+    def __hash__(self):
+        return hash(self._untyped_storage)
+
+    def __repr__(self):
+        rows = "\n".join(f" {value}" for value in self.tolist())
+        return f"{rows}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+
+
+def untyped(impl):
+    """The UntypedStorage of a StorageImpl: always the same object."""
+    if impl._face is None:
+        face = object.__new__(UntypedStorage)
+        face._impl = impl
+        impl._face = face
+    return impl._face
+
+
+def _from_bytes(data):
+    return untyped(StorageImpl(np.frombuffer(data, np.uint8).copy()))
