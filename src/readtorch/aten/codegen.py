@@ -3,6 +3,7 @@
 In PyTorch: `torchgen` writes such functions to C++ files before the compiler runs; here they are made at import, or when
 first needed. Explained in the chapter "One operator call".
 """
+import functools
 import linecache
 from itertools import count
 
@@ -11,7 +12,20 @@ _numbers = count(1)  # functions share names, and a traceback must find the righ
 
 def compile_function(name, source, names):
     """The function `name` that `source` defines, with `names` as its globals."""
-    filename = f"<readtorch generated {next(_numbers)}: {name}>"
-    exec(compile(source, filename, "exec"), names)
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    exec(_compile(name, source), names)
     return names[name]
+
+
+def compile_face(name, source, names):
+    """Like `compile_function` for a text that defines `face`: hundreds of operators share the same few texts."""
+    function = compile_function("face", source, names)
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+@functools.cache
+def _compile(name, source):
+    """The code of a text, and the text where `inspect` and tracebacks look for it. Equal texts are compiled once."""
+    filename = f"<readtorch generated {next(_numbers)}: {name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    return compile(source, filename, "exec")

@@ -112,8 +112,7 @@ def key_lines(arguments, renamed=None):
         name = renamed.get(a.name, a.name)
         if a.type.is_list:
             lines.append(f"for t in {name}:")
-            lines.append("    if t is not None: keys |= t._keys" if a.type.inner_optional else "    keys |= "
-                                                                                               "t._keys")
+            lines.append(f"    {'if t is not None: ' if a.type.inner_optional else ''}keys |= t._keys")
         elif a.type.optional:
             lines.append(f"if {name} is not None: keys |= {name}._keys")
     return lines

@@ -12,7 +12,7 @@ from ..c10 import scalar_type
 from ..c10.device import device
 from ..c10.dispatch_key import tls
 from ..c10.tensor_impl import TensorImpl, dtype_of, wrap_number
-from .codegen import compile_function
+from .codegen import compile_face
 from .dispatcher import NO_TENSOR_KEYS, key_lines
 
 # NumPy's spellings, which PyTorch accepts beside its own.
@@ -315,16 +315,15 @@ def _direct_face(packet, parse):
     check_out = ""
     if out is not None:
         keywords += f"{', ' if keywords else ''}**({{}} if out is None else {{'out': out}})"
-        check_out = f"    if out is not None: return out_call({', '.join(names)}, out)\n"
+        check_out = f"    if out is not None: return out_form.call({', '.join(names)}, out)\n"
     lines = "\n        ".join(key_lines(arguments, renamed))
-    source = (f"def {packet.name}({', '.join(declared)}):\n"
+    source = (f"def face({', '.join(declared)}):\n"
               f"    try:\n        {lines}\n"
               f"    except AttributeError:\n        return parse(({positional}), {{{keywords}}})\n"
               f"{check_out}"
               f"    return table[keys & tls.mask]({', '.join(names)})\n")
-    return compile_function(packet.name, source, {
-        "table": operator.table, "tls": tls, "parse": parse, "no_tensor_keys": NO_TENSOR_KEYS,
-        "out_call": out.call if out is not None else None})
+    return compile_face(packet.name, source, {"table": operator.table, "tls": tls, "parse": parse, "out_form": out,
+                                              "no_tensor_keys": NO_TENSOR_KEYS})
 
 
 def _first_overload_face(packet, parse):
@@ -335,13 +334,13 @@ def _first_overload_face(packet, parse):
     names = ", ".join(renamed.get(a.name, a.name) for a in required)
     defaults = "".join(f", {a.default!r}" for a in operator.schema.arguments[len(required):])
     lines = "\n            ".join(key_lines(required, renamed))
-    source = (f"def {packet.name}({names}, *args, **kwargs):\n"
+    source = (f"def face({names}, *args, **kwargs):\n"
               f"    if not args and not kwargs:\n"
               f"        try:\n            {lines}\n"
               f"        except AttributeError:\n            return parse(({names},), kwargs)\n"
               f"        return table[keys & tls.mask]({names}{defaults})\n"
               f"    return parse(({names}, *args), kwargs)\n")
-    return compile_function(packet.name, source, {"table": operator.table, "tls": tls, "parse": parse})
+    return compile_face(packet.name, source, {"table": operator.table, "tls": tls, "parse": parse})
 
 
 def make_infix(name, packet, reflected=False):
@@ -352,14 +351,14 @@ def make_infix(name, packet, reflected=False):
     operator = packet.overloads[0]
     extra = "".join(f", {a.default!r}" for a in operator.schema.arguments[2:])
     operands = "other, self" if reflected else "self, other"
-    source = (f"def {name}(self, other):\n"
-              f"    try:\n        keys = self._keys | other._keys\n"
-              f"    except AttributeError:\n"
-              f"        other = number_beside(self, other, {name!r})\n"
-              f"        if other is None: return NotImplemented\n"
-              f"        keys = self._keys | other._keys\n"
+    source = ("def face(self, other):\n"
+              "    try:\n        keys = self._keys | other._keys\n"
+              "    except AttributeError:\n"
+              "        other = number_beside(self, other, name)\n"
+              "        if other is None: return NotImplemented\n"
+              "        keys = self._keys | other._keys\n"
               f"    return table[keys & tls.mask]({operands}{extra})\n")
-    return compile_function(name, source, {"table": operator.table, "tls": tls, "number_beside": number_beside})
+    return compile_face(name, source, {"table": operator.table, "tls": tls, "number_beside": number_beside, "name": name})
 
 
 _FLOAT_OR_DOUBLE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})

@@ -12,7 +12,8 @@ from keyword import iskeyword
 
 _TYPE = re.compile(r"(?P<base>\w+)(?P<inner>\?)?(?:\((?P<alias>[\w!| >*-]+)\))?(?P<list>\[(?P<size>\d*)\])?(?P<optional>\?)?$")
 _SCHEMA = re.compile(r"(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<arguments>.*)\) -> (?P<returns>.*)$")
-_NAMED_DEFAULTS = {"Mean": 1, "Sum": 2, "contiguous_format": "contiguous_format", "long": "int64"}
+_NAMED_DEFAULTS = {"None": None, "True": True, "False": False, "[]": [], "Mean": 1, "Sum": 2,
+                   "contiguous_format": "contiguous_format", "long": "int64"}
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,8 @@ def _parse_type(text):
 def _parse_default(text):
     if text in _NAMED_DEFAULTS:
         return _NAMED_DEFAULTS[text]
+    if text.lstrip("-").isdigit():
+        return int(text)
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
