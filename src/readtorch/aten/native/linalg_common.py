@@ -114,6 +114,8 @@ def lu_solve_one(lu, pivots, b, adjoint):
 def lu_solve_arrays(lu, pivots, b, adjoint=False):
     """X in A X = B (or Aᴴ X = B) from A's factors; batches broadcast."""
     batch = np.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
+    if 0 in batch:
+        return np.zeros(batch + b.shape[-2:], b.dtype)
     lu = np.broadcast_to(lu, batch + lu.shape[-2:])
     b = np.broadcast_to(b, batch + b.shape[-2:])
     pivots = np.broadcast_to(pivots, batch + pivots.shape[-1:])[..., None, :]

@@ -291,7 +291,7 @@ def eigh_cpu(A, UPLO, compute_v):
 @eigh_full.backward
 class LinalgEighBackward0:
     def A(grads, eigenvalues, eigenvectors):
-        """V (diag(gL) + (Vᴴ gV) / E) Vᴴ, E the differences of the eigenvalues."""
+        """V (diag(gL) + skew(Vᴴ gV) / 2E) Vᴴ, E the differences of the eigenvalues: Hermitian, as A is."""
         gL, gV = grads
         V = eigenvectors
         if gV is None:
@@ -299,7 +299,7 @@ class LinalgEighBackward0:
         turn = V.mH.matmul(gV)
         if V.is_complex():
             check_gauge(turn.diagonal(0, -2, -1), "linalg_eigh_backward", "eigenvectors")
-        inner = turn / offdiagonal_difference(eigenvalues)
+        inner = skew(turn) / 2 / offdiagonal_difference(eigenvalues)
         inner = inner - at.diag_embed(inner.diagonal(0, -2, -1))
         if gL is not None:
             inner = inner + at.diag_embed(gL)

@@ -75,16 +75,24 @@ def matrix_norm_composite(self, ord, dim, keepdim, dtype):
     if size not in (1, 2, math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")
     if size == 2:
-        extreme = at.amax if ord > 0 else at.amin
         if dtype is not None:
             self = self.to(dtype)
-        return of_singular_values(self, rows, columns, keepdim, lambda s: extreme(s, -1, keepdim))
+        return of_singular_values(self, rows, columns, keepdim, lambda s: extreme(s, ord, -1, keepdim))
     if math.isinf(size):
         rows, columns = columns, rows
     sums = vector_norm.call(self, 1, [rows], keepdim, dtype)
     if not keepdim and rows < columns:
         columns -= 1
-    return at.amax(sums, columns, keepdim) if ord > 0 else at.amin(sums, columns, keepdim)
+    return extreme(sums, ord, columns, keepdim)
+
+
+def extreme(sums, ord, dim, keepdim):
+    """The greatest, or for a negative order the least. The greatest of no sums is 0."""
+    if ord < 0:
+        return at.amin(sums, dim, keepdim)
+    if sums.shape[dim]:
+        return at.amax(sums, dim, keepdim)
+    return at.zeros_like(sums.sum(dim, keepdim).detach())
 
 
 @matrix_norm_named.compose

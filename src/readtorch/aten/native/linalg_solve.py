@@ -91,6 +91,10 @@ class LinalgDetBackward0:
 
     def A(grad, result, A, LU, pivots):
         """d det(A) = det(A) tr(A⁻¹ dA), so the gradient G solves Aᴴ G = conj(det) grad · I."""
+        if not A.numel():
+            return at.zeros_like(A)
+        if A.shape[-1] == 1:
+            return grad.unsqueeze(-1).unsqueeze(-1).expand(A.shape)
         d = grad * conj(result)
         if grad_mode():
             return det_gradient(A, result, d, grad)
@@ -248,9 +252,14 @@ def solve_cpu(A, B, left, check_errors):
     x = lu_solve_arrays(lu, pivots, b if left else b.swapaxes(-1, -2))
     if check_errors:
         check_singular(info)
-    x = column_major(x)
-    result = x[..., 0] if vector else x if left else x.swapaxes(-1, -2)
-    return wrap(result), wrap_columns(lu), wrap(pivots), info
+    return wrap(laid_out(x, vector, left)), wrap_columns(lu), wrap(pivots), info
+
+
+def laid_out(x, vector, left):
+    """The solution in the memory format that PyTorch gives it: column by column, also where the columns hold a batch."""
+    if vector:
+        return column_major(x[..., 0]) if x.ndim > 2 else np.ascontiguousarray(x[..., 0])
+    return column_major(x) if left else column_major(x).swapaxes(-1, -2)
 
 
 def check_singular(info):
