@@ -179,7 +179,7 @@ def _hooks_of(t):
         meta.hooks = NodeHooks()
         node = meta.accumulator()
         if node:
-            node.hooks = meta.hooks
+            node._hooks = meta.hooks
     return meta.hooks
 
 

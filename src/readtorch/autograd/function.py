@@ -148,6 +148,6 @@ def _behind(node, output):
     if output is None:
         return None
     guarded = output.detach()
-    node.shape, node.dtype = guarded._array.shape, guarded._array.dtype
+    node._shape, node._dtype = guarded._array.shape, guarded._array.dtype
     set_history(guarded, (node, 0))
     return guarded

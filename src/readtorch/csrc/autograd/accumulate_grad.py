@@ -23,10 +23,10 @@ class AccumulateGrad(Node):
 
     # The same for all of them, so a new one costs little: a leaf needs one for every graph it takes part in.
     namespace = "torch::autograd::"
-    sequence_nr = FIRST
-    next_edges = ()
-    shape = property(lambda self: self.variable._array.shape)
-    dtype = property(lambda self: self.variable._array.dtype)
+    _seq_nr = FIRST
+    _next_edges = ()
+    _shape = property(lambda self: self.variable._array.shape)
+    _dtype = property(lambda self: self.variable._array.dtype)
 
     def _sequence_nr(self):
         return 2**64 - 1

@@ -90,7 +90,7 @@ def count_dependencies(task, root):
     """How many edges lead to each node that can be reached from `root`."""
     dependencies, stack = task.dependencies, [root]
     while stack:
-        for node, _ in stack.pop().next_edges:
+        for node, _ in stack.pop()._next_edges:
             if node is not None:
                 if node in dependencies:
                     dependencies[node] += 1
@@ -108,7 +108,7 @@ def mark_needed(task, root, inputs, accumulate_grad):
         if not accumulate_grad:
             task.captures.setdefault(node, []).append((nr, position))
     needed = {}
-    stack = [(root, iter(root.next_edges))]
+    stack = [(root, iter(root._next_edges))]
     on_way = {root}
     while stack:
         node, edges = stack[-1]
@@ -117,12 +117,12 @@ def mark_needed(task, root, inputs, accumulate_grad):
                 continue
             if child not in on_way:
                 on_way.add(child)
-                stack.append((child, iter(child.next_edges)))
+                stack.append((child, iter(child._next_edges)))
                 break
         else:
             stack.pop()
             needed[node] = (node in targets and accumulate_grad) or any(
-                c is not None and (needed.get(c) or c in targets) for c, _ in node.next_edges)
+                c is not None and (needed.get(c) or c in targets) for c, _ in node._next_edges)
     needed[root] = True
     task.needed = needed
 
@@ -133,18 +133,18 @@ def run(task):
     while ready:
         node = heappop(ready)[2]
         grads = buffers.pop(node, ())
-        if node.hooks is not None:
+        if node._hooks is not None:
             grads = run_tensor_hooks(node, grads)
         if needed is not None:
             capture(task, node, grads)
             if not needed.get(node, False):
                 continue
         evaluating.node = node
-        if node.hooks is None and not AnomalyMode.enabled:
+        if node._hooks is None and not AnomalyMode.enabled:
             outputs = node.apply(*grads)
         else:
             outputs = apply_with_hooks(node, grads)
-        if len(outputs) != len(node.next_edges):
+        if len(outputs) != len(node._next_edges):
             outputs = check_count(node, outputs)
         if not task.keep_graph:
             node.release_variables()
@@ -176,16 +176,16 @@ def measure_sole_owner():
 def deliver(task, node, outputs):
     """Put each result of `node` into the buffer of the node it is for, which becomes ready if it was the last one."""
     buffers, dependencies = task.buffers, task.dependencies
-    for i, (child, nr) in enumerate(node.next_edges):
+    for i, (child, nr) in enumerate(node._next_edges):
         if child is None:
             continue
         grad = outputs[i]
         if grad is not None:
             array = grad._array
-            if array.shape != child.shape or array.dtype is not child.dtype:
+            if array.shape != child._shape or array.dtype is not child._dtype:
                 grad = validate(node, i, grad, child, nr)
             received = buffers.get(child)
-            if received is None and type(child.shape) is not list:
+            if received is None and type(child._shape) is not list:
                 buffers[child] = (grad,)
             else:
                 buffers[child] = add_to_buffer(child, received, nr, grad)
@@ -194,12 +194,12 @@ def deliver(task, node, outputs):
             if child not in buffers:
                 buffers[child] = add_to_buffer(child, None, nr, None)
             task.tie += 1
-            heappush(task.ready, (-child.sequence_nr, task.tie, child))
+            heappush(task.ready, (-child._seq_nr, task.tie, child))
 
 
 def add_to_buffer(child, received, nr, grad):
     """What `child` has received, one entry an input, with `grad` added to entry `nr`."""
-    count = len(child.shape) if type(child.shape) is list else 1
+    count = len(child._shape) if type(child._shape) is list else 1
     received = [None] * count if received is None else list(received)
     if grad is not None:
         received[nr] = grad if received[nr] is None else received[nr] + grad
@@ -237,7 +237,7 @@ def _is_expandable_to(shape, target):
 
 def check_count(node, outputs):
     """A custom Function may return more gradients than it had inputs, if the rest are None."""
-    wanted = len(node.next_edges)
+    wanted = len(node._next_edges)
     if len(outputs) > wanted and all(o is None for o in outputs[wanted:]):
         return outputs[:wanted]
     raise RuntimeError(f"Function {node.name()} returned an incorrect number of gradients (expected "
@@ -248,7 +248,7 @@ def check_count(node, outputs):
 
 def run_tensor_hooks(node, grads):
     """Hooks of the tensors that this node made (or of the leaf), then what retain_grad asked for."""
-    hooks, grads = node.hooks, list(grads)
+    hooks, grads = node._hooks, list(grads)
     for nr, hook in list(hooks.tensor_pre.values()):
         if grads[nr] is not None:
             replaced = hook(grads[nr])
@@ -263,7 +263,7 @@ def run_tensor_hooks(node, grads):
 
 def apply_with_hooks(node, grads):
     """`node.apply` with the hooks of the node itself around it, and with anomaly mode's checks."""
-    hooks = node.hooks or NO_HOOKS
+    hooks = node._hooks or NO_HOOKS
     for hook in list(hooks.pre.values()):
         replaced = hook(tuple(grads))
         if replaced is not None:

@@ -114,7 +114,7 @@ def _make_apply(formulas):
     if many and uses_grad:
         lines.append("    grad = grads[0]")
     lines.append(f"    if {'not any([g is not None for g in grads])' if many else 'grad is None'}: "
-                 "return (None,) * len(self.next_edges)")
+                 "return (None,) * len(self._next_edges)")
     lines += _edge_lines(formulas)
     for function in sorted(formulas.functions):  # the order that torchgen gives them
         lines += _formula_lines(formulas, function, names, many)
@@ -126,11 +126,11 @@ def _make_apply(formulas):
 def _edge_lines(formulas):
     if not formulas.has_list:
         targets = ", ".join(f"edge_{a.name}" for a in formulas.inputs)
-        return [f"    {targets}, = self.next_edges"]
+        return [f"    {targets}, = self._next_edges"]
     lines = ["    at = 0"]
     for i, a in enumerate(formulas.inputs):
         length = f"self.list_lengths[{i}]"
-        lines.append(f"    edge_{a.name} = self.next_edges[at:at + {length}]; at += {length}")
+        lines.append(f"    edge_{a.name} = self._next_edges[at:at + {length}]; at += {length}")
         if not a.type.is_list:
             lines.append(f"    edge_{a.name} = edge_{a.name}[0]")
     return lines

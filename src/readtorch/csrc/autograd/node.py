@@ -34,14 +34,14 @@ class Node:
     A subclass is named as in PyTorch (`MulBackward0`) and implements `apply`.
     """
 
-    __slots__ = ("sequence_nr", "next_edges", "shape", "dtype", "hooks", "_metadata", "__weakref__")
+    __slots__ = ("_seq_nr", "_next_edges", "_shape", "_dtype", "_hooks", "_metadata", "__weakref__")
 
     def __init__(self, next_edges=(), shape=(), dtype=None):
-        self.sequence_nr = next_sequence_nr()
-        self.next_edges = next_edges  # one (node, input number) for each input of the forward operation
-        self.shape = shape  # of the forward output; a list if there are several, as is dtype
-        self.dtype = dtype
-        self.hooks = None
+        self._seq_nr = next_sequence_nr()
+        self._next_edges = next_edges  # one (node, input number) for each input of the forward operation
+        self._shape = shape  # of the forward output; a list if there are several, as is dtype
+        self._dtype = dtype
+        self._hooks = None
 
     def apply(self, *grads):
         raise TypeError(f"{self.name()} has no derivative")
@@ -59,7 +59,7 @@ class Node:
 
     @property
     def next_functions(self):
-        return tuple(self.next_edges)
+        return tuple(self._next_edges)
 
     @property
     def metadata(self):
@@ -71,10 +71,10 @@ class Node:
             return self._metadata
 
     def _sequence_nr(self):
-        return self.sequence_nr
+        return self._seq_nr
 
     def _input_metadata_count(self):
-        return len(self.shape) if type(self.shape) is list else 1
+        return len(self._shape) if type(self._shape) is list else 1
 
     def _register_hook_dict(self, dictionary):
         self._own_hooks().pre.update(dictionary)
@@ -88,9 +88,9 @@ class Node:
         return _add(self._own_hooks().pre, hook)
 
     def _own_hooks(self):
-        if self.hooks is None:
-            self.hooks = NodeHooks()
-        return self.hooks
+        if self._hooks is None:
+            self._hooks = NodeHooks()
+        return self._hooks
 
     def __call__(self, *grads):
         return self.apply(*grads)
@@ -112,8 +112,8 @@ def _add(hooks, hook):
 
 def input_metadata(node, nr):
     """Shape and dtype that a gradient flowing into input `nr` of `node` must have."""
-    shape = node.shape
-    return (shape[nr], node.dtype[nr]) if type(shape) is list else (shape, node.dtype)
+    shape = node._shape
+    return (shape[nr], node._dtype[nr]) if type(shape) is list else (shape, node._dtype)
 
 
 # ------------------------------------------------------------------------------------------- anomaly mode

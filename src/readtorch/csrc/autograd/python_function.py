@@ -15,28 +15,28 @@ from .variable import (check_inplace, gradient_edge, grad_mode_enabled, mark_vie
 class PyNode(Node):
     """`ctx`: the node of one call of a custom Function. `forward` fills it, `backward` reads it."""
 
-    __slots__ = ("needs_input_grad", "materialize_grads", "to_save", "dirty_tensors", "non_differentiable", "saved", "input_count",
-                 "input_places", "output_info", "__dict__")
+    __slots__ = ("needs_input_grad", "materialize_grads", "to_save", "dirty_tensors", "non_differentiable", "_saved", "_input_count",
+                 "_input_places", "_output_info", "__dict__")
 
     def __init__(self):
-        self.sequence_nr = next_sequence_nr()
-        self.hooks = None
-        self.next_edges = ()
-        self.shape, self.dtype = [], []
+        self._seq_nr = next_sequence_nr()
+        self._hooks = None
+        self._next_edges = ()
+        self._shape, self._dtype = [], []
         self.needs_input_grad = ()  # a bool for each argument of forward
         self.materialize_grads = True  # whether backward gets zeros where no gradient arrived
         self.to_save = ()
         self.dirty_tensors = ()
         self.non_differentiable = ()
-        self.saved = None  # SavedVariables (or None), once forward is over
-        self.input_places = ()  # position among forward's arguments of each edge
-        self.output_info = ()
+        self._saved = None  # SavedVariables (or None), once forward is over
+        self._input_places = ()  # position among forward's arguments of each edge
+        self._output_info = ()
 
     # ------------------------------------------------------------------------------------------- backward
 
     def apply(self, *grads):
         if self.materialize_grads:
-            grads = [wrap(np.zeros(shape, dtype)) if g is None else g for g, (shape, dtype) in zip(grads, self.output_info)]
+            grads = [wrap(np.zeros(shape, dtype)) if g is None else g for g, (shape, dtype) in zip(grads, self._output_info)]
         returned = self.run_backward(*grads)
         if not isinstance(returned, tuple):
             returned = (returned,)
@@ -48,41 +48,41 @@ class PyNode(Node):
 
     def match_inputs(self, returned):
         """Keep the gradients of arguments that were tensors; a gradient for anything else must be None."""
-        count = self.input_count
+        count = self._input_count
         if len(returned) > count and all(r is None for r in returned[count:]):
             returned = returned[:count]
         if len(returned) != count:
             raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected "
                                f"{count}, got {len(returned)})")
         for i, grad in enumerate(returned):
-            if grad is not None and i not in self.input_places:
+            if grad is not None and i not in self._input_places:
                 raise RuntimeError(f"function {self.name()} returned a gradient different than None at "
                                    f"position {i + 1}, but the corresponding forward input was not a "
                                    "Variable")
             if grad is not None and not isinstance(grad, TensorImpl):
                 raise RuntimeError(f"expected Variable or None (got {type(grad).__name__})")
-        return tuple([returned[i] for i in self.input_places])
+        return tuple([returned[i] for i in self._input_places])
 
     # ------------------------------------------------------------------------------------------ saved tensors
 
     @property
     def saved_tensors(self):
-        if self.saved is None:
+        if self._saved is None:
             return ()
-        return tuple([None if s is None else s.unpack(self) for s in self.saved])
+        return tuple([None if s is None else s.unpack(self) for s in self._saved])
 
     @property
     def _raw_saved_tensors(self):
-        return tuple(self.saved)
+        return tuple(self._saved)
 
-    saved_names = ("saved_list",)
+    saved_names = ("_saved_list",)
 
     @property
-    def saved_list(self):
-        return list(self.saved or ())
+    def _saved_list(self):
+        return list(self._saved or ())
 
     def release_variables(self):
-        for saved in self.saved or ():
+        for saved in self._saved or ():
             if saved is not None:
                 saved.release()
 
@@ -93,8 +93,8 @@ def apply(node, forward, setup_context, args):
     edges = [gradient_edge(a) for a in tensors]
     needed = grad_mode_enabled() and any(e is not NO_EDGE for e in edges)
     node.needs_input_grad = tuple([isinstance(a, TensorImpl) and gradient_edge(a) is not NO_EDGE for a in args])
-    node.input_count = len(args)
-    node.input_places = tuple([i for i, a in enumerate(args) if isinstance(a, TensorImpl)])
+    node._input_count = len(args)
+    node._input_places = tuple([i for i, a in enumerate(args) if isinstance(a, TensorImpl)])
     with MaskGuard(exclude=GRAD_KEYS):
         if setup_context is None:
             outputs = forward(node, *args)
@@ -114,12 +114,12 @@ def _wrap_outputs(node, inputs, edges, outputs, needed):
         for t in node.dirty_tensors:
             t._counter[0] += 1
         return tuple([_without_graph(o, inputs, dirty) for o in outputs])
-    node.next_edges = tuple(edges)
+    node._next_edges = tuple(edges)
     still = {id(t) for t in node.non_differentiable}
     results = tuple([_with_graph(node, o, inputs, dirty, still) for o in outputs])
-    node.output_info = [(t._array.shape, t._array.dtype) if isinstance(t, TensorImpl) else ((), None) for t in results]
-    node.shape = [t._array.shape if isinstance(t, TensorImpl) else () for t in results]
-    node.dtype = [t._array.dtype if isinstance(t, TensorImpl) else None for t in results]
+    node._output_info = [(t._array.shape, t._array.dtype) if isinstance(t, TensorImpl) else ((), None) for t in results]
+    node._shape = [t._array.shape if isinstance(t, TensorImpl) else () for t in results]
+    node._dtype = [t._array.dtype if isinstance(t, TensorImpl) else None for t in results]
     for nr, (result, original) in enumerate(zip(results, outputs)):
         if isinstance(result, TensorImpl) and id(original) not in still and _differentiable(result):
             if id(original) in dirty:
@@ -177,15 +177,15 @@ def _differentiable(t):
 def _save(node, outputs, results):
     """Turn what `save_for_backward` was given into SavedVariables; an output is saved as this node's output."""
     place = {id(o): nr for nr, o in enumerate(outputs)}
-    node.saved = []
+    node._saved = []
     for t in node.to_save:
         if t is None:
-            node.saved.append(None)
+            node._saved.append(None)
             continue
         if not isinstance(t, TensorImpl):
-            raise TypeError(f"save_for_backward can only save variables, but argument {len(node.saved)} is "
+            raise TypeError(f"save_for_backward can only save variables, but argument {len(node._saved)} is "
                             f"of type {type(t).__name__}")
         nr = place.get(id(t))
         own = nr is not None and results[nr]._edge[0] is node if nr is not None and results[nr]._edge else False
-        node.saved.append(SavedVariable(results[nr] if own else t, nr if own else None))
+        node._saved.append(SavedVariable(results[nr] if own else t, nr if own else None))
 

@@ -56,7 +56,7 @@ def grad_accumulator(leaf):
     if node is None:
         node = new(AccumulateGrad)
         node.variable = leaf
-        node.hooks = meta.hooks
+        node._hooks = meta.hooks
         meta.accumulator = ref(node)
     return node
 

@@ -70,7 +70,7 @@ def _inplace_lines(formulas, call, may_be_stale):
     if "self" in formulas.saved:
         lines.append("original_self = self.clone()")
     lines += _node_lines(formulas) + _save_inputs(formulas) + [call, "result = self"] + _save_outputs(formulas)
-    lines += ["node.shape = self._array.shape; node.dtype = self._array.dtype", "rebase_history(self, node)"]
+    lines += ["node._shape = self._array.shape; node._dtype = self._array.dtype", "rebase_history(self, node)"]
     return lines + ["if watchers: notify_watchers(node)", "return self"]
 
 
@@ -103,7 +103,7 @@ def _no_input_needs_grad(formulas):
 def _node_lines(formulas):
     """Lines that make the node; `Node_(…)` spelled out, because this runs in every operation that is recorded."""
     edges = ", ".join(f"{'*' if a.type.is_list else ''}edge_{a.name}" for a in formulas.inputs)
-    lines = ["node = new(Node_)", "node.sequence_nr = next_sequence_nr()", "node.hooks = None", "node.next_edges "
+    lines = ["node = new(Node_)", "node._seq_nr = next_sequence_nr()", "node._hooks = None", "node._next_edges "
                                                                                                 "= "
                                                                                                 f"({edges},)"]
     if formulas.has_list:
@@ -172,7 +172,7 @@ def _history_lines(formulas):
     out = formulas.differentiable_outputs[0]
     if getattr(formulas.operator.derivative, "may_return_integers", False):
         return [f"set_differentiable(node, {out})"]
-    return [f"node.shape = {out}._array.shape; node.dtype = {out}._array.dtype", f"{out}._edge = (node, 0)",
+    return [f"node._shape = {out}._array.shape; node._dtype = {out}._array.dtype", f"{out}._edge = (node, 0)",
             f"{out}._keys |= AUTOGRAD"]
 
 
@@ -182,11 +182,11 @@ def set_differentiable(node, outputs):
     An output that was not asked for is None.
     """
     if type(outputs) not in (list, tuple):
-        node.shape, node.dtype = outputs._array.shape, outputs._array.dtype
+        node._shape, node._dtype = outputs._array.shape, outputs._array.dtype
         outputs = (outputs,)
     else:
-        node.shape = [o is not None and o._array.shape for o in outputs]
-        node.dtype = [o is not None and o._array.dtype for o in outputs]
+        node._shape = [o is not None and o._array.shape for o in outputs]
+        node._dtype = [o is not None and o._array.dtype for o in outputs]
     for nr, output in enumerate(outputs):
         if output is not None and (output.dtype.is_floating_point or output.dtype.is_complex):
             output._edge = (node, nr)
@@ -226,7 +226,7 @@ def _kernel_of_missing_derivative(operator, kernel):
             node = NotImplemented_(edges)
             node.message = f"derivative for {(operator.variant_of or operator).name} is not implemented"
             if operator.schema.is_inplace:
-                node.shape, node.dtype = result._array.shape, result._array.dtype
+                node._shape, node._dtype = result._array.shape, result._array.dtype
                 rebase_history(result, node)
             else:
                 set_differentiable(node, result)

@@ -36,7 +36,7 @@ class CopySlices(Node):
 
     def apply(self, grad):
         if grad is None:
-            return (None,) * len(self.next_edges)
+            return (None,) * len(self._next_edges)
         if self.fn is None:
             raise RuntimeError(RELEASED)
         result = at.new_empty_strided(grad, self.base.sizes, self.base.strides)
@@ -59,6 +59,6 @@ class CopySlices(Node):
 def copy_slices(v, fn):
     """The CopySlices node for the write `fn` to the view `v`."""
     base = v._view_info.base
-    node = CopySlices((gradient_edge(base),) + fn.next_edges[1:], base._array.shape, base._array.dtype)
+    node = CopySlices((gradient_edge(base),) + fn._next_edges[1:], base._array.shape, base._array.dtype)
     node.base, node.view, node.fn = TensorGeometry(base), TensorGeometry(v), fn
     return node
