@@ -9,6 +9,7 @@ import numpy as np
 
 from ...c10 import layout, scalar_type
 from ...c10.device import device as Device
+from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function, python_face
@@ -75,15 +76,68 @@ def check_rank(array, memory_format):
         raise RuntimeError(f"required rank {rank} tensor to use {memory_format.name} format")
 
 
-def copy_in_format(array, memory_format):
-    """A copy laid out as `memory_format` says; by default as the original, if that has no gaps."""
+def allocate(size, strides, numpy_dtype):
+    """Uninitialised memory for `size` and `strides`, which count elements."""
+    if min(strides, default=0) < 0:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(strides)}")
+    last = sum([(n - 1) * s for n, s in zip(size, strides)]) + 1 if 0 not in size else 0
+    buffer = np.empty(last * numpy_dtype.itemsize, np.uint8)
+    return StorageImpl(buffer).as_strided(numpy_dtype, tuple(size), strides, 0)
+
+
+def fastest_first(shape, *strides):
+    """The dimensions from the fastest to the slowest, by the strides of one or several arrays of that shape.
+
+    A stride of 0 says nothing about order; where the strides say nothing, dimensions stay as they are.
+    In PyTorch: `TensorIteratorBase::reorder_dimensions`, `infer_dense_strides`.
+    """
+    order = list(reversed(range(len(shape))))
+
+    def slower(a, b):
+        for steps in strides:
+            if steps[a] and steps[b] and steps[a] != steps[b]:
+                return 1 if steps[a] > steps[b] else -1
+            if steps[a] and steps[b] and shape[a] > shape[b]:
+                return 1
+        return 0
+    for i in range(1, len(order)):
+        moving = i
+        for place in reversed(range(i)):
+            comparison = slower(order[place], order[moving])
+            if comparison > 0:
+                order[place], order[moving] = order[moving], order[place]
+                moving = place
+            elif comparison < 0:
+                break
+    return order
+
+
+def allocate_like(array, memory_format=None, numpy_dtype=None):
+    """Uninitialised memory in the likeness of `array`: its strides if it has no gaps, else none in the same order."""
+    numpy_dtype = numpy_dtype or array.dtype
     if memory_format in (layout.channels_last, layout.channels_last_3d):
         check_rank(array, memory_format)
-        order = channels_last_order(array.ndim)
-        return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
-    if memory_format is layout.contiguous_format or not is_dense_permutation(array):
-        return array.copy("C")
-    return array.copy("K")
+        order = reversed(channels_last_order(array.ndim))
+    elif memory_format is layout.contiguous_format:
+        order = reversed(range(array.ndim))
+    elif is_dense_permutation(array) and array.size:
+        return allocate(array.shape, [s // array.itemsize for s in array.strides], numpy_dtype)
+    else:
+        order = fastest_first(array.shape, array.strides)
+    strides, step = [0] * array.ndim, 1
+    for d in order:
+        strides[d] = step
+        step *= max(array.shape[d], 1)
+    return allocate(array.shape, strides, numpy_dtype)
+
+
+def copy_in_format(array, memory_format):
+    """A copy laid out as `memory_format` says; by default as the original, if that has no gaps."""
+    if array.flags.c_contiguous and memory_format in (None, layout.preserve_format, layout.contiguous_format):
+        return array.copy()
+    result = allocate_like(array, memory_format)
+    result[...] = array
+    return result
 
 
 @clone.kernel
@@ -134,6 +188,8 @@ def copy_cpu(self, src, non_blocking):
 
 @copy_.backward
 class CopyBackwards:
+    namespace = "torch::autograd::"  # written by hand in PyTorch, not generated
+
     def self(grad):
         return at.zeros_like(grad)
 
