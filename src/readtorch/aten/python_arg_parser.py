@@ -91,7 +91,7 @@ class Signature:
         argument = self.arguments[position]
         if value is None and argument.type.optional:
             return None
-        converted = convert(argument.type, value, self.numbers_as_tensors and argument.name in ("self", "other", "end"))
+        converted = convert(argument.type, value, self.numbers_as_tensors and argument.name in ("self", "other", "end", "src"))
         if converted is _REJECT:
             place = f" (position {position + (0 if self.is_method else 1)})" if not argument.keyword_only else ""
             raise _Mismatch(f"argument '{self.names[position]}'{place} must be {_type_name(argument.type)}, "
@@ -319,11 +319,23 @@ def _direct_face(packet, parse):
     lines = "\n        ".join(key_lines(arguments, renamed))
     source = (f"def face({', '.join(declared)}):\n"
               f"    try:\n        {lines}\n"
-              f"    except AttributeError:\n        return parse(({positional}), {{{keywords}}})\n"
+              f"    except AttributeError:\n{_number_lines(packet, 8)}"
+              f"        if keys is None: return parse(({positional}), {{{keywords}}})\n"
               f"{check_out}"
               f"    return table[keys & tls.mask]({', '.join(names)})\n")
     return compile_face(packet.name, source, {"table": operator.table, "tls": tls, "parse": parse, "out_form": out,
-                                              "no_tensor_keys": NO_TENSOR_KEYS})
+                                              "no_tensor_keys": NO_TENSOR_KEYS, "number_beside": number_beside})
+
+
+def _number_lines(packet, indent):
+    """Source lines for a call whose `other` is a plain number: it becomes a tensor here, without the parser."""
+    pad = " " * indent
+    if not packet.numbers_as_tensors or packet.overloads[0].schema.arguments[1].name != "other":
+        return f"{pad}keys = None\n"
+    return (f"{pad}keys = None\n"
+            f"{pad}if (type(other) is float or type(other) is int) and hasattr(input, '_keys'):\n"
+            f"{pad}    other = number_beside(input, other, {packet.name!r})\n"
+            f"{pad}    keys = input._keys | other._keys\n")
 
 
 def _first_overload_face(packet, parse):
@@ -337,10 +349,11 @@ def _first_overload_face(packet, parse):
     source = (f"def face({names}, *args, **kwargs):\n"
               f"    if not args and not kwargs:\n"
               f"        try:\n            {lines}\n"
-              f"        except AttributeError:\n            return parse(({names},), kwargs)\n"
+              f"        except AttributeError:\n{_number_lines(packet, 12)}"
+              f"            if keys is None: return parse(({names},), kwargs)\n"
               f"        return table[keys & tls.mask]({names}{defaults})\n"
               f"    return parse(({names}, *args), kwargs)\n")
-    return compile_face(packet.name, source, {"table": operator.table, "tls": tls, "parse": parse})
+    return compile_face(packet.name, source, {"table": operator.table, "tls": tls, "parse": parse, "number_beside": number_beside})
 
 
 def make_infix(name, packet, reflected=False):

@@ -4,11 +4,12 @@ In PyTorch: `aten/src/ATen/native/TensorCompare.cpp` and `cpu/TensorCompareKerne
 """
 import numpy as np
 
-from ...c10.tensor_impl import TensorImpl
+from ...c10.tensor_impl import TensorImpl, wrap_result
 from ..functions import at
-from ..native_function import alias_of, native_function
+from ..native_function import alias_of, native_function, packets, python_face
+from ..python_arg_parser import make_parser
 from .exact_out import exact_out, found_dtype
-from .tensor_iterator import computing, result_type, scalar_tensor
+from .tensor_iterator import F4, F8, computing, result_type, scalar_tensor
 
 BOTH = "function, method"
 
@@ -19,7 +20,6 @@ clamp_min_tensor = native_function("clamp_min.Tensor(Tensor self, Tensor min) ->
 clamp_min = native_function("clamp_min(Tensor self, Scalar min) -> Tensor", BOTH, inplace=True, out=True)
 clamp_max_tensor = native_function("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", BOTH, inplace=True, out=True)
 clamp_max = native_function("clamp_max(Tensor self, Scalar max) -> Tensor", BOTH, inplace=True, out=True)
-alias_of("clip", "clamp")
 
 
 for _operator in (clamp, clamp_min, clamp_max):
@@ -28,6 +28,10 @@ for _operator in (clamp, clamp_min, clamp_max):
 
 def between(self, low, high, name="clamp"):
     """min(max(self, low), high); a bound may be None. nan stays, and a nan bound gives nan."""
+    x = self._array
+    if (x.dtype is F4 or x.dtype is F8) and number_or_none(low) and number_or_none(high) and (low, high) != (None, None):
+        value = x if low is None else np.maximum(x, x.dtype.type(low))
+        return wrap_result(value if high is None else np.minimum(value, x.dtype.type(high)))
     operands = [scalar_tensor(b) if not isinstance(b, TensorImpl) else b for b in (low, high) if b is not None]
     if not operands:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -49,6 +53,23 @@ for _operator in (clamp_min, clamp_min_tensor):
     _operator.kernel(lambda self, min: between(self, min, None, "clamp"))
 for _operator in (clamp_max, clamp_max_tensor):
     _operator.kernel(lambda self, max: between(self, None, max, "clamp"))
+
+
+def number_or_none(value):
+    kind = type(value)
+    return kind is float or kind is int or value is None
+
+
+@python_face("clamp")
+def clamp_face(input, *args, **kwargs):
+    """`input` kept between `min` and `max`, which are numbers, tensors or None. In PyTorch: `torch.clamp`."""
+    if len(args) == 2 and not kwargs and isinstance(input, TensorImpl) and all(map(number_or_none, args)):
+        return clamp.call(input, *args)
+    return parse_clamp((input, *args), kwargs)
+
+
+parse_clamp = make_parser(packets["torch", "clamp"], is_method=False)
+alias_of("clip", "clamp")
 
 
 def inside(self, low, high):

@@ -11,6 +11,7 @@ from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap_result
 from ..functions import at
 from ..native_function import alias_of, native_function, python_face, write_out
+from .exact_out import exact_out
 from .tensor_iterator import (broadcast_error, cast, compute, computing, not_implemented, number_of, result_type, scalar_tensor)
 
 BOTH = "function, method"
@@ -168,6 +169,10 @@ isin_number = native_function(
     "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor", out=True)
 isin_of_number = native_function(
     "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", out=True)
+
+
+for _operator in (isin, isin_number, isin_of_number):
+    exact_out(_operator)
 
 
 @isin.kernel

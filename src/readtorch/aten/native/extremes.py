@@ -5,10 +5,11 @@ In PyTorch: `aten/src/ATen/native/{ReduceAllOps,TensorCompare,ReduceOps}.cpp`.
 import numpy as np
 
 from ...c10.scalar_type import BOOL
-from ...c10.tensor_impl import dtype_of, wrap, wrap_result
+from ...c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
-from ..native_function import native_function
+from ..native_function import native_function, packets, python_face
+from ..python_arg_parser import make_parser
 from . import return_types
 from .exact_out import exact_out, type_name
 from .reduce_ops import reduced_axes, unreduce
@@ -103,6 +104,24 @@ max_dim = dim_extreme("max", np.argmax)
 min_all = total_extreme("min", np.minimum)
 of_two("min", "minimum")
 min_dim = dim_extreme("min", np.argmin)
+
+
+def extreme_face(name, of_all, of_dim):
+    """The Python face of max and min: the plain ways to call them go straight to their operators."""
+    def face(input, *args, **kwargs):
+        if not kwargs and isinstance(input, TensorImpl):
+            if not args:
+                return of_all.call(input)
+            if len(args) == 1 and type(args[0]) is int:
+                return of_dim.call(input, args[0], False)
+        return parse((input, *args), kwargs)
+    face.__name__ = face.__qualname__ = name
+    parse = make_parser(packets["torch", name], is_method=False)
+    return python_face(name, BOTH)(face)
+
+
+extreme_face("max", max_all, max_dim)
+extreme_face("min", min_all, min_dim)
 
 
 @max_dim.backward

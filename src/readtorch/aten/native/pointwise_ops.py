@@ -8,11 +8,12 @@ import numpy as np
 
 from ...c10 import scalar_type
 from ...c10.scalar_type import C_TYPE_NAMES, COMPLEX, FLOAT
-from ...c10.tensor_impl import dtype_of
+from ...c10.tensor_impl import dtype_of, wrap_result
 from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
 from ..native_function import native_function
-from .tensor_iterator import (computing, conj, float_result_type, not_implemented, result_type, scalar_tensor)
+from .exact_out import exact_out
+from .tensor_iterator import F4, computing, conj, float_result_type, not_implemented, result_type, scalar_tensor
 
 BOTH = "function, method"
 
@@ -23,6 +24,9 @@ def binary(name, function, refusal, refused=(COMPLEX,), common_type=result_type,
 
     @operator.kernel
     def kernel(self, other):
+        x, y = self._array, other._array
+        if x.dtype is F4 and y.dtype is F4 and x.shape == y.shape:
+            return wrap_result(function(x, y))
         common = common_type(self, other)
         if common.category in refused:
             raise refusal(common)
@@ -279,6 +283,7 @@ class CopysignBackward1:
 
 heaviside = native_function("heaviside(Tensor self, Tensor values) -> Tensor", BOTH, inplace=True, out=True)
 heaviside.backward(NOT_IMPLEMENTED)
+exact_out(heaviside, lambda *_: "heaviside is not yet implemented for tensors with different dtypes.")
 
 
 @heaviside.kernel

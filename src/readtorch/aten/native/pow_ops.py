@@ -12,7 +12,8 @@ from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap_result
 from ..functions import at
 from ..native_function import native_function, python_face
-from .tensor_iterator import NUMBERS, broadcast_error, compute, conj, not_implemented, number_of, result_type, scalar_tensor
+from .exact_out import exact_out, type_name
+from .tensor_iterator import F4, F8, NUMBERS, broadcast_error, compute, conj, not_implemented, number_of, result_type, scalar_tensor
 
 BOTH = "function, method"
 pow_tensor = native_function("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True, out=True)
@@ -53,9 +54,14 @@ _SPECIAL = {2: np.square, 3: lambda x: x * x * x}
 _SPECIAL_FLOAT = {0.5: np.sqrt, -0.5: lambda x: 1 / np.sqrt(x), -1: np.reciprocal, -2: lambda x: np.reciprocal(x * x)}
 
 
+_QUICK = {**_SPECIAL, **_SPECIAL_FLOAT}
+
+
 @pow_scalar.kernel
 def pow_scalar_cpu(self, exponent):
     x = self._array
+    if (x.dtype is F4 or x.dtype is F8) and type(exponent) is not complex and exponent in _QUICK:
+        return wrap_result(_QUICK[exponent](x))
     number = scalar_tensor(exponent)
     common = result_type(self, number)
     if common.category < FLOAT:
@@ -184,4 +190,8 @@ def _name(dtype):
 
 
 for _operator in (float_power_tensor, float_power_scalar):
+    _operator.inplace.kernel(float_power_)
     _operator.inplace.compose(float_power_)
+for _operator in (float_power_tensor, float_power_of_number, float_power_scalar):
+    exact_out(_operator, lambda out, result, *_: (f"the output given to float_power has dtype {type_name(out)} but the operation's "
+                                                  f"result requires dtype {type_name(result)}"))

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from ...c10 import scalar_type
+from ...c10.dispatch_key import tls
 from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
-from ...c10.tensor_impl import TensorImpl, dtype_of, wrap_result
+from ...c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim, wrap_dims
 from ..functions import at
 from ..native_function import native_function, packets, python_face, write_out
@@ -22,6 +23,9 @@ add_up = np.add.reduce
 def reduced_axes(t, dim):
     """The axes that `dim` names; no dims at all means every one. Raises IndexError or RuntimeError for what is not a dim."""
     ndim = t._array.ndim
+    if dim and len(dim) == 1:
+        axis = wrap_dim(dim[0], ndim)
+        return (axis,) if ndim else ()
     axes = wrap_dims(dim, ndim) if dim else range(ndim)
     return tuple(axes) if ndim else ()
 
@@ -60,9 +64,18 @@ def _as_type(array, wide):
     return cast(array, wide) if array.dtype.kind in "cV" or wide.kind in "biu" else array
 
 
+# A NumPy reduction takes 0.8 µs to begin with; so many numbers are added more quickly by Python, in double precision.
+FEW = 16
+
+
 @sum_all.kernel
 def sum_all_cpu(self, dtype):
-    return wrap_result(sum_array(self._array, None, False, dtype))
+    x = self._array
+    if dtype is None and x.dtype is F4:
+        if x.ndim == 1 and x.size <= FEW:
+            return wrap(np.array(sum(x.tolist()), F4))
+        return wrap(add_up(x, None, None, np.empty((), F4)))
+    return wrap_result(sum_array(x, None, False, dtype))
 
 
 @sum_all.backward
@@ -73,6 +86,9 @@ class SumBackward0:
 
 @sum_dim.kernel
 def sum_dim_cpu(self, dim, keepdim, dtype):
+    if not keepdim and self._array.ndim == 1 and dim is not None and len(dim) == 1:
+        wrap_dim(dim[0], 1)
+        return sum_all_cpu(self, dtype)
     return wrap_result(sum_array(self._array, reduced_axes(self, dim), keepdim, dtype))
 
 
@@ -82,15 +98,20 @@ class SumBackward1:
         return unreduce(grad, self_sym_sizes, dim, keepdim).expand(self_sym_sizes)
 
 
+ALL = object()
+
+
 def total_or_dim_face(name, of_all, of_dim):
     """The Python face of sum and mean: the two plain ways to call them go straight to their operators."""
-    def face(input, *args, **kwargs):
-        if not kwargs and isinstance(input, TensorImpl):
-            if not args:
-                return of_all.call(input, None)
-            if len(args) == 1 and type(args[0]) is int:
-                return of_dim.call(input, args, False, None)
-        return parse((input, *args), kwargs)
+    total, along = of_all.table, of_dim.table
+
+    def face(input, dim=ALL, *args, **kwargs):
+        if not args and not kwargs and isinstance(input, TensorImpl):
+            if dim is ALL:
+                return total[input._keys & tls.mask](input, None)
+            if type(dim) is int:
+                return along[input._keys & tls.mask](input, (dim,), False, None)
+        return parse((input, *args) if dim is ALL else (input, dim, *args), kwargs)
     face.__name__ = face.__qualname__ = name
     parse = make_parser(packets["torch", name], is_method=False)
     return python_face(name, BOTH)(face)
@@ -157,6 +178,9 @@ def mean_array(array, axes, keepdim, dtype):
 
 @mean_all.kernel
 def mean_all_cpu(self, dtype):
+    x = self._array
+    if dtype is None and x.dtype is F4 and x.ndim == 1 and 0 < x.size <= FEW:
+        return wrap(np.array(sum(x.tolist()) / x.size, F4))
     return wrap_result(mean_array(self._array, None, False, dtype))
 
 
@@ -168,6 +192,9 @@ class MeanBackward0:
 
 @mean_dim.kernel
 def mean_dim_cpu(self, dim, keepdim, dtype):
+    if not keepdim and self._array.ndim == 1 and dim is not None and len(dim) == 1:
+        wrap_dim(dim[0], 1)
+        return mean_all_cpu(self, dtype)
     return wrap_result(mean_array(self._array, reduced_axes(self, dim), keepdim, dtype))
 
 

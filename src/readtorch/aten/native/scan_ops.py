@@ -172,9 +172,8 @@ class LogcumsumexpBackward0:
             return grad
         if self._array.dtype.kind == "c":
             return conj((reversed_logcumsumexp(grad.conj().log() - result, dim) + self).exp())
-        nothing = at.full((), float("-inf"), dtype=grad.dtype)
-        positive = at.where(grad > 0, grad.log(), nothing)
-        negative = at.where(grad < 0, (-grad).log(), nothing)
+        nothing = at.full((), np.finfo(op_math_type(grad.dtype).numpy).min.item(), dtype=grad.dtype)
+        positive, negative = [at.where(sign, grad.abs().log(), nothing) for sign in (grad > 0, grad < 0)]
         return ((reversed_logcumsumexp(positive - result, dim) + self).exp()
                 - (reversed_logcumsumexp(negative - result, dim) + self).exp())
 
@@ -200,7 +199,7 @@ def diff_composite(self, n, dim, prepend, append):
     parts = [t for t in (prepend, self, append) if t is not None]
     t = at.cat(parts, dim) if len(parts) > 1 else self
     if n == 0:
-        return t.clone()
+        return at.empty_like(t).copy_(t)
     for _ in range(min(n, t._array.shape[dim])):
         t = neighbour_differences(t, dim)
     return t

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from ...c10 import scalar_type
 from ...c10.scalar_type import BOOL, FLOAT, SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim
@@ -275,14 +274,15 @@ exact_out(histc, lambda out, result, *_: ("torch.histogram: input tensor and his
 @histc.kernel
 def histc_cpu(self, bins, min, max):
     x, dtype = self._array, dtype_of(self)
-    if dtype not in (scalar_type.float32, scalar_type.float64):
+    if not dtype.is_floating_point:
         raise not_implemented("histogram_cpu")(dtype)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = histogram_range(x, float(min), float(max))
+    x = comparable(x)
     inside = x[(x >= low) & (x <= high)]
     places = ((inside - low) * (bins / (high - low))).astype(np.int64)
-    return wrap(np.bincount(np.minimum(places, bins - 1), minlength=bins).astype(x.dtype))
+    return wrap(np.bincount(np.minimum(places, bins - 1), minlength=bins).astype(dtype.numpy))
 
 
 def histogram_range(x, low, high):

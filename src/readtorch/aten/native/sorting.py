@@ -79,6 +79,7 @@ argsort.compose(lambda self, dim, descending: sort.call(self.detach(), dim, desc
 argsort_stable.compose(lambda self, stable, dim, descending: sort_stable.call(self.detach(), stable, dim, descending).indices)
 
 msort = native_function("msort(Tensor self) -> Tensor", BOTH, out=True)
+exact_out(msort)
 msort.compose(lambda self: sort.call(self, 0, False).values)
 
 # -------------------------------------------------------------------------------------------------------- topk
@@ -128,6 +129,7 @@ def choose(self, name, dim, keepdim, pick):
         raise not_implemented(f"{name}_cpu")(dtype_of(self))
     indices = np.expand_dims(pick(np.moveaxis(comparable(x), dim, -1)), dim)
     values = np.take_along_axis(x, indices, dim)
+    values, indices = np.ascontiguousarray(values), np.ascontiguousarray(indices)
     return result(*[wrap(a if keepdim else a.squeeze(dim)) for a in (values, indices)])
 
 

@@ -12,6 +12,7 @@ from ...c10.scalar_type import COMPLEX
 from ...c10.tensor_impl import wrap_result
 from ..functions import at
 from ..native_function import alias_of, native_function
+from .scalar_ops import mul_scalar
 from .tensor_iterator import (broadcast_error, compute, conj, float_result_type, not_implemented, scalar_tensor,
                               unary_float_kernel)
 from .unary_ops import unary
@@ -115,7 +116,7 @@ def mvlgamma_composite(self, p):
     """log of the multivariate gamma function. In PyTorch it has a node of its own, with the same derivative."""
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
-    steps = at.arange(0, p, dtype=self.dtype if self.dtype.category >= 2 else scalar_type.get_default_dtype()) * -0.5
+    steps = at.arange(0, p, dtype=self.dtype if self.dtype.category >= scalar_type.FLOAT else scalar_type.get_default_dtype()) * -0.5
     return (self.unsqueeze(-1) + steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
@@ -170,8 +171,8 @@ ndtr = native_function("special_ndtr(Tensor self) -> Tensor", module="special", 
 
 @ndtr.compose
 def ndtr_composite(self):
-    return 0.5 * at.erfc(self * -math.sqrt(0.5)) if self.dtype.category >= 2 else 0.5 * at.erfc(
-        self.to(scalar_type.get_default_dtype()) * -math.sqrt(0.5))
+    x = self if self.dtype.category >= scalar_type.FLOAT else self.to(scalar_type.get_default_dtype())
+    return mul_scalar.call(at.erfc(mul_scalar.call(x, -math.sqrt(0.5))), 0.5)
 
 
 # -------------------------------------------------------------------------------------------------------- xlogy

@@ -163,8 +163,9 @@ def binary_float_kernel(function):
     """Like `binary_kernel`, but integers give the default float dtype (div, atan2 …)."""
     def kernel(self, other):
         x, y = self._array, other._array
+        dtype = x.dtype
         try:
-            if x.dtype is y.dtype and (x.dtype is F4 or x.dtype is F8):
+            if dtype is y.dtype and (dtype is F4 or dtype is F8):
                 return wrap_result(function(x, y))
             return wrap_result(compute(function, (x, y), float_result_type(self, other)))
         except ValueError:
@@ -202,11 +203,16 @@ def unary_kernel(function, refusal=None, refused="b"):
 
     For dtypes of the kinds `refused` (NumPy's letters) it raises `refusal(dtype)`.
     """
+    takes_floats = "f" not in refused
+
     def kernel(self):
         x = self._array
-        if refusal is not None and x.dtype.kind in refused:
+        dtype = x.dtype
+        if dtype is F4 and takes_floats:
+            return wrap_result(function(x))
+        if refusal is not None and dtype.kind in refused:
             raise refusal(dtype_of(self))
-        wide = None if x.dtype is F4 else WIDENED.get(x.dtype)
+        wide = WIDENED.get(x.dtype)
         return wrap_result(function(x) if wide is None else function(x.astype(wide)).astype(x.dtype))
     return kernel
 
@@ -215,9 +221,10 @@ def unary_float_kernel(function, refusal=None, refused="c"):
     """Like `unary_kernel`, but integers give the default float dtype (exp, sqrt, sin …)."""
     def kernel(self):
         x = self._array
-        if x.dtype is F4 or x.dtype is F8:
+        dtype = x.dtype
+        if dtype is F4 or dtype is F8:
             return wrap_result(function(x))
-        if refusal is not None and x.dtype.kind in refused:
+        if refusal is not None and dtype.kind in refused:
             raise refusal(dtype_of(self))
         kind = dtype_of(self)
         if kind.category < FLOAT:

@@ -130,8 +130,15 @@ class TanhBackwardBackward0:
 
 # ----------------------------------------------------------------------------------------------------- logistic
 
+_ONE = {t: np.ones((), t) for t in (np.dtype("f4"), np.dtype("f8"), np.dtype("c8"), np.dtype("c16"))}
+
+
 def sigmoid_array(x):
-    return 1 / (1 + np.exp(-x))
+    """1 / (1 + exp(-x)), each step in the memory of the one before."""
+    y = np.asarray(np.negative(x))
+    np.exp(y, y)
+    np.add(y, _ONE[y.dtype], y)
+    return np.reciprocal(y, y)
 
 
 sigmoid = unary("sigmoid", unary_float_kernel(sigmoid_array))
