@@ -108,7 +108,7 @@ def _make(tensor, share):
     key = (storage.data_ptr(), tensor.dtype)
     whole = share.get(key)
     if whole is None or storage.nbytes() == 0:  # every empty storage has the address 0
-        numbers = _numpy_of(torch.empty(0, dtype=tensor.dtype).set_(storage)).copy()
+        numbers = _numpy_copy(torch.empty(0, dtype=tensor.dtype).set_(storage))
         if tensor.storage_offset() == 0 and numbers.size == _span(tensor):
             strides = [s * numbers.itemsize for s in tensor.stride()]
             numbers = np.lib.stride_tricks.as_strided(numbers, tuple(tensor.shape), strides)
@@ -119,20 +119,14 @@ def _make(tensor, share):
     return rt.as_strided(whole, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()).detach()
 
 
-def _numpy_of(tensor):
-    return (tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor).numpy()
+def _numpy_copy(tensor):
+    """The numbers, bfloat16 as int16 bits. `numpy()` forbids a storage to be resized: only the clone's."""
+    return (tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor).clone().numpy()
 
 
 def _from_numpy(numbers, dtype):
-    if dtype != torch.bfloat16:
-        return rt.from_numpy(numbers)
-    bits = rt.from_numpy(numbers)
-    try:
-        return bits.view(rt.bfloat16).detach()
-    except TypeError:
-        from readtorch.c10.tensor_impl import wrap
-        import ml_dtypes
-        return wrap(numbers.view(ml_dtypes.bfloat16))
+    result = rt.from_numpy(numbers)
+    return result.view(rt.bfloat16).detach() if dtype == torch.bfloat16 else result
 
 
 def _span(tensor):
@@ -143,14 +137,9 @@ def _span(tensor):
 
 
 def _tensor_to_torch(tensor):
-    plain = tensor.detach()
-    if hasattr(plain, "is_conj") and plain.is_conj():
-        plain = plain.resolve_conj()
-    if hasattr(plain, "is_neg") and plain.is_neg():
-        plain = plain.resolve_neg()
+    plain = tensor.detach().resolve_conj().resolve_neg()
     if plain.dtype == rt.bfloat16:
-        bits = plain._array.view(np.int16) if hasattr(plain, "_array") else plain.view(rt.int16).numpy()
-        result = torch.from_numpy(bits.copy()).view(torch.bfloat16)
+        result = torch.from_numpy(plain.view(rt.int16).numpy().copy()).view(torch.bfloat16)
     else:
         result = torch.from_numpy(np.array(plain.numpy(), order="K"))
     return result.requires_grad_() if tensor.requires_grad else result
@@ -284,8 +273,7 @@ def compare_errors(ours, theirs, message=True):
 def seed_both(seed):
     """The same random state everywhere: both implementations, numpy and the standard library."""
     torch.manual_seed(seed)
-    if hasattr(rt, "manual_seed"):
-        rt.manual_seed(seed)
+    rt.manual_seed(seed)
     np.random.seed(seed)
     random.seed(seed)
 
@@ -325,13 +313,8 @@ def _position(tensor, inputs):
 def _shared(tensor, inputs):
     if tensor.numel() == 0:  # nothing to share, and addresses mean nothing
         return []
-    return [i for i, t in enumerate(inputs) if _storage_of(t) == _storage_of(tensor)]
-
-
-def _storage_of(tensor):
-    if hasattr(tensor, "untyped_storage"):
-        return tensor.untyped_storage().data_ptr()
-    return id(tensor._storage_impl)
+    address = tensor.untyped_storage().data_ptr()
+    return [i for i, t in enumerate(inputs) if t.untyped_storage().data_ptr() == address]
 
 
 def assert_same_grad_fn(our_results, their_results):
