@@ -60,9 +60,13 @@ def owner_of(array):
 
 def storage_of(array):
     """A new StorageImpl over all the memory of the array that `array` looks at."""
-    owner = owner_of(array)
-    contiguous = owner.flags.c_contiguous or owner.flags.f_contiguous
-    return StorageImpl(np.ndarray((owner.nbytes,), np.uint8, owner) if contiguous else np.asarray(_Span(owner)))
+    return storage_over(owner_of(array))
+
+
+def storage_over(array):
+    """A new StorageImpl from the first byte of `array` to its last."""
+    contiguous = array.flags.c_contiguous or array.flags.f_contiguous
+    return StorageImpl(np.ndarray((array.nbytes,), np.uint8, array) if contiguous else np.asarray(_Span(array)))
 
 
 class _Span:

@@ -124,11 +124,16 @@ def allocate_like(array, memory_format=None, numpy_dtype=None):
         return allocate(array.shape, [s // array.itemsize for s in array.strides], numpy_dtype)
     else:
         order = fastest_first(array.shape, array.strides)
-    strides, step = [0] * array.ndim, 1
+    return allocate_in_order(array.shape, order, numpy_dtype)
+
+
+def allocate_in_order(shape, order, numpy_dtype):
+    """Memory without gaps for `shape`; `order` names the dimensions from the fastest to the slowest."""
+    strides, step = [0] * len(shape), 1
     for d in order:
         strides[d] = step
-        step *= max(array.shape[d], 1)
-    return allocate(array.shape, strides, numpy_dtype)
+        step *= max(shape[d], 1)
+    return allocate(shape, strides, numpy_dtype)
 
 
 def copy_in_format(array, memory_format):
@@ -220,17 +225,34 @@ class ToCopyBackward0:
 
 def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     """`self` itself when it already is as asked, else a converted copy."""
-    same_type = dtype is None or dtype is self.dtype
-    same_device = device is None or device == self.device or (device.type == self.device.type and device.index is None)
+    if device is not None:
+        check_device(device)
+    same_type = dtype is None or dtype is dtype_of(self)
     same_format = memory_format in (None, layout.preserve_format) or has_format(self._array, memory_format)
-    if same_type and same_device and same_format and not copy:
+    if same_type and same_format and not copy:
         return self
     return _to_copy.call(self, dtype, None, device, None, False, memory_format)
 
 
+def check_device(place):
+    """Raises unless tensors can be on this device."""
+    if place.type == "cuda":
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    if place.type != "cpu":
+        raise RuntimeError(f"readtorch cannot make tensors on '{place}' yet")
+
+
+_TO = """to() received an invalid combination of arguments - got ({}), but expected one of:
+ * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, \
+torch.memory_format memory_format = None)
+ * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
+ * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
+"""
+
+
 @python_face("to", "method")
 def to(self, *args, **kwargs):
-    """`to(dtype)`, `to(device, dtype)`, `to(other)`: self, or a converted copy (`at::_to_copy`)."""
+    """`to(dtype)`, `to(device, dtype)`, `to(other)`, each also with non_blocking, copy: self, or a converted copy."""
     device, dtype, non_blocking, copy, memory_format = parse_to(*args, **kwargs)
     return convert(self, dtype, device, copy, memory_format)
 
@@ -240,25 +262,27 @@ def parse_to(*args, dtype=None, device=None, other=None, non_blocking=False, cop
     places = list(args)
     if places and hasattr(places[0], "_array"):
         other = places.pop(0)
-    elif places and (places[0] is None or isinstance(places[0], (str, Device, int)) and not isinstance(places[0], type)):
+    elif places and _is_dtype(places[0]):
+        dtype = places.pop(0)
+    elif places and (places[0] is None or isinstance(places[0], (str, Device, int))):
         device = places.pop(0)
         if places and (places[0] is None or _is_dtype(places[0])):
             dtype = places.pop(0)
-    elif places and _is_dtype(places[0]):
-        dtype = places.pop(0)
-    if places and not isinstance(places[0], bool):
-        raise TypeError(f"to() received an invalid combination of arguments - got ({', '.join(type(a).__name__ for a in args)})")
-    non_blocking = places[0] if places else non_blocking
-    copy = places[1] if len(places) > 1 else copy
+    if len(places) > 2 or not all(isinstance(p, bool) for p in places):
+        raise TypeError(_TO.format(", ".join(_type_name(a) for a in args)))
+    non_blocking, copy = (*places, *(non_blocking, copy)[len(places):])
     if other is not None:
         dtype, device = other.dtype, other.device
     dtype = scalar_type.from_python_type(dtype) if isinstance(dtype, type) else dtype
-    device = Device(device) if device is not None else None
-    return device, dtype, non_blocking, copy, memory_format
+    return None if device is None else Device(device), dtype, non_blocking, copy, memory_format
 
 
 def _is_dtype(value):
     return isinstance(value, scalar_type.dtype) or isinstance(value, type) and scalar_type.from_python_type(value) is not None
+
+
+def _type_name(value):
+    return {scalar_type.dtype: "torch.dtype", Device: "torch.device"}.get(type(value), type(value).__name__)
 
 
 def _conversion(name, dtype):

@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 
 from ...c10.scalar_type import SCALAR_TYPE_NAMES, uint8
-from ...c10.tensor_impl import dtype_of, wrap
+from ...c10.tensor_impl import contiguous_strides, dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import check_no_overlap, native_function
-from .copy import cast, copy_in_format, number_as
+from .copy import allocate_in_order, cast, copy_in_format, fastest_first, number_as
 from .exact_out import exact_out
 
 BOTH = "function, method"
@@ -96,11 +96,28 @@ def explain(error, self, places):
 @index.kernel
 def index_cpu(self, indices):
     """`self[indices]`: the index tensors, broadcast, stand for the dimensions where they are; always a copy."""
-    places = array_indices(self, indices)
+    array, places = self._array, array_indices(self, indices)
     try:
-        return wrap(np.array(self._array[places], order="C"))
+        picked = array[places]
     except IndexError as error:
         raise explain(error, self, places) from None
+    return wrap(picked.copy() if array.flags.c_contiguous else in_order_of(array, places, picked))
+
+
+def in_order_of(array, places, picked):
+    """`picked` laid out as its source: dimensions that were taken whole keep their order in memory."""
+    whole = [d for d in range(array.ndim) if d >= len(places) or isinstance(places[d], slice)]
+    indexed = [d for d in range(array.ndim) if d not in whole]
+    adjacent = indexed == list(range(indexed[0], indexed[-1] + 1))
+    new_dims = picked.ndim - len(whole)
+    first = indexed[0] if adjacent else 0
+    strides = [array.strides[d] for d in whole]
+    of_source = [*strides[:first], *[0] * new_dims, *strides[first:]]
+    of_indices = [0] * picked.ndim
+    of_indices[first:first + new_dims] = contiguous_strides(picked.shape[first:first + new_dims])
+    result = allocate_in_order(picked.shape, fastest_first(picked.shape, of_source, of_indices), array.dtype)
+    result[...] = picked
+    return result
 
 
 def index_backward(grad, sizes, indices):

@@ -19,7 +19,7 @@ BOTH = "function, method"
 
 # --------------------------------------------------------------------------------------------------- where
 
-where = native_function("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", BOTH, out=True,
+where = native_function("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", "function", out=True,
                         numbers_as_tensors=True)
 where_nonzero = native_function("where(Tensor condition) -> Tensor[]", "function")
 
@@ -47,6 +47,12 @@ class WhereBackward0:
 
     def other(grad, condition):
         return at.where(condition, 0, grad)
+
+
+@python_face("where", "method", module="Tensor")
+def where_method(self, condition, other):
+    """`where(condition, self, other)`: as a method it belongs to the tensor that is kept."""
+    return at.where(condition, self, other)
 
 
 @where_nonzero.compose

@@ -2,7 +2,8 @@
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
-from ...c10.tensor_impl import Creation, view as view_of
+from ...c10.scalar_type import SCALAR_TYPE_NAMES
+from ...c10.tensor_impl import Creation, dtype_of, view as view_of
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
@@ -117,7 +118,7 @@ def split_sizes_composite(self, sizes, dim):
 @unsafe_split.kernel
 def unsafe_split_cpu(self, split_size, dim):
     """Like split, but the caller promises not to look at `self` again: its views are no views to autograd."""
-    return [v.detach() for v in split_cpu(self, split_size, dim)]
+    return tuple([v.detach() for v in split_cpu(self, split_size, dim)])
 
 
 def split_backward(grads, lengths, dim, sizes, dtype):
@@ -220,7 +221,8 @@ def tensor_split_composite(self, indices, dim):
 def tensor_split_tensor_composite(self, tensor_indices_or_sections, dim):
     where = tensor_indices_or_sections
     if where._array.dtype != "int64":
-        raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {where.dtype}")
+        raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                           f"{SCALAR_TYPE_NAMES[dtype_of(where)]}")
     if where._array.ndim > 1:
         raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
                            f"but got a tensor with {where._array.ndim} dims")

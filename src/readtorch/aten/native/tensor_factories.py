@@ -7,10 +7,9 @@ import numpy as np
 from ...c10 import layout as layouts
 from ...c10 import scalar_type
 from ...c10.device import default_device
-from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import dtype_of, wrap
 from ..native_function import contiguous_strides, native_function
-from .copy import check_rank, is_dense_permutation, number_as
+from .copy import allocate, allocate_like, check_device, number_as
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE_OPTIONS = f"{OPTIONS}, MemoryFormat? memory_format=None"
@@ -33,17 +32,7 @@ def check_options(layout, device):
     """Raises for a layout or a device that has no tensors here."""
     if layout is not None and layout is not layouts.strided:
         raise RuntimeError(f"readtorch has strided tensors only, no {layout}")
-    place = default_device.get() if device is None else device
-    if place.type != "cpu":
-        raise AssertionError("Torch not compiled with CUDA enabled") if place.type == "cuda" else RuntimeError(
-            f"readtorch cannot make tensors on '{place}' yet")
-
-
-def allocate(size, strides, numpy_dtype):
-    """Uninitialised memory for `size` and `strides`, which count elements."""
-    last = sum([(n - 1) * s for n, s in zip(size, strides)]) + 1 if 0 not in size else 0
-    buffer = np.empty(last * numpy_dtype.itemsize, np.uint8)
-    return StorageImpl(buffer).as_strided(numpy_dtype, tuple(size), strides, 0)
+    check_device(default_device.get() if device is None else device)
 
 
 def contiguous_array(make, size, numpy_dtype):
@@ -51,26 +40,6 @@ def contiguous_array(make, size, numpy_dtype):
     check_size(size)
     array = make(size, numpy_dtype)
     return array if array.size else allocate(size, contiguous_strides(size), numpy_dtype)
-
-
-def strides_like(array, memory_format):
-    """The strides of a new tensor made in the likeness of `array`: its own, if it is dense, else of the same order.
-
-    In PyTorch: `infer_dense_strides` and `suggest_memory_format`.
-    """
-    if memory_format in (layouts.channels_last, layouts.channels_last_3d):
-        order = (0, *range(2, array.ndim), 1)
-    elif memory_format is layouts.contiguous_format:
-        order = range(array.ndim)
-    elif is_dense_permutation(array):
-        return [s // array.itemsize for s in array.strides]
-    else:
-        order = sorted(range(array.ndim), key=lambda d: -array.strides[d])
-    strides, step = [0] * array.ndim, 1
-    for d in reversed(order):
-        strides[d] = step
-        step *= max(array.shape[d], 1)
-    return strides
 
 
 # ------------------------------------------------------------------------------------------------ from a size
@@ -83,10 +52,7 @@ empty = native_function(f"empty.memory_format(SymInt[] size, *, {OPTIONS}, Memor
 def empty_cpu(size, dtype, layout, device, pin_memory, memory_format):
     check_options(layout, device)
     array = contiguous_array(np.empty, size, numpy_type(dtype))
-    if memory_format in (layouts.channels_last, layouts.channels_last_3d):
-        check_rank(array, memory_format)
-        return wrap(allocate(size, strides_like(array, memory_format), array.dtype))
-    return wrap(array)
+    return wrap(array if memory_format in (None, layouts.contiguous_format) else allocate_like(array, memory_format))
 
 
 zeros = native_function(f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor", "function", out=True)
@@ -178,7 +144,7 @@ def like(self, dtype, memory_format, numpy_make):
     kind = array.dtype if dtype is None else dtype.numpy
     if array.flags.c_contiguous and memory_format in (None, layouts.preserve_format, layouts.contiguous_format):
         return contiguous_array(numpy_make, array.shape, kind)
-    result = allocate(array.shape, strides_like(array, memory_format), kind)
+    result = allocate_like(array, memory_format, kind)
     if numpy_make is not np.empty:
         result[...] = numpy_make((), kind)
     return result

@@ -10,7 +10,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim, wrap_dims
 from ..functions import at
 from ..native_function import native_function
-from .copy import copy_in_format
+from .copy import allocate_like
 from .tensor_factories import check_size
 
 BOTH = "function, method"
@@ -23,8 +23,11 @@ flip = native_function("flip(Tensor self, int[] dims) -> Tensor", BOTH)
 @flip.kernel
 def flip_cpu(self, dims):
     """The order of elements along `dims` reversed; always a copy, since strides are never negative."""
-    axes = tuple(wrap_dims(dims, self._array.ndim))
-    return wrap(copy_in_format(np.flip(self._array, axes) if self._array.ndim else self._array, None))
+    array = self._array
+    axes = wrap_dims(dims, array.ndim)
+    result = allocate_like(array)
+    result[...] = np.flip(array, tuple(axes)) if array.ndim else array
+    return wrap(result)
 
 
 @flip.backward
@@ -61,14 +64,14 @@ def roll_cpu(self, shifts, dims):
     if not shifts:
         raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:
-        return wrap(np.roll(array, shifts[0]))
+        return wrap(np.roll(np.ascontiguousarray(array), shifts[0]))
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     for d in dims:
         if not array.ndim:
             raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
         wrap_dim(d, array.ndim)
-    return wrap(np.roll(array, shifts, tuple(dims)) if array.size and array.ndim else array.copy())
+    return wrap(np.roll(np.ascontiguousarray(array), shifts, tuple(dims)))
 
 
 @roll.backward
@@ -87,16 +90,20 @@ def check_rot90(ndim, dims):
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
     if dims[0] == dims[1] or abs(dims[0] - dims[1]) == ndim:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    for name, d in zip(("dim0", "dim1"), dims):
-        if not -ndim <= d < ndim:
-            raise RuntimeError(f"Rotation {name} out of range, {name} = {d}")
+    wrap_dim(dims[0], ndim), wrap_dim(dims[1], ndim)
 
 
 @rot90.kernel
 def rot90_cpu(self, k, dims):
-    """`k` quarter turns in the plane of two dimensions."""
-    check_rot90(self._array.ndim, dims)
-    return wrap(copy_in_format(np.rot90(self._array, k, tuple(dims)), None))
+    """`k` quarter turns in the plane of two dimensions: a quarter is a flip and a transposition."""
+    ndim = self._array.ndim
+    check_rot90(ndim, dims)
+    first, second = wrap_dim(dims[0], ndim), wrap_dim(dims[1], ndim)
+    if k % 4 == 0:
+        return wrap(self._array.copy())
+    if k % 4 == 2:
+        return flip_cpu(self, dims)
+    return wrap(flip_cpu(self, (second if k % 4 == 1 else first,))._array.swapaxes(first, second))
 
 
 @rot90.backward

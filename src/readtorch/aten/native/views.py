@@ -86,16 +86,18 @@ def compute_strides(shape, strides, sizes, item):
 @view.kernel
 def view_cpu(self, size):
     array = self._array
-    if array.flags.c_contiguous and 1 not in array.shape and array.size:
+    if array.flags.c_contiguous and 1 not in array.shape and array.size:  # the common case, and NumPy's strides are right
         try:
-            return view_of(self, array.reshape(size))
+            seen = array.reshape(size)
+            if seen.shape == size or size.count(-1) == 1 and min(size) == -1:
+                return view_of(self, seen)
         except ValueError:
-            pass
+            pass  # what is wrong, infer_size says in PyTorch's words
     size = infer_size(size, array.size)
     strides = compute_strides(array.shape, array.strides, size, array.itemsize)
     if strides is None:
-        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans "
-                           "across two contiguous subspaces). Use .reshape(...) instead.")
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
+                           "spans across two contiguous subspaces). Use .reshape(...) instead.")
     return view_of(self, restrided(self, size, strides))
 
 
@@ -240,14 +242,20 @@ select = native_function("select.int(Tensor(a) self, int dim, SymInt index) -> T
 @select.kernel
 def select_cpu(self, dim, index):
     array = self._array
-    if array.ndim == 0:
-        raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, array.ndim)
-    size = array.shape[dim]
-    if not -size <= index < size:
-        raise IndexError(f"select(): index {index} out of range for tensor of size {list(array.shape)} at dimension {dim}")
-    picked = array[index, ...] if dim == 0 else array[(slice(None),) * dim + (index, ...)]
-    return view_of(self, picked)
+    try:
+        if dim == 0:
+            return view_of(self, array[index, ...])
+        dim = wrap_dim(dim, array.ndim)
+        return view_of(self, array[(slice(None),) * dim + (index, ...)])
+    except IndexError:
+        raise select_error(array.shape, dim, index) from None
+
+
+def select_error(shape, dim, index):
+    if not shape:
+        return IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim = wrap_dim(dim, len(shape))
+    return IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {dim}")
 
 
 @select.backward
@@ -265,9 +273,27 @@ def slice_cpu(self, dim, start, end, step):
     array = self._array
     if step <= 0:
         raise RuntimeError("slice step must be positive")
+    if array.ndim == 0:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, array.ndim)
     part = slice(start, end, step)
-    return view_of(self, array[part] if dim == 0 else array[(slice(None),) * dim + (part,)])
+    seen = array[part] if dim == 0 else array[(slice(None),) * dim + (part,)]
+    if not seen.size and array.size:
+        return view_of(self, empty_slice(self, dim, part))
+    return view_of(self, seen)
+
+
+def empty_slice(self, dim, part):
+    """A slice without elements, which still begins where it would begin if it had some."""
+    array = self._array
+    start, stop, step = part.indices(array.shape[dim])
+    sizes, strides = list(array.shape), list(array.strides)
+    sizes[dim] = 0
+    offset = start * strides[dim]
+    strides[dim] *= step
+    buffer = storage_impl(self).buffer
+    begin = min(address_of(array) - address_of(buffer) + offset, buffer.nbytes)
+    return np.ndarray(sizes, array.dtype, buffer, begin, strides)
 
 
 @slice_.backward

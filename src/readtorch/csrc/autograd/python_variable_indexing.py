@@ -3,14 +3,18 @@
 In PyTorch: `torch/csrc/autograd/python_variable_indexing.cpp`, `aten/src/ATen/TensorIndexing.h`.
 Explained in the chapter "Tensor and Storage".
 """
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from ...aten.functions import at
+from ...aten.native.copy import number_as
 from ...aten.native.views import alias_, select, slice_, unsqueeze
 from ...c10.dispatch_key import tls
-from ...c10.tensor_impl import TensorImpl, wrap
+from ...c10.scalar_type import SCALAR_TYPE_NAMES
+from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
+from ..utils.tensor_new import from_data
 
 _select, _slice = select.table, slice_.table
 MAX = 2**63 - 1
@@ -20,27 +24,16 @@ def getitem(self, index):
     """`self[index]`: a view for ints, slices, None and Ellipsis; a copy as soon as a tensor, list or bool is among them."""
     kind = type(index)
     if kind is int:
-        shape = self._array.shape
-        if not shape or not -shape[0] <= index < shape[0]:
-            raise out_of_bounds(shape, 0, index, 0)
-        return _select[self._keys & tls.mask](self, 0, index)
+        try:
+            return _select[self._keys & tls.mask](self, 0, index)
+        except IndexError:
+            raise out_of_bounds(self._array.shape, 0, index, 0) from None
     if kind is slice:
-        return get_slice(self, index)
-    if kind is tuple and not index:
-        return alias_.call(self)
-    indices = as_tuple(index)
+        return _slice[self._keys & tls.mask](self, 0, *bounds(index))
     tensors = []
-    result = apply_slicing(self, indices, tensors)
+    result = apply_indices(self, as_tuple(index), tensors)
     if tensors:
         return at.index(result, tensors)
-    return alias_.call(self) if result is self else result
-
-
-def get_slice(self, part):
-    """`self[start:stop:step]` along dimension 0."""
-    if not self._array.ndim:
-        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    result = apply_slice(self, 0, part)
     return alias_.call(self) if result is self else result
 
 
@@ -50,32 +43,31 @@ def setitem(self, index, value):
         value = value_to_tensor(self, value)
     if index is False:
         return
-    kind = type(index)
-    if kind is int:
-        shape = self._array.shape
-        if not shape or not -shape[0] <= index < shape[0]:
-            raise out_of_bounds(shape, 0, index, 0)
-        return copy_to(_select[self._keys & tls.mask](self, 0, index), value)
     tensors = []
-    indices = as_tuple(index)
-    target = apply_slicing(self, indices, tensors)
-    if not tensors:
-        return copy_to(alias_.call(self) if target is self else target, value)
-    at.index_put_(target, tensors, without_leading_ones(value) if value._array.ndim > 0 else value)
+    if type(index) is int:
+        target = apply_select(self, 0, index, 0)
+    elif type(index) is slice:
+        target = apply_slice(self, 0, index)
+    else:
+        target = apply_indices(self, as_tuple(index), tensors)
+    if tensors:
+        at.index_put_(target, tensors, without_leading_ones(value))
+    else:
+        copy_to(target, value)
 
 
-# ----------------------------------------------------------------------------------------------- basic indexing
+# ------------------------------------------------------------------------------------------- one index after another
 
-def apply_slicing(self, indices, tensors):
+def apply_indices(self, indices, tensors):
     """Apply the views among `indices` to `self`; put the indices that are tensors into `tensors`, at their dimension.
 
-    `tensors` has None where a dimension is taken whole.
+    `tensors` has None where a dimension is taken whole; a mask stands for as many dimensions as it has.
     """
     specified = sum(map(dims_of, indices))
     ndim = self._array.ndim
     if specified > ndim:
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
-    result, dim = self, 0
+    result, dim, covered = self, 0, 0
     for place, index in enumerate(indices):
         if type(index) is slice:
             result = apply_slice(result, dim, index)
@@ -88,101 +80,119 @@ def apply_slicing(self, indices, tensors):
         elif is_integer(index):
             result = apply_select(result, dim, int(index), place)
         else:
-            if is_boolean(index):
-                result = unsqueeze.call(result, dim)
             index = to_index_tensor(index)
-            tensors.extend([None] * (dim - len(tensors)))
-            tensors.append(index)
-            dim += max(dims_of(index), 1) if False else 1
+            if index._array.ndim == 0:  # a bool: a new dimension of size 1, kept or dropped
+                result = unsqueeze.call(result, dim)
+                index = wrap(np.zeros(int(index._array.item() != 0), np.int64))
+            tensors += [*[None] * (dim - covered), index]
+            dim = covered = dim + (index._array.ndim if index._array.dtype in _MASKS else 1)
     return result
+
+
+_MASKS = (np.dtype(np.bool_), np.dtype(np.uint8))
 
 
 def dims_of(index):
     """How many dimensions of the tensor an index speaks of."""
-    if index is None or index is Ellipsis or isinstance(index, (bool, np.bool_)):
+    if index is None or index is Ellipsis or isinstance(index, bool):
         return 0
-    if isinstance(index, TensorImpl) and index._array.dtype in (np.bool_, np.uint8):
-        return index._array.ndim
-    return 1
+    array = array_of(index)
+    return array.ndim if array is not None and array.dtype in _MASKS else 1
+
+
+def array_of(index):
+    """The NumPy array of an index that is a tensor or an array, else None."""
+    return index._array if isinstance(index, TensorImpl) else index if isinstance(index, np.ndarray) else None
 
 
 def apply_select(self, dim, index, place):
-    shape = self._array.shape
-    if not shape or not -shape[dim] <= index < shape[dim]:
-        raise out_of_bounds(shape, dim, index, place)
-    return select.call(self, dim, index)
+    """In PyTorch: `impl::applySelect`. Raises IndexError."""
+    try:
+        return _select[self._keys & tls.mask](self, dim, index)
+    except IndexError:
+        raise out_of_bounds(self._array.shape, dim, index, place) from None
 
 
 def apply_slice(self, dim, part):
     """`self` itself when the slice is the whole dimension."""
-    start, stop, step = part.start, part.stop, part.step
-    size = self._array.shape[dim]
-    start = 0 if start is None else as_int(start)
-    stop = MAX if stop is None else as_int(stop)
-    step = 1 if step is None else as_int(step)
-    if step <= 0:
-        raise ValueError("slice step cannot be zero" if step == 0 else "step must be greater than zero")
-    if start == 0 and step == 1 and stop == size:
+    start, stop, step = bounds(part)
+    shape = self._array.shape
+    if start == 0 and step == 1 and shape and (stop == MAX or stop == shape[dim]):
         return self
     return _slice[self._keys & tls.mask](self, dim, start, stop, step)
 
 
-def as_int(number):
-    return number if type(number) is int else number.__index__()
+def bounds(part):
+    """(start, stop, step) of a slice as ints. Raises ValueError unless the step is positive."""
+    start, stop, step = part.start, part.stop, part.step
+    start = 0 if start is None else start if type(start) is int else start.__index__()
+    stop = MAX if stop is None else stop if type(stop) is int else stop.__index__()
+    step = 1 if step is None else step if type(step) is int else step.__index__()
+    if step <= 0:
+        raise ValueError("slice step cannot be zero" if step == 0 else "step must be greater than zero")
+    return start, stop, step
 
 
 def out_of_bounds(shape, dim, index, place):
     if not shape:
-        return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
-                          "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number")
-    return IndexError(f"index {index} is out of bounds for dimension {place} with size {shape[dim]}")
+        return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ "
+                          "to convert a 0-dim tensor to a number")
+    size = shape[dim] if dim < len(shape) else 0
+    return IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
 
 
-# --------------------------------------------------------------------------------------------- kinds of index
+# ---------------------------------------------------------------------------------------------- kinds of index
 
 def is_integer(index):
-    """An int, or anything that Python accepts as one; a 0-dimensional integer tensor too, unless it is a mask (uint8)."""
-    if isinstance(index, (bool, np.bool_)):
-        return False
-    if isinstance(index, TensorImpl):
-        array = index._array
-        return array.ndim == 0 and array.dtype.kind in "iu" and array.dtype != np.uint8
-    return hasattr(index, "__index__") and not isinstance(index, np.ndarray)
-
-
-def is_boolean(index):
-    if isinstance(index, TensorImpl):
-        return index._array.ndim == 0 and index._array.dtype in (np.bool_, np.uint8)
-    return isinstance(index, (bool, np.bool_))
+    """An int, or anything that Python accepts as one; a 0-dimensional integer tensor too, unless it is a mask."""
+    array = array_of(index)
+    if array is not None:
+        return array.ndim == 0 and array.dtype.kind in "iu" and array.dtype not in _MASKS
+    return not isinstance(index, (bool, np.bool_)) and hasattr(index, "__index__")
 
 
 def as_tuple(index):
-    """The indices one by one."""
-    return index if type(index) is tuple else tuple(index) if isinstance(index, tuple) else (index,)
+    """The indices one by one. A short list that holds sequences, slices or None counts as a tuple, as it once did in NumPy."""
+    if isinstance(index, tuple):
+        return index
+    if isinstance(index, list) and len(index) < 32 and any(map(_makes_tuple, index)):
+        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch "
+                      "2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
+                      "x[torch.tensor(seq)], which will result either in an error or a different result", stacklevel=3)
+        return tuple(index)
+    return (index,)
+
+
+def _makes_tuple(part):
+    return part is None or part is Ellipsis or isinstance(part, (TensorImpl, slice, Sequence, np.ndarray))
 
 
 def to_index_tensor(index):
-    """An index that is no view as a tensor of ints, or a mask."""
-    if is_boolean(index):
-        return wrap(np.zeros(1 if bool(index) else 0, np.int64))
+    """An index that is no view, as a tensor of ints or a mask. Raises IndexError, TypeError."""
     if isinstance(index, TensorImpl):
         return index
-    if isinstance(index, (np.ndarray, Sequence)) and not isinstance(index, str):
-        array = np.asarray(index)
-        if array.dtype.kind != "b" and array.dtype != np.uint8:
-            array = array.astype(np.int64)
-        return wrap(array)
-    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
-                     f"valid indices (got {type(index).__name__})")
+    if isinstance(index, bool):
+        return wrap(np.array(index))
+    if isinstance(index, np.ndarray) or isinstance(index, Sequence):
+        t = from_data(index)
+        if isinstance(index, np.ndarray) or t._array.dtype in _MASKS:
+            return t
+        return wrap(t._array.astype(np.int64))
+    kind = type(index)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                     f"(got {name})")
 
 
-# ----------------------------------------------------------------------------------------------------- values
+# ------------------------------------------------------------------------------------------------------ values
 
 def value_to_tensor(self, value):
-    """A number to be assigned, as a tensor of `self`'s dtype."""
-    if isinstance(value, (bool, int, float, complex, np.number, np.bool_)):
-        return wrap(np.asarray(value).astype(self._array.dtype))
-    raise TypeError(f"can't assign a {type(value).__name__} to a torch.{self.dtype}")
+    """A number to be assigned, as a tensor of `self`'s dtype. Raises TypeError for what is none."""
+    if isinstance(value, (bool, int, float, complex)):
+        return wrap(number_as(value, dtype_of(self)))
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    raise TypeError(f"can't assign a {name} to a torch.{SCALAR_TYPE_NAMES[dtype_of(self)]}Tensor")
 
 
 def without_leading_ones(value):

@@ -169,12 +169,20 @@ def is_sequence(data):
 def to_array(data, dtype):
     """A new NumPy array of nested sequences of numbers."""
     target = dtype.numpy
+    if isinstance(first_leaf(data), TensorImpl):
+        return one_by_one(data, dtype)
     try:
         if target.kind in "iu":
             return integers(np.array(data), dtype)
         return np.array(data, target)
     except (ValueError, TypeError, RuntimeError, OverflowError):
         return one_by_one(data, dtype)
+
+
+def first_leaf(data):
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
 
 
 def integers(array, dtype):

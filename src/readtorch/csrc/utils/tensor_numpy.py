@@ -10,6 +10,7 @@ import numpy as np
 from ...aten.native_function import python_face
 from ...aten.python_arg_parser import require_grad
 from ...c10 import scalar_type
+from ...c10.storage_impl import storage_over
 from ...c10.tensor_impl import wrap
 
 _SUPPORTED = ("float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
@@ -36,14 +37,23 @@ def check_array(array):
 def from_numpy(ndarray):
     """A tensor over the memory of a NumPy array: writing to one writes to the other. Raises TypeError, ValueError."""
     if not isinstance(ndarray, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+        raise TypeError(f"expected np.ndarray (got {type_name(ndarray)})")
     check_array(ndarray)
     if not ndarray.flags.writeable:
         warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
                       "writing to this tensor will result in undefined behavior. You may want to copy the array to protect "
                       "its data or make it writable before converting it to a tensor. This type of warning will be "
                       "suppressed for the rest of this program.", stacklevel=2)
-    return wrap(ndarray)
+        return wrap(ndarray)
+    t = wrap(ndarray)
+    t._storage_impl = storage_over(ndarray)  # the tensor's memory begins where this array begins
+    return t
+
+
+def type_name(value):
+    """How error messages call a value's type: with its module, unless it is built in."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
 @python_face("frombuffer", "function")
