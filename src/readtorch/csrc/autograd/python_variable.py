@@ -268,6 +268,9 @@ class TensorBase(TensorImpl):
     def data(self, other):
         if not isinstance(other, TensorImpl):
             raise TypeError(f"Variable data has to be a tensor, but got {type(other).__name__}")
+        if self.requires_grad and not (other.dtype.is_floating_point or other.dtype.is_complex):
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or "
+                               "complex dtype")
         self._array = other._array
         self._storage_impl = storage_impl(other)
 
@@ -293,10 +296,10 @@ class TensorBase(TensorImpl):
 
     @staticmethod
     def _make_subclass(cls, data, require_grad=False):
-        """A tensor of class `cls` over `data`'s elements, without its history."""
+        """A tensor of class `cls` over `data`'s elements, without its history; both count writes together."""
         t = new(cls)
         t._array, t._keys = data._array, wrap(data._array)._keys
-        t._counter = [0]
+        t._counter = data._counter
         t._storage_impl = storage_impl(data)
         t._edge, t._view_info, t._meta = NO_EDGE, None, None
         return t.requires_grad_(require_grad) if require_grad else t
