@@ -76,8 +76,17 @@ def wrap(array):
 
 
 def wrap_result(result):
-    """Like `wrap`, for what a ufunc returned: NumPy gives a scalar where PyTorch has a 0-dimensional tensor."""
-    return wrap(result if type(result) is ndarray else np.asarray(result))
+    """Like `wrap`, for what a ufunc returned: NumPy gives a scalar where PyTorch has a 0-dimensional tensor.
+
+    It repeats `wrap`'s lines: most operator calls end here, and a second call would cost them a twentieth.
+    """
+    t = new(tensor_class)
+    t._array = result if type(result) is ndarray else np.asarray(result)
+    t._keys = CPU_TENSOR
+    t._counter = [0]
+    t._edge = NO_EDGE
+    t._storage_impl = t._view_info = t._meta = None
+    return t
 
 
 def wrap_number(number, numpy_dtype):

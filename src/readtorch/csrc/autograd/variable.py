@@ -41,14 +41,9 @@ def gradient_edge(t):
 
 
 def leaf_edge(leaf):
-    """The edge to a leaf's AccumulateGrad; `gradient_edge` of a tensor that is known to be no view and to have no `_edge`."""
-    return (grad_accumulator(leaf), 0)
+    """The edge to a leaf's AccumulateGrad: `gradient_edge` of a tensor that is known to be no view and to have no `_edge`.
 
-
-def grad_accumulator(leaf):
-    """The node that adds to `leaf.grad`.
-
-    The leaf refers to it weakly and it refers to the leaf strongly, so that a graph keeps its leaves alive but a leaf
+    The leaf refers to the node weakly and the node to the leaf strongly, so that a graph keeps its leaves alive but a leaf
     does not keep a dead graph's node.
     """
     meta = leaf._meta or autograd_meta(leaf)
@@ -58,7 +53,12 @@ def grad_accumulator(leaf):
         node.variable = leaf
         node._hooks = meta.hooks
         meta.accumulator = ref(node)
-    return node
+    return (node, 0)
+
+
+def grad_accumulator(leaf):
+    """The node that adds to `leaf.grad`."""
+    return leaf_edge(leaf)[0]
 
 
 def _no_node():
