@@ -6,10 +6,11 @@ import numpy as np
 
 from ...c10.tensor_impl import wrap
 from ..native_function import native_function
+from .cpu_blas import gemm
 from .exact_out import exact_out, type_name
 from .linear_algebra import check_batches, check_inner_sizes, mm_mat1_backward, mm_mat2_backward, product, refuse_bool
 from .scalar_ops import maybe_multiply
-from .tensor_iterator import WIDENED, compute, conj, result_type
+from .tensor_iterator import F4, WIDENED, compute, conj, result_type
 from .views import expand_cpu
 
 BOTH = "function, method"
@@ -61,9 +62,24 @@ def check_addmm(self, mat1, mat2):
 @addmm.kernel
 def addmm_cpu(self, mat1, mat2, beta, alpha):
     bias, x, y = self._array, mat1._array, mat2._array
-    if not (x.ndim == y.ndim == 2 and x.shape[1] == y.shape[0] and x.dtype is y.dtype is bias.dtype and x.dtype.kind == "f"):
-        check_addmm(self, mat1, mat2)
+    if beta == 1 == alpha and x.dtype is F4 is y.dtype and bias.dtype is F4 and x.ndim == 2 == y.ndim:
+        result = add_to_bias(bias, x, y)
+        if result is not None:
+            return wrap(result)
+    check_addmm(self, mat1, mat2)
     return add_product(self, x, y, beta, alpha)
+
+
+def add_to_bias(bias, x, y):
+    """bias + x @ y for float32 matrices that are not empty, with the bias laid out first; None if the sizes do not fit."""
+    rows, inner = x.shape
+    columns = y.shape[1]
+    if y.shape[0] != inner or not (rows and inner and columns) or bias.shape != (columns,):
+        return None
+    out = np.empty((rows, columns), F4)
+    out[:] = bias
+    gemm(x, y, out)
+    return out
 
 
 @addmm.backward
@@ -71,11 +87,11 @@ class AddmmBackward0:
     def self(grad, beta):
         return maybe_multiply(grad, beta.conjugate())
 
-    def mat1(grad, mat2, mat1_sym_sizes, mat1_sym_strides, alpha):
-        return mm_mat1_backward(grad, mat2, mat1_sym_sizes, mat1_sym_strides, alpha)
+    def mat1(grad, mat2, mat1_sym_sizes, mat1_byte_strides, alpha):
+        return mm_mat1_backward(grad, mat2, mat1_sym_sizes, mat1_byte_strides, alpha)
 
-    def mat2(grad, mat1, mat2_sym_sizes, mat2_sym_strides, alpha):
-        return mm_mat2_backward(grad, mat1, mat2_sym_sizes, mat2_sym_strides, alpha)
+    def mat2(grad, mat1, mat2_sym_sizes, mat2_byte_strides, alpha):
+        return mm_mat2_backward(grad, mat1, mat2_sym_sizes, mat2_byte_strides, alpha)
 
 
 # ------------------------------------------------------------------------------------------------ addmv, addr

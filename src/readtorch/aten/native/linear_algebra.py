@@ -11,7 +11,7 @@ from ..functions import at
 from ..native_function import native_function
 from .exact_out import c_name, exact_out, expected_dtype, type_name
 from .scalar_ops import maybe_multiply
-from .tensor_iterator import WIDENED, conj
+from .tensor_iterator import F4, WIDENED, conj
 
 BOTH = "function, method"
 
@@ -49,41 +49,50 @@ def check_mm(self, mat2):
 
 def check_inner_sizes(x, y):
     if x.shape[1] != y.shape[0]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({x.shape[0]}x{x.shape[1]} and {y.shape[0]}x{y.shape[1]})")
+        raise inner_sizes_error(x, y)
+
+
+def inner_sizes_error(x, y):
+    return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({x.shape[0]}x{x.shape[1]} and {y.shape[0]}x{y.shape[1]})")
 
 
 @mm.kernel
 def mm_cpu(self, mat2):
     x, y = self._array, mat2._array
-    if not (x.ndim == y.ndim == 2 and x.shape[1] == y.shape[0] and x.dtype is y.dtype and x.dtype.kind == "f"):
-        check_mm(self, mat2)
+    if x.ndim == 2 == y.ndim and x.dtype is F4 is y.dtype:
+        try:
+            return wrap(x.dot(y))
+        except ValueError:
+            raise inner_sizes_error(x, y) from None
+    check_mm(self, mat2)
     return wrap(product(x, y))
 
 
-def is_column_major(sizes, strides):
-    return strides[0] == 1 and strides[1] == sizes[0]
+def is_column_major(sizes, byte_strides):
+    """In PyTorch: strides are saved in elements, and the first must be 1."""
+    return byte_strides[1] == byte_strides[0] * sizes[0] and byte_strides[0] < byte_strides[1]
 
 
-def mm_mat1_backward(grad, mat2, sizes, strides, alpha):
+def mm_mat1_backward(grad, mat2, sizes, byte_strides, alpha):
     """The gradient of `mat1`, laid out like `mat1` so that adding it up later is a straight run through memory."""
-    if is_column_major(sizes, strides):
+    if is_column_major(sizes, byte_strides):
         return maybe_multiply(conj(mat2).mm(grad.t()).t(), alpha.conjugate())
     return maybe_multiply(grad.mm(conj(mat2.t())), alpha.conjugate())
 
 
-def mm_mat2_backward(grad, mat1, sizes, strides, alpha):
-    if is_column_major(sizes, strides):
+def mm_mat2_backward(grad, mat1, sizes, byte_strides, alpha):
+    if is_column_major(sizes, byte_strides):
         return maybe_multiply(grad.t().mm(conj(mat1)).t(), alpha.conjugate())
     return maybe_multiply(conj(mat1.t()).mm(grad), alpha.conjugate())
 
 
 @mm.backward
 class MmBackward0:
-    def self(grad, mat2, self_sym_sizes, self_sym_strides):
-        return mm_mat1_backward(grad, mat2, self_sym_sizes, self_sym_strides, 1)
+    def self(grad, mat2, self_sym_sizes, self_byte_strides):
+        return mm_mat1_backward(grad, mat2, self_sym_sizes, self_byte_strides, 1)
 
-    def mat2(grad, self, mat2_sym_sizes, mat2_sym_strides):
-        return mm_mat2_backward(grad, self, mat2_sym_sizes, mat2_sym_strides, 1)
+    def mat2(grad, self, mat2_sym_sizes, mat2_byte_strides):
+        return mm_mat2_backward(grad, self, mat2_sym_sizes, mat2_byte_strides, 1)
 
 
 bmm = native_function("bmm(Tensor self, Tensor mat2) -> Tensor", BOTH, out=True, direct=True)
@@ -258,7 +267,7 @@ exact_out(linalg_matmul, matmul_types)
 @matmul.kernel
 def matmul_cpu(self, other):
     """Without a graph to build, matrices go straight to their kernel."""
-    if self._array.ndim == 2 and other._array.ndim == 2:
+    if self._array.ndim == 2 == other._array.ndim:
         return mm_cpu(self, other)
     return matmul_composite(self, other)
 
@@ -266,9 +275,9 @@ def matmul_cpu(self, other):
 @matmul.compose
 def matmul_composite(self, other):
     """Vectors: dot and mv. Matrices: mm. More dimensions: fold them into a matrix if that is free, else bmm."""
-    ndims = (self._array.ndim, other._array.ndim)
-    if ndims == (2, 2):
+    if self._array.ndim == 2 == other._array.ndim:
         return mm.call(self, other)
+    ndims = (self._array.ndim, other._array.ndim)
     if ndims == (1, 1):
         return dot.call(self, other)
     if ndims == (2, 1):
