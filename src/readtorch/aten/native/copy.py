@@ -298,6 +298,13 @@ for _name, _dtype in {**scalar_type.ALIASES, "bool": scalar_type.bool, "bfloat16
     _conversion(_name, _dtype)
 
 
+@python_face("cuda", "method")
+def cuda(self, device=None, non_blocking=False, memory_format=layout.preserve_format):
+    """`self.to("cuda")`."""
+    place = Device("cuda") if device is None else Device(device)
+    return convert(self, device=place, memory_format=memory_format)
+
+
 @python_face("cpu", "method")
 def cpu(self, memory_format=layout.preserve_format):
     """`self.to("cpu")`."""

@@ -5,6 +5,9 @@ writes straight into the output's memory.
 
 In PyTorch: the `set_output` of structured kernels (`torchgen`, `check_inplace`/`resize_out`).
 """
+import numpy as np
+
+from ...c10.dispatch_key import CPU
 from ...c10.scalar_type import C_TYPE_NAMES, SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of
 from ..native_function import write_out
@@ -24,6 +27,21 @@ def expected_dtype(out, result, *arguments):
 
 def found_dtype(out, result, *arguments):
     return f"Found dtype {type_name(out)} but expected {type_name(result)}"
+
+
+def keeps_apart(operator):
+    """Make `operator.out` also refuse an output that shares memory with an input."""
+    write = operator.out.kernels[CPU]
+
+    @operator.out.kernel
+    def check_then_write(*arguments):
+        *inputs, out = arguments
+        for t in inputs[0] if isinstance(inputs[0], (list, tuple)) else inputs:
+            if hasattr(t, "_array") and np.may_share_memory(t._array, out._array):
+                raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
+                                   "refer to a single memory location. Please clone() the tensor before performing the "
+                                   "operation.")
+        return write(*arguments)
 
 
 def exact_out(operator, *messages):

@@ -11,6 +11,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
+from .exact_out import keeps_apart
 from .tensor_iterator import result_type
 
 BOTH = "function, method"
@@ -113,6 +114,7 @@ def stack_cpu(tensors, dim):
 
 
 _checked_out(cat)
+keeps_apart(cat)
 _checked_out(stack)
 
 

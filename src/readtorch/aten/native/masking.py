@@ -11,7 +11,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function, python_face
 from .copy import cast, number_as
-from .exact_out import exact_out
+from .exact_out import exact_out, keeps_apart
 from .indexing import type_name, writes_elements
 from .tensor_iterator import broadcast_error, result_type
 
@@ -168,6 +168,7 @@ masked_scatter = native_function("masked_scatter(Tensor self, Tensor mask, Tenso
 
 
 exact_out(masked_select, lambda *_: "masked_select(): self and result must have the same scalar type")
+keeps_apart(masked_select)
 exact_out(nonzero, lambda out, *_: f"nonzero: Expected out tensor to have scalar type Long but got scalar type{type_name(out)}")
 
 

@@ -72,8 +72,8 @@ def arange_cpu(start, end, step, dtype, layout, device, pin_memory):
     check_computable(dtype, "arange_cpu")
     if dtype is scalar_type.int64:
         start, end, step = int(start), int(end), int(step)
-        if step == 0:
-            raise RuntimeError("step must be nonzero")
+        if step == 0:  # it was a fraction
+            raise ValueError("step must be nonzero")
         return wrap(np.arange(start, end, step))
     return arithmetic_series(start, step, math.ceil((end - start) / step), dtype)
 

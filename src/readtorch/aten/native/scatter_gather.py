@@ -9,7 +9,7 @@ from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
 from .copy import number_as
-from .exact_out import exact_out
+from .exact_out import exact_out, keeps_apart
 from .indexing import INT, LONG, add_at, type_name, writes_elements
 
 BOTH = "function, method"
@@ -47,6 +47,7 @@ def check_index(self, dim, index, name):
 
 
 exact_out(gather)
+keeps_apart(gather)
 
 
 @gather.kernel

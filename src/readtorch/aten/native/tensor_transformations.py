@@ -64,14 +64,14 @@ def roll_cpu(self, shifts, dims):
     if not shifts:
         raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:
-        return wrap(np.roll(np.ascontiguousarray(array), shifts[0]))
+        return wrap(np.roll(np.array(array, order="C"), shifts[0]))
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     for d in dims:
         if not array.ndim:
             raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
         wrap_dim(d, array.ndim)
-    return wrap(np.roll(np.ascontiguousarray(array), shifts, tuple(dims)))
+    return wrap(np.roll(np.array(array, order="C"), shifts, tuple(dims)))
 
 
 @roll.backward

@@ -86,9 +86,10 @@ def compute_strides(shape, strides, sizes, item):
 @view.kernel
 def view_cpu(self, size):
     array = self._array
-    if array.flags.c_contiguous and 1 not in array.shape and array.size:  # the common case, and NumPy's strides are right
+    shape = array.shape
+    if 1 not in shape and 0 not in shape:  # the common case, and NumPy's strides are PyTorch's
         try:
-            seen = array.reshape(size)
+            seen = array.reshape(size, copy=False)
             if seen.shape == size or size.count(-1) == 1 and min(size) == -1:
                 return view_of(self, seen)
         except ValueError:
