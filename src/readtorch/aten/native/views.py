@@ -26,6 +26,31 @@ def restrided(self, shape, strides, start=0, numpy_dtype=None):
     return np.ndarray(shape, numpy_dtype, buffer, address_of(array) - address_of(buffer) + start, strides)
 
 
+def sizes_face(name, operator, variants="method"):
+    """The Python face of an operator that takes a list of ints, also as loose ints: `x.view(2, 3)`.
+
+    What is not simply ints goes to the argument parser.
+    """
+    table, parse = operator.table, None
+
+    def face(self, *sizes, **kwargs):
+        size = sizes[0] if len(sizes) == 1 and type(sizes[0]) is not int else sizes
+        if kwargs or not isinstance(size, (tuple, list)):
+            return slow(self, sizes, kwargs)
+        for n in size:
+            if type(n) is not int:
+                return slow(self, sizes, kwargs)
+        return table[self._keys & tls.mask](self, tuple(size))
+
+    def slow(self, sizes, kwargs):
+        nonlocal parse
+        parse = parse or make_parser(packets["torch", name], variants == "method")
+        return parse((self, *sizes), kwargs)
+    face.__name__ = face.__qualname__ = name
+    face.__doc__ = f"`{operator.schema}`"
+    return python_face(name, variants)(face)
+
+
 # ------------------------------------------------------------------------------------------- sizes and strides
 
 view = native_function("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "method")
@@ -87,9 +112,9 @@ def compute_strides(shape, strides, sizes, item):
 def view_cpu(self, size):
     array = self._array
     shape = array.shape
-    if 1 not in shape and 0 not in shape:  # the common case, and NumPy's strides are PyTorch's
+    if array.flags.c_contiguous and 1 not in shape and 0 not in shape:  # mostly, and NumPy's strides are PyTorch's
         try:
-            seen = array.reshape(size, copy=False)
+            seen = array.reshape(size)
             if seen.shape == size or size.count(-1) == 1 and min(size) == -1:
                 return view_of(self, seen)
         except ValueError:
@@ -106,6 +131,9 @@ def view_cpu(self, size):
 class ViewBackward0:
     def self(grad, self_sym_sizes):
         return grad.reshape(self_sym_sizes)
+
+
+sizes_face("view", view)
 
 
 @view_dtype.kernel
@@ -148,28 +176,45 @@ expand = native_function("expand(Tensor(a) self, SymInt[] size, *, bool implicit
 
 @expand.kernel
 def expand_cpu(self, size, implicit):
+    """Dimensions of size 1 repeated, and new ones in front, by strides of 0. -1 keeps a size."""
     array = self._array
-    added = len(size) - array.ndim
+    shape, added = array.shape, len(size) - array.ndim
     if added < 0:
-        raise RuntimeError(f"expand({_type_of(self)}{{{list(array.shape)}}}, size={list(size)}): the number of sizes provided "
-                           f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({array.ndim})")
-    target = []
-    for dim, n in enumerate(size):
-        own = array.shape[dim - added] if dim >= added else 1
-        if n == -1:
-            if dim < added:
-                raise RuntimeError(f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}")
-            n = own
-        elif n != own and own != 1:
-            raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton "
-                               f"dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: {list(array.shape)}")
-        target.append(n)
-    strides = [0] * added + [s if n == t else 0 for s, n, t in zip(array.strides, array.shape, target[added:])]
-    return view_of(self, restrided(self, target, strides))
+        raise RuntimeError(f"expand({tensor_type_name(self)}{{{list(shape)}}}, size={list(size)}): the number of sizes provided "
+                           f"({len(size)}) must be greater or equal to the number of dimensions in the tensor "
+                           f"({array.ndim})")
+    sizes, strides = list(size), [0] * added
+    for dim, own, step in zip(range(added, len(size)), shape, array.strides):
+        wanted = size[dim]
+        if wanted == own or wanted == -1:
+            sizes[dim] = own
+        elif own == 1:
+            step = 0
+        else:
+            raise RuntimeError(f"The expanded size of the tensor ({wanted}) must match the existing size ({own}) at "
+                               f"non-singleton dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}")
+        strides.append(step)
+    for dim in reversed(range(added)):
+        if sizes[dim] == -1:
+            raise RuntimeError("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
+                               f"{dim}")
+        if sizes[dim] == 1:
+            strides[dim] = sizes[dim + 1] * strides[dim + 1] if dim + 1 < len(sizes) else array.itemsize
+    return view_of(self, restrided(self, sizes, strides))
 
 
-def _type_of(t):
+def tensor_type_name(t):
     return f"torch.{type_name(t)}Tensor"
+
+
+@python_face("expand", "method")
+def expand_face(self, *sizes, implicit=False, size=None):
+    """`self` repeated, without copying, to a larger size. Raises RuntimeError for sizes that do not fit."""
+    if size is None:
+        size = sizes[0] if len(sizes) == 1 and type(sizes[0]) is not int else sizes
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"expand(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    return expand.call(self, [n if type(n) is int else n.__index__() for n in size], implicit)
 
 
 @expand.backward
@@ -217,13 +262,19 @@ permute = native_function("permute(Tensor(a) self, int[] dims) -> Tensor(a)", BO
 @permute.kernel
 def permute_cpu(self, dims):
     array = self._array
-    if len(dims) != array.ndim:
-        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-                           f"ordering of dimensions i.e. input.dim() = {array.ndim} is not equal to len(dims) = {len(dims)}")
-    wrapped = [wrap_dim(d, array.ndim) for d in dims]
-    if len(set(wrapped)) != len(wrapped):
-        raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return view_of(self, array.transpose(wrapped))
+    try:
+        if len(dims) == array.ndim:
+            return view_of(self, array.transpose(dims))
+    except ValueError:
+        for d in dims:
+            wrap_dim(d, array.ndim)
+        raise RuntimeError("permute(): duplicate dims are not allowed.") from None
+    raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+                       f"desired ordering of dimensions i.e. input.dim() = {array.ndim} is not equal to len(dims) = "
+                       f"{len(dims)}")
+
+
+sizes_face("permute", permute, "function, method")
 
 
 @permute.backward
@@ -237,7 +288,7 @@ class PermuteBackward0:
 
 # ------------------------------------------------------------------------------------------ one index, one slice
 
-select = native_function("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", BOTH)
+select = native_function("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", BOTH, direct=True)
 
 
 @select.kernel
@@ -338,15 +389,18 @@ class SliceBackwardBackward0:
 
 # ---------------------------------------------------------------------------------------------- size-1 dimensions
 
-unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", BOTH)
+unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", BOTH, direct=True)
 
 
 @unsqueeze.kernel
 def unsqueeze_cpu(self, dim):
     array = self._array
-    shape, strides = array.shape, array.strides
+    shape = array.shape
     dim = wrap_dim(dim, len(shape) + 1)
     sizes = (*shape[:dim], 1, *shape[dim:])
+    if 1 not in shape and array.flags.c_contiguous:
+        return view_of(self, array.reshape(sizes))
+    strides = array.strides
     step = shape[dim] * strides[dim] if dim < len(shape) else array.itemsize
     return view_of(self, restrided(self, sizes, (*strides[:dim], step, *strides[dim:])))
 
@@ -379,6 +433,18 @@ def squeeze_dims_cpu(self, dims):
     array = self._array
     ones = tuple([d for d in wrap_dims(dims, array.ndim) if array.ndim and array.shape[d] == 1])
     return view_of(self, array.squeeze(ones))
+
+
+@python_face("squeeze")
+def squeeze_face(input, dim=None):
+    """`input` without its dimensions of size 1, or without those among `dim` that are of size 1."""
+    if dim is None:
+        return squeeze.call(input)
+    if type(dim) is int:
+        return squeeze_dim.call(input, dim)
+    if isinstance(dim, (tuple, list)):
+        return squeeze_dims.call(input, dim)
+    return squeeze_dim.call(input, dim.__index__())
 
 
 def unsqueeze_to(grad, sizes, dims=None):
@@ -421,7 +487,7 @@ def detach_cpu(self):
 detach.kernel(detach_cpu, AUTOGRAD)  # the one operator that says: no history
 
 
-alias_ = native_function("alias(Tensor(a) self) -> Tensor(a)", BOTH)
+alias_ = native_function("alias(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 
 
 @alias_.kernel
