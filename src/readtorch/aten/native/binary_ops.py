@@ -25,12 +25,12 @@ def check_alpha(common, alpha):
 
 
 def scaled(t, alpha, common):
-    """`alpha * t` as an array of the type to compute in.
+    """`alpha * t` as an array of the type to compute in; alpha itself is an element of the result's type.
 
     In PyTorch: 16-bit numbers that do not fill a vector register go through a loop that rounds this product to 16 bits.
     """
     wide = scalar_type.op_math_type(common).numpy
-    product = np.multiply(t._array, np.asarray(alpha).astype(wide), dtype=wide, casting="unsafe")
+    product = np.multiply(t._array, np.asarray(alpha).astype(common.numpy).astype(wide), dtype=wide, casting="unsafe")
     return product.astype(common.numpy) if common.itemsize == 2 and product.size < 32 else product
 
 

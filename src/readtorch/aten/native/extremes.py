@@ -28,10 +28,10 @@ def check_reducible(name, array, dim):
         raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
 
 
-def check_not_empty(name, array, error=RuntimeError):
+def check_not_empty(name, array):
     if array.size == 0:
-        raise error(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
-                    "'dim' argument.")
+        raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                           "with the 'dim' argument.")
 
 
 def evenly_distribute(grad, input, value):
@@ -234,7 +234,8 @@ def place_of(name, find):
     def place(self, dim, keepdim):
         x = self._array
         if dim is None:
-            check_not_empty(name, x, IndexError)
+            if x.size == 0:
+                raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
         else:
             dim = wrap_dim(dim, x.ndim)
             check_reducible(name, x, dim)

@@ -50,7 +50,7 @@ def pow_of_number_cpu(self, exponent):
 
 
 # Exponents that have a quicker and more exact way than a general power.
-_SPECIAL = {2: np.square, 3: lambda x: x * x * x}
+_SPECIAL = {0: np.ones_like, 1: np.copy, 2: np.square, 3: lambda x: x * x * x}
 _SPECIAL_FLOAT = {0.5: np.sqrt, -0.5: lambda x: 1 / np.sqrt(x), -1: np.reciprocal, -2: lambda x: np.reciprocal(x * x)}
 
 
@@ -64,13 +64,12 @@ def pow_scalar_cpu(self, exponent):
         return wrap_result(_QUICK[exponent](x))
     number = scalar_tensor(exponent)
     common = result_type(self, number)
-    if common.category < FLOAT:
-        check_not_bool(common)
-        if exponent < 0:
-            raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if common.category < FLOAT and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
     special = _SPECIAL.get(exponent) or (_SPECIAL_FLOAT.get(exponent) if common.category >= FLOAT else None)
     if special is not None:
         return wrap_result(compute(special, (x,), common))
+    check_not_bool(common)
     return wrap_result(compute(np.power, (x, number._array), common))
 
 

@@ -224,7 +224,7 @@ def _kernel_of_missing_derivative(operator, kernel):
         result = kernel(*arguments)
         if any(edge is not NO_EDGE for edge in edges):
             node = NotImplemented_(edges)
-            node.message = f"derivative for {(operator.variant_of or operator).name} is not implemented"
+            node.message = f"derivative for aten::{operator.schema.name} is not implemented"
             if operator.schema.is_inplace:
                 node._shape, node._dtype = result._array.shape, result._array.dtype
                 rebase_history(result, node)
