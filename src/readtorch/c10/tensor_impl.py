@@ -28,21 +28,12 @@ class TensorImpl:
         "_counter",  # [number of in-place writes], one cell shared by all views of the same data
         "_edge",  # where a gradient of this tensor goes; None for a leaf that requires grad, else NO_EDGE
         "_storage_impl",  # StorageImpl; None until a view or the user asks for it
-        "_view_info",  # ViewInfo if this is a view that autograd follows, else None
+        "_base",  # the tensor that this one is a view of, if autograd follows it, else None; never itself a view
+        "_creation",  # of a view only: one of the Creation values, decides whether it may be written to in place
+        "_view_version",  # of a view only: the shared version at which its `_edge` was last right
         "_meta",  # AutogradMeta (grad, hooks, name …); None until needed
         "__weakref__",
     )
-
-
-class ViewInfo:
-    """What a view remembers of the tensor it looks at (`DifferentiableViewMeta` in PyTorch)."""
-
-    __slots__ = ("base", "creation", "version")
-
-    def __init__(self, base, creation, version):
-        self.base = base  # never itself a view
-        self.creation = creation  # one of the Creation values below
-        self.version = version  # of the shared counter, when the view's `_edge` was last right
 
 
 class Creation:
@@ -71,7 +62,7 @@ def wrap(array):
     t._keys = CPU_TENSOR
     t._counter = [0]
     t._edge = NO_EDGE
-    t._storage_impl = t._view_info = t._meta = None
+    t._storage_impl = t._base = t._meta = None
     return t
 
 
@@ -85,7 +76,7 @@ def wrap_result(result):
     t._keys = CPU_TENSOR
     t._counter = [0]
     t._edge = NO_EDGE
-    t._storage_impl = t._view_info = t._meta = None
+    t._storage_impl = t._base = t._meta = None
     return t
 
 
@@ -114,18 +105,16 @@ def view(base, array):
     t._counter = counter = base._counter
     t._edge = NO_EDGE
     t._storage_impl = base._storage_impl or storage_impl(base)
-    info = base._view_info
+    root = base._base
     if tls.mask & AUTOGRAD:
-        creation = Creation.DEFAULT if info is None else info.creation
+        t._creation = Creation.DEFAULT if root is None else base._creation
     else:
-        creation = Creation.INFERENCE_MODE if tls.mask & dispatch_key.INFERENCE_MODE else Creation.NO_GRAD_MODE
+        t._creation = Creation.INFERENCE_MODE if tls.mask & dispatch_key.INFERENCE_MODE else Creation.NO_GRAD_MODE
         if base._edge is not NO_EDGE:  # no node records the cut: the view requires grad as a leaf of its own
             t._edge = None
             t._keys |= AUTOGRAD
-    t._view_info = own = new(ViewInfo)
-    own.base = base if info is None else info.base
-    own.creation = creation
-    own.version = counter[0]
+    t._base = base if root is None else root
+    t._view_version = counter[0]
     t._meta = None
     return t
 

@@ -16,8 +16,8 @@ def several_views(self, arrays):
     """A view of `self` for each array. None of them may be written to in place while autograd follows it."""
     views = [view_of(self, a) for a in arrays]
     for v in views:
-        if v._view_info.creation == Creation.DEFAULT:
-            v._view_info.creation = Creation.MULTI_OUTPUT_NODE
+        if v._creation == Creation.DEFAULT:
+            v._creation = Creation.MULTI_OUTPUT_NODE
     return tuple(views)
 
 
@@ -35,7 +35,7 @@ def check_has_dims(self, dim, name):
 
 # ---------------------------------------------------------------------------------------------------- unbind
 
-unbind = native_function("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", BOTH)
+unbind = native_function("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", BOTH, direct=True)
 
 
 @unbind.kernel
@@ -149,7 +149,7 @@ class UnsafeSplitBackward0:
 
 # ----------------------------------------------------------------------------------------------------- chunk
 
-chunk = native_function("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", BOTH)
+chunk = native_function("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", BOTH, direct=True)
 unsafe_chunk = native_function("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", BOTH)
 
 

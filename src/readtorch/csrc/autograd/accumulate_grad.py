@@ -89,12 +89,12 @@ def sees_memory_alone(t):
     The memory of a last view is known to the view, to its base (which only the view still holds), to their storage, and
     here to a local name and to getrefcount.
     """
-    owner, storage, info = t._array.base, t._storage_impl, t._view_info
+    owner, storage = t._array.base, t._storage_impl
     if owner is None:
         return True
     if storage is None or storage.buffer.base is not owner:
         return False
-    known_to_base = 0 if info is None else 1
-    if info is not None and getrefcount(info.base) > 2:
+    known_to_base = 0 if t._base is None else 1
+    if t._base is not None and getrefcount(t._base) > 2:
         return False
     return getrefcount(storage) == 3 + known_to_base and getrefcount(owner) == 4 + known_to_base

@@ -123,7 +123,7 @@ def _wrap_outputs(node, inputs, edges, outputs, needed):
     for nr, (result, original) in enumerate(zip(results, outputs)):
         if isinstance(result, TensorImpl) and id(original) not in still and _differentiable(result):
             if id(original) in dirty:
-                rebase_history(result, node) if result._view_info is not None else set_history(result, (node, nr))
+                rebase_history(result, node) if result._base is not None else set_history(result, (node, nr))
             else:
                 set_history(result, (node, nr))
     _save(node, outputs, results)
@@ -152,7 +152,7 @@ def _with_graph(node, output, inputs, dirty, still):
     if not isinstance(output, TensorImpl):
         return output
     if id(output) in dirty:
-        if output._edge is None and output._view_info is None:
+        if output._edge is None and output._base is None:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         check_inplace(output, True)
         output._counter[0] += 1
@@ -165,8 +165,8 @@ def _with_graph(node, output, inputs, dirty, still):
         return result
     if output._edge is None:  # a leaf made in forward must not become a graph's output itself
         output = alias(output, output._array)
-    if output._view_info is not None:
-        output._view_info.creation = Creation.IN_CUSTOM_FUNCTION
+    if output._base is not None:
+        output._creation = Creation.IN_CUSTOM_FUNCTION
     return output
 
 

@@ -187,13 +187,13 @@ class TensorBase(TensorImpl):
 
     @property
     def is_leaf(self):
-        if self._view_info is not None:
+        if self._base is not None:
             refresh_view(self)
         return self._edge is None or self._edge is NO_EDGE
 
     @property
     def grad_fn(self):
-        if self._view_info is not None:
+        if self._base is not None:
             refresh_view(self)
         return None if self._edge is None else self._edge[0]
 
@@ -247,12 +247,8 @@ class TensorBase(TensorImpl):
             raise RuntimeError("Inference tensors do not track version counter.")
         return self._counter[0]
 
-    @property
-    def _base(self):
-        return None if self._view_info is None else self._view_info.base
-
     def _is_view(self):
-        return self._view_info is not None
+        return self._base is not None
 
     def is_inference(self):
         return bool(self._keys & INFERENCE_TENSOR)
@@ -280,7 +276,7 @@ class TensorBase(TensorImpl):
 
     def detach_(self):
         """Cut this tensor off from the graph that made it."""
-        if self._view_info is not None:
+        if self._base is not None:
             raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
                                "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is "
                                "set as True, gradients are views of DDP buckets, and hence detach_() cannot "
@@ -301,7 +297,7 @@ class TensorBase(TensorImpl):
         t._array, t._keys = data._array, wrap(data._array)._keys
         t._counter = data._counter
         t._storage_impl = storage_impl(data)
-        t._edge, t._view_info, t._meta = NO_EDGE, None, None
+        t._edge, t._base, t._meta = NO_EDGE, None, None
         return t.requires_grad_(require_grad) if require_grad else t
 
     @staticmethod

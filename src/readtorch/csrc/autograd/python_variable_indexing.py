@@ -10,6 +10,7 @@ import numpy as np
 
 from ...aten.functions import at
 from ...aten.native.copy import number_as
+from ...aten.native.indexing import index as _index
 from ...aten.native.views import alias_, select, slice_, unsqueeze
 from ...c10.dispatch_key import tls
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
@@ -31,9 +32,12 @@ def getitem(self, index):
     if kind is slice:
         return _slice[self._keys & tls.mask](self, 0, *bounds(index))
     tensors = []
-    result = apply_indices(self, as_tuple(index), tensors)
+    if kind is tuple and _BASIC.issuperset(map(type, index)):
+        result = apply_views(self, index)
+    else:
+        result = apply_indices(self, as_tuple(index), tensors)
     if tensors:
-        return at.index(result, tensors)
+        return _index.call(result, tensors)
     return alias_.call(self) if result is self else result
 
 
@@ -57,6 +61,27 @@ def setitem(self, index, value):
 
 
 # ------------------------------------------------------------------------------------------- one index after another
+
+_BASIC = frozenset({int, slice, type(None), type(Ellipsis)})
+
+
+def apply_views(self, indices):
+    """`self` seen through ints, slices, None and Ellipsis: the common case of `apply_indices`, which gives the same."""
+    specified = len(indices) - indices.count(None) - indices.count(Ellipsis)
+    ndim = self._array.ndim
+    if specified > ndim:
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    result, dim = self, 0
+    for place, index in enumerate(indices):
+        if type(index) is int:
+            result = apply_select(result, dim, index, place)
+        elif index is Ellipsis:
+            dim += ndim - specified
+        else:
+            result = unsqueeze.call(result, dim) if index is None else apply_slice(result, dim, index)
+            dim += 1
+    return result
+
 
 def apply_indices(self, indices, tensors):
     """Apply the views among `indices` to `self`; put the indices that are tensors into `tensors`, at their dimension.

@@ -5,7 +5,7 @@ In PyTorch: `torch/csrc/autograd/variable.{h,cpp}`. Explained in the chapter "Au
 from weakref import ref
 
 from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, MaskGuard, tls
-from ...c10.tensor_impl import NO_EDGE, Creation, ViewInfo, new
+from ...c10.tensor_impl import NO_EDGE, Creation, new
 from .accumulate_grad import AccumulateGrad
 from .node import operation_name
 
@@ -35,7 +35,7 @@ def autograd_meta(t):
 
 def gradient_edge(t):
     """Where a gradient of `t` goes: (node, input number), or NO_EDGE. Brings a stale view up to date first."""
-    if t._view_info is not None:
+    if t._base is not None:
         refresh_view(t)
     return t._edge or leaf_edge(t)
 
@@ -67,7 +67,7 @@ def _no_node():
 
 def requires_grad(t):
     """Whether a gradient of `t` would go anywhere."""
-    if t._view_info is not None:
+    if t._base is not None:
         refresh_view(t)
     return t._edge is not NO_EDGE
 
@@ -100,30 +100,28 @@ def refresh_view(t):
     version at which its edge was right. When the counter has moved on and the base has a graph, the view's node is made
     anew: an AsStridedBackward0 on the base's newest node, which cuts the view's elements out of the base's gradient.
     """
-    info = t._view_info
-    if info.version == t._counter[0]:
+    if t._view_version == t._counter[0]:
         return
-    if requires_grad(info.base):
+    if requires_grad(t._base):
         from .views import as_strided_node
         set_history(t, (as_strided_node(t), 0))
-    info.version = t._counter[0]
+    t._view_version = t._counter[0]
 
 
 def check_inplace(t, needs_graph):
     """Raises RuntimeError when `t` may not be written to in place now."""
     if not (needs_graph or requires_grad(t)) or not grad_mode_enabled():
         return
-    info = t._view_info
-    if info is not None:
-        _check_view_inplace(t, info)
+    if t._base is not None:
+        _check_view_inplace(t)
     if t._edge is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 
-def _check_view_inplace(t, info):
-    if info.creation != Creation.DEFAULT:
-        raise RuntimeError(_view_message(t, info.creation))
-    if info.base._edge is None:
+def _check_view_inplace(t):
+    if t._creation != Creation.DEFAULT:
+        raise RuntimeError(_view_message(t, t._creation))
+    if t._base._edge is None:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place "
                            "operation.")
 
@@ -164,20 +162,20 @@ def _view_message(t, creation):
 
 def rebase_history(t, node):
     """An in-place operation wrote `t`: its gradient now flows through `node`, and so does that of `t`'s base."""
-    info = t._view_info
-    if info is None:
+    if t._base is None:
         set_history(t, (node, 0))
         return
     from .views import copy_slices
-    base = info.base
-    set_history(base, (copy_slices(t, node), 0))
-    info.version = -1  # the view's own node is made again when it is next asked for
+    set_history(t._base, (copy_slices(t, node), 0))
+    t._view_version = -1  # the view's own node is made again when it is next asked for
     refresh_view(t)
 
 
 def mark_view(t, base, creation=Creation.DEFAULT):
     """Make `t` a view of `base` in autograd's eyes (a custom Function returned one)."""
-    t._view_info = ViewInfo(base if base._view_info is None else base._view_info.base, creation, t._counter[0])
+    t._base = base if base._base is None else base._base
+    t._creation = creation
+    t._view_version = t._counter[0]
 
 
 def no_grad_guard():

@@ -14,7 +14,7 @@ from .formulas import node_class
 
 def as_strided_node(v):
     """A node that hands the gradient of the view `v` to its base, wherever `v`'s elements lie in it."""
-    base, view = v._view_info.base, TensorGeometry(v)
+    base, view = v._base, TensorGeometry(v)
     node = node_class(registry["aten::as_strided"])((gradient_edge(base),), view.sizes, view.dtype)
     node.saved_self_geometry = TensorGeometry(base)
     node.saved_size, node.saved_stride, node.saved_storage_offset = view.sizes, view.strides, view.offset
@@ -58,7 +58,7 @@ class CopySlices(Node):
 
 def copy_slices(v, fn):
     """The CopySlices node for the write `fn` to the view `v`."""
-    base = v._view_info.base
+    base = v._base
     node = CopySlices((gradient_edge(base),) + fn._next_edges[1:], base._array.shape, base._array.dtype)
     node.base, node.view, node.fn = TensorGeometry(base), TensorGeometry(v), fn
     return node
