@@ -13,6 +13,8 @@ from .csrc.autograd.python_variable import TensorBase
 from .csrc.autograd.variable import autograd_meta, requires_grad
 from .csrc.utils.legacy_tensor import legacy_tensor_new
 
+NOT_NUMPYS = {"bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"}
+
 
 class Tensor(TensorBase):
     """A multi-dimensional array of one dtype that remembers how it was computed."""
@@ -120,6 +122,8 @@ class Tensor(TensorBase):
         if requires_grad(self):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
                                "tensor.detach().numpy() instead.")
+        if self.dtype.name in NOT_NUMPYS:
+            raise TypeError(f"Got unsupported ScalarType {SCALAR_TYPE_NAMES[self.dtype]}")
         return self._array
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):

@@ -17,9 +17,10 @@ from ...c10.scalar_type import (
     promote_types,
 )
 from ...c10.tensor_impl import dtype_of, wrap_number, wrap_result
+from ..native_function import check_no_overlap
 
-# 1/0 and log(-1) are not worth a warning to PyTorch. One filter for all kernels costs an ordinary call nothing, while
-# `np.errstate` around each of them would.
+# 1/0 and log(-1) are not worth a warning to PyTorch. One filter for all kernels costs an ordinary call
+# nothing, while `np.errstate` around each of them would.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"readtorch\.")
 
 F4, F8, C8, C16 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex64), np.dtype(np.complex128)
@@ -61,7 +62,8 @@ def _default_of(number_type):
 def _combine(higher, lower):
     if higher is None or lower is None or lower.category <= higher.category:
         return higher or lower
-    return higher.to_complex() if lower.is_complex and higher.is_floating_point else promote_types(higher, lower)
+    return higher.to_complex() if lower.is_complex and higher.is_floating_point else promote_types(higher,
+                                                                                                   lower)
 
 
 def float_result_type(*tensors):
@@ -120,7 +122,8 @@ def broadcast_error(*shapes):
         a, b = [1] * (width - len(result)) + result, [1] * (width - len(shape)) + list(shape)
         for dim in reversed(range(width)):
             if a[dim] != b[dim] and 1 not in (a[dim], b[dim]):
-                return RuntimeError(f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) at "
+                return RuntimeError(f"The size of tensor a ({a[dim]}) must match the size of tensor b "
+                                    f"({b[dim]}) at "
                                     f"non-singleton dimension {dim}")
         result = [y if x == 1 else x for x, y in zip(a, b)]
     return None
@@ -136,12 +139,14 @@ def inplace_shape_error(shape, *others):
 
 
 def cast_error(have, want):
-    return RuntimeError(f"result type {SCALAR_TYPE_NAMES[have]} can't be cast to the desired output type {SCALAR_TYPE_NAMES[want]}")
+    return RuntimeError(f"result type {SCALAR_TYPE_NAMES[have]} can't be cast to the desired output type "
+                        f"{SCALAR_TYPE_NAMES[want]}")
 
 
 def not_implemented(kernel_name):
     """dtype -> the NotImplementedError of a kernel that does not know that dtype."""
-    return lambda dtype: NotImplementedError(f'"{kernel_name}" not implemented for \'{SCALAR_TYPE_NAMES[dtype]}\'')
+    return lambda dtype: NotImplementedError(f'"{kernel_name}" not implemented for '
+                                             f'\'{SCALAR_TYPE_NAMES[dtype]}\'')
 
 
 # ------------------------------------------------------------------------------------------- kernel factories
@@ -177,6 +182,8 @@ def binary_inplace_kernel(ufunc, common_type=result_type):
     """A CPU kernel that writes `ufunc(self, other)` to `self`."""
     def kernel(self, other):
         x, y = self._array, other._array
+        if self._storage_impl is not None and 0 in x.strides:  # only a view can show an element several times
+            check_no_overlap(self)
         try:
             if x.dtype is y.dtype and (common_type is result_type or x.dtype is F4):
                 ufunc(x, y, x)
