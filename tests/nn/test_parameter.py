@@ -54,3 +54,12 @@ def test_data():
         show(frozen)
 
     same(program)
+
+
+def test_numbers_without_gradients():
+    def program(T, show):
+        for dtype in (T.int64, T.bool, T.complex64, T.bfloat16):
+            show.error(lambda: T.nn.Parameter(T.ones(2, dtype=dtype)))
+            show(T.nn.Parameter(T.ones(2, dtype=dtype), requires_grad=False))
+
+    same(program)

@@ -298,7 +298,7 @@ class TensorBase(TensorImpl):
         t._counter = data._counter
         t._storage_impl = storage_impl(data)
         t._edge, t._base, t._meta = NO_EDGE, None, None
-        return t.requires_grad_(require_grad) if require_grad else t
+        return python_arg_parser.require_grad(t) if require_grad else t
 
     @staticmethod
     def _make_wrapper_subclass(*arguments, **kwargs):
