@@ -40,8 +40,19 @@ def declare(text, variants="function", module="nn"):
     return native_function(text, variants, module=module, inplace=True, out=True, direct=True)
 
 
+I4 = np.dtype(np.int32)
+
+
 def where_zero(condition, grad):
-    """0 where `condition`, else `grad`; a nan in `grad` does not leak through a zero, as it would through a product."""
+    """0 where `condition`, else `grad`; a nan in `grad` does not leak through a zero, as it would through a product.
+
+    For float32 without a branch, which on random signs costs ten times more: `bits & 0` or `bits & -1`.
+    """
+    if grad.dtype is F4 and grad.shape == condition.shape:
+        mask = condition.astype(I4)
+        mask -= 1
+        mask &= grad.view(I4)
+        return mask.view(F4)
     return np.where(condition, grad.dtype.type(0), grad)
 
 

@@ -12,6 +12,7 @@ from ..functions import at
 from ..native_function import native_function
 from .loss import MEAN, NONE, SUM
 from .scalar_ops import add_scalar, div_scalar, mul_scalar
+from .softmax import _log_softmax
 
 _INPUTS = "Tensor self, Tensor target, Tensor? weight"
 _PUBLIC = f"({_INPUTS}=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor"
@@ -24,37 +25,50 @@ nll_loss2d_forward = native_function(f"nll_loss2d_forward{_FORWARD}", module="nn
 nll_loss2d_backward = native_function(f"nll_loss2d_backward{_BACKWARD}", module="nn")
 
 
-def pick(x, target, weight, ignore_index):
-    """Where each loss stands in `x`, an array (N, C, …): its index, its weight, and the rows that count.
+def pick(x, target, ignore_index):
+    """Where each loss stands in `x`, an array (N, C, …): its index, and which losses count (None if all do).
 
     Raises IndexError for a class that does not exist.
     """
+    places = np.indices(target.shape, sparse=True) if target.ndim > 1 else (np.arange(target.size),)
+    if target.size == 0 or target.min() >= 0 > ignore_index and target.max() < x.shape[1]:
+        return (places[0], target, *places[1:]), None
     counted = target != ignore_index
     classes = np.where(counted, target, 0)
     wrong = (classes < 0) | (classes >= x.shape[1])
     if wrong.any():
         raise IndexError(f"Target {classes[wrong][0]} is out of bounds.")
-    places = np.indices(target.shape, sparse=True)
-    index = (places[0], classes, *places[1:])
-    weights = counted if weight is None else np.where(counted, weight[classes], 0)
-    return index, weights.astype(x.dtype), counted
+    return (places[0], classes, *places[1:]), counted
+
+
+def weights_of(x, index, counted, weight):
+    """The weight of each loss: its class's, and 0 if it does not count. None stands for 1 everywhere."""
+    if weight is None:
+        return None if counted is None else counted.astype(x.dtype)
+    weights = weight[index[1]]
+    return weights if counted is None else np.where(counted, weights, x.dtype.type(0))
 
 
 def forward(x, target, weight, reduction, ignore_index):
     """The losses or their weighted mean or sum, and the sum of the weights; all computed in float32 at least."""
-    index, weights, counted = pick(x, target, weight, ignore_index)
-    losses = np.where(counted, -x[index] * weights, 0)
+    index, counted = pick(x, target, ignore_index)
+    weights = weights_of(x, index, counted, weight)
+    losses = -x[index]
+    if weights is not None:
+        losses = np.where(weights == 0, 0, losses * weights)
     if reduction == NONE:
-        return losses.astype(x.dtype, copy=False), np.zeros((), x.dtype)
-    total, loss = weights.sum(), losses.sum()
+        return losses, np.zeros((), x.dtype)
+    loss, total = losses.sum(), x.dtype.type(target.size) if weights is None else weights.sum()
     return (loss / total if reduction == MEAN else loss), total
 
 
 def backward(grad, x, target, weight, reduction, ignore_index, total_weight):
     """Zero but where a loss was picked."""
-    index, weights, _ = pick(x, target, weight, ignore_index)
+    index, counted = pick(x, target, ignore_index)
+    weights = weights_of(x, index, counted, weight)
+    share = -(grad / total_weight if reduction == MEAN else grad)
     result = np.zeros(x.shape, x.dtype)
-    result[index] = -weights * (grad / total_weight if reduction == MEAN else grad)
+    result[index] = share if weights is None else weights * share
     return result
 
 
@@ -182,7 +196,7 @@ class NllLoss2DBackwardBackward0:
 
 nll_loss = native_function(f"nll_loss{_PUBLIC}", module="nn", out=True)
 nll_loss2d = native_function(f"nll_loss2d{_PUBLIC}", module="nn", out=True)
-nll_loss_nd = native_function(f"nll_loss_nd{_PUBLIC}", module="nn")
+nll_loss_nd = native_function(f"nll_loss_nd{_PUBLIC}", module="nn", direct=True)
 
 
 @nll_loss.compose
@@ -220,7 +234,7 @@ def nll_loss_nd_composite(self, target, weight, reduction, ignore_index):
 
 cross_entropy_loss = native_function(
     f"cross_entropy_loss({_INPUTS}=None, int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
-    module="nn")
+    module="nn", direct=True)
 
 
 @cross_entropy_loss.compose
@@ -229,12 +243,16 @@ def cross_entropy_loss_composite(self, target, weight, reduction, ignore_index, 
     if self._array.shape == target._array.shape:
         return of_probabilities(self, target, weight, reduction, label_smoothing, ignore_index)
     class_dim = 0 if self._array.ndim == 1 else 1
-    scores = self.log_softmax(class_dim, self.dtype)
+    scores = log_softmax(self, class_dim)
     if label_smoothing > 0:
         return of_smoothed_labels(scores, target, weight, reduction, ignore_index, label_smoothing)
     if label_smoothing < 0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     return nll_loss_nd.call(scores, target, weight, reduction, ignore_index)
+
+
+def log_softmax(self, dim):
+    return _log_softmax.call(self, dim, False)
 
 
 def check_smoothing(label_smoothing):
@@ -258,7 +276,7 @@ def of_probabilities(self, target, weight, reduction, label_smoothing, ignore_in
     if weight is not None and (weight._array.ndim != 1 or weight._array.size != classes):
         raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
                            f"{classes} classes or no classes but got weight tensor of shape: {list(weight._array.shape)}")
-    scores = self.log_softmax(class_dim, self.dtype)
+    scores = log_softmax(self, class_dim)
     if label_smoothing > 0:
         check_smoothing(label_smoothing)
         target = add_scalar.call(mul_scalar.call(target, 1 - label_smoothing), label_smoothing / classes, 1)
