@@ -134,7 +134,7 @@ def promote_types(a, b):
     if a is b:
         return a
     low, high = sorted((a, b), key=lambda t: t.category)
-    if _BAREBONES_UNSIGNED & {a, b} and high.category == INTEGRAL and low.category == INTEGRAL:
+    if _BAREBONES_UNSIGNED & {a, b} and FLOAT not in (a.category, b.category):
         raise RuntimeError(
             "Promotion for uint16, uint32, uint64 types is not supported, "
             f"attempted to promote {SCALAR_TYPE_NAMES[a]} and {SCALAR_TYPE_NAMES[b]}")
