@@ -8,7 +8,7 @@ from ...aten.codegen import compile_function
 from ...aten.dispatcher import NOT_IMPLEMENTED
 from ...c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR
 from ...c10.geometry import TensorGeometry
-from ...c10.tensor_impl import NO_EDGE, TensorImpl, new
+from ...c10.tensor_impl import NO_EDGE, TensorImpl, new, strides_of
 from .formulas import FACTS, Formulas, node_class
 from .node import NotImplemented_, next_sequence_nr, notify_watchers, watchers
 from .saved_variable import SavedVariable, refuse_inference_tensor, save_list
@@ -31,7 +31,8 @@ def make_autograd_kernel(operator, keys):
              "gradient_edge": gradient_edge, "leaf_edge": leaf_edge, "SavedVariable": SavedVariable, "save_list": save_list,
              "INFERENCE_TENSOR": INFERENCE_TENSOR, "refuse_inference_tensor": refuse_inference_tensor, "AUTOGRAD": AUTOGRAD,
              "watchers": watchers, "notify_watchers": notify_watchers, "check_inplace": check_inplace,
-             "rebase_history": rebase_history, "TensorGeometry": TensorGeometry, "set_differentiable": set_differentiable}
+             "rebase_history": rebase_history, "TensorGeometry": TensorGeometry, "strides_of": strides_of,
+             "set_differentiable": set_differentiable}
     return compile_function(f"{operator.schema.name}_autograd", source, names)
 
 
