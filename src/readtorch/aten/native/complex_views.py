@@ -43,9 +43,9 @@ def view_as_complex_cpu(self):
         raise RuntimeError("Input tensor must have one or more dimensions")
     if array.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    if array.strides[-1] != array.itemsize:
+    if array.size and array.strides[-1] != array.itemsize:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(s % 2 for s in strides_of(self)[:-1]):
+    if array.size and any(s % 2 for s in strides_of(self)[:-1]):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if storage_offset(self) % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")

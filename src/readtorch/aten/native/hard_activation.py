@@ -1,14 +1,17 @@
-"""More activation functions of straight pieces: hardsigmoid, hardswish, hardshrink, softshrink, and the random rrelu.
+"""More activation functions of straight pieces: hardsigmoid, hardswish, hardshrink, softshrink.
 
 In PyTorch: `aten/src/ATen/native/Activation.cpp`. Explained in the chapter "Layers as functions".
 """
+import ml_dtypes
 import numpy as np
 
 from ...c10.tensor_impl import dtype_of
+from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
-from ..native_function import native_function, write_result
-from .activation import activation, activation_backward, declare, leaky_relu, leaky_relu_, where_zero
-from .tensor_iterator import not_implemented, scalar_tensor
+from ..native_function import native_function
+from .activation import activation, activation_backward, declare, where_zero
+from .exact_out import type_name
+from .tensor_iterator import scalar_tensor
 
 BOTH = "function, method"
 
@@ -24,13 +27,7 @@ class HardsigmoidBackward0:
         return hardsigmoid_backward.call(grad, self)
 
 
-@hardsigmoid_backward.backward
-class HardsigmoidBackwardBackward0:  # in PyTorch: not implemented
-    def grad_output(grad, self):
-        return hardsigmoid_backward.call(grad, self)
-
-    def self(grad):
-        return at.zeros_like(grad)
+hardsigmoid_backward.backward(NOT_IMPLEMENTED)
 
 
 hardswish = declare("hardswish(Tensor self) -> Tensor")
@@ -72,8 +69,10 @@ _softshrink = activation(lambda x, lambd: np.where(x > lambd, x - lambd, np.wher
 
 @softshrink.kernel
 def softshrink_cpu(self, lambd):
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+    kind = dtype_of(self)
+    if kind.is_floating_point and not 0 <= lambd <= ml_dtypes.finfo(kind.numpy).max:
+        raise RuntimeError(f"lambda must be in range [0, {float(ml_dtypes.finfo(kind.numpy).max):g}] for input dtype {type_name(self)}, "
+                           f"but found {lambd:g}")
     return _softshrink(self, lambd)
 
 

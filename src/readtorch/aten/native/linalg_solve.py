@@ -9,8 +9,8 @@ from ..functions import at
 from ..native_function import native_function
 from . import return_types
 from .exact_out import exact_out, type_name
-from .linalg_common import (_LinAlgError, check_info, check_square, check_square_floating, column_major, describe_singular, each_matrix, lapack,
-                            lu_factor_arrays, lu_solve_arrays, parity, wrap_columns)
+from .linalg_common import (_LinAlgError, check_info, check_square, check_square_floating, column_major, describe_singular, each_matrix,
+                            lu_factor_arrays, lu_factor_one, lu_solve_arrays, lu_solve_one, parity, wrap_columns)
 from .tensor_iterator import conj
 
 BOTH = "function, method"
@@ -31,11 +31,9 @@ inverse = native_function("inverse(Tensor self) -> Tensor", BOTH, out=True)
 
 
 def inverse_one(a):
-    """(inverse, info) from the LU factors; info says which pivot was zero."""
-    if not a.size:
-        return a.copy(), np.int32(0)
-    lu, pivots, info = lapack("getrf", a)(a)
-    return (lapack("getri", a)(lu, pivots)[0] if info == 0 else lu), np.int32(info)
+    """(X with A X = I, info); info says which pivot was zero."""
+    lu, pivots, info = lu_factor_one(a)
+    return lu_solve_one(lu, pivots, np.eye(*a.shape, dtype=a.dtype), False), info
 
 
 @inv_ex.kernel
@@ -183,9 +181,9 @@ class LinalgSlogdetBackward0:
             return None
         g = to_log
         if A.is_complex():
-            turn = None if to_sign is None else at.imag(to_sign * sign.conj())
-            zero = at.zeros_like(at.real(sign))
-            g = at.complex(zero if to_log is None else to_log, zero if turn is None else turn)
+            g = 0 if to_log is None else to_log + 0j
+            if to_sign is not None:
+                g = g + at.imag(to_sign * sign.conj()) * 1j
         elif to_log is None:
             return at.zeros_like(A)
         d = diagonal_matrices(g, A)
