@@ -1,4 +1,4 @@
-"""Element by element: values, layouts, special numbers, gradients of two orders, in-place and out= forms, errors."""
+"""Element by element: values, layouts, special numbers, gradients of two orders, in-place, out=, errors."""
 import pytest
 import torch
 from hypothesis import given
@@ -6,12 +6,17 @@ from hypothesis import strategies as st
 
 from tests.reference import both, tensor_lists, tensors
 
-UNARY = ["neg", "abs", "sign", "sgn", "square", "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10",
-         "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "tanh", "sigmoid", "erf",
-         "erfc", "erfinv", "ceil", "floor", "round", "trunc", "frac", "deg2rad", "rad2deg", "nan_to_num", "sinc"]
-BINARY = ["add", "sub", "mul", "div", "atan2", "maximum", "minimum", "fmax", "fmin", "hypot", "logaddexp", "logaddexp2", "copysign",
+UNARY = ["neg", "abs", "sign", "sgn", "square", "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log",
+         "log2", "log10",
+         "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+         "tanh", "sigmoid", "erf",
+         "erfc", "erfinv", "ceil", "floor", "round", "trunc", "frac", "deg2rad", "rad2deg", "nan_to_num",
+         "sinc"]
+BINARY = ["add", "sub", "mul", "div", "atan2", "maximum", "minimum", "fmax", "fmin", "hypot", "logaddexp",
+          "logaddexp2", "copysign",
           "xlogy", "fmod", "remainder"]
-SPECIAL = torch.tensor([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, 1e30, -1e-30, float("inf"), -float("inf"), float("nan")])
+SPECIAL = torch.tensor([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, 1e30, -1e-30, float("inf"), -float("inf"),
+                        float("nan")])
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -23,7 +28,8 @@ def test_unary(name, x):
 @pytest.mark.parametrize("name", UNARY)
 def test_unary_at_the_edges(name):
     both(lambda T, x: getattr(T, name)(x), SPECIAL)
-    both(lambda T, x: getattr(x, name)(), torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64).requires_grad_(), grad=2)
+    both(lambda T, x: getattr(x, name)(), torch.tensor([0.25, 0.5, 0.75],
+                                                       dtype=torch.float64).requires_grad_(), grad=2)
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -39,17 +45,20 @@ def test_binary_at_the_edges(name):
     both(lambda T, x, y: getattr(T, name)(x, y), x, y, grad=2)
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "exp", "sqrt", "pow", "clamp", "lerp", "addcmul"])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "exp", "sqrt", "pow", "clamp", "lerp",
+                                  "addcmul"])
 def test_in_place_and_out(name):
     rest = {"add": 1, "sub": 1, "mul": 1, "div": 1, "pow": 1, "lerp": 2, "addcmul": 2}.get(name, 0)
     numbers = (0.2, 0.7) if name == "clamp" else ()
     inputs = [torch.rand(4) for _ in range(1 + rest)]
-    both(lambda T, x, *t: (getattr(T, name)(x, *t, *numbers, out=T.empty(0)), getattr(x, name + "_")(*t, *numbers), x._version)[:2],
+    both(lambda T, x, *t: (getattr(T, name)(x, *t, *numbers, out=T.empty(0)),
+                           getattr(x, name + "_")(*t, *numbers), x._version)[:2],
          *inputs)
 
 
 def test_gradients_through_in_place_chains():
-    both(lambda T, x: x.clone().mul_(x).add_(1).sub_(x).div_(3).mul_(x).neg_(), torch.rand(4, dtype=torch.float64).requires_grad_(), grad=2)
+    both(lambda T, x: x.clone().mul_(x).add_(1).sub_(x).div_(3).mul_(x).neg_(),
+         torch.rand(4, dtype=torch.float64).requires_grad_(), grad=2)
 
 
 def test_ties_and_corners_of_gradients():
@@ -86,8 +95,10 @@ def test_powers():
 
 def test_names_of_nodes():
     x = torch.rand(3).requires_grad_()
-    both(lambda T, x: (2 - x, x - 2, 2 / x, x % 2, x % x, x.square(), T.lerp(x, x, 0.5), T.lerp(x, x, x), x.clamp(0), x.fix(),
-                       x.clamp(x), T.div(x, 2, rounding_mode=None), T.copysign(x, 2), T.xlogy(2, x), x.absolute(), x.negative()), x)
+    both(lambda T, x: (2 - x, x - 2, 2 / x, x % 2, x % x, x.square(), T.lerp(x, x, 0.5), T.lerp(x, x, x),
+                       x.clamp(0), x.fix(),
+                       x.clamp(x), T.div(x, 2, rounding_mode=None), T.copysign(x, 2), T.xlogy(2, x),
+                       x.absolute(), x.negative()), x)
 
 
 def test_a_missing_derivative_is_told_in_backward():
@@ -98,7 +109,8 @@ def test_a_missing_derivative_is_told_in_backward():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_sixteen_bits_are_computed_wide_and_rounded_once(dtype):
     x, y = (torch.linspace(-3, 3, 64).to(dtype), torch.linspace(1, 2, 64).to(dtype))
-    both(lambda T, x, y: (x.exp(), y.sqrt(), x * y, x / y, x.tanh(), T.add(x, y, alpha=0.3), T.lerp(x, y, 0.3), y ** 1.7,
+    both(lambda T, x, y: (x.exp(), y.sqrt(), x * y, x / y, x.tanh(), T.add(x, y, alpha=0.3),
+                          T.lerp(x, y, 0.3), y ** 1.7,
                           T.addcdiv(x, y, y, value=0.3), x.sin()), x, y, exact=False)
 
 
@@ -115,7 +127,8 @@ def test_comparisons(name):
     both(lambda T, x, y: getattr(T, name)(x, y), SPECIAL[:, None], SPECIAL)
 
 
-@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_not"])
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit",
+                                  "logical_not"])
 @given(tensors(special=True))
 def test_questions(name, x):
     both(lambda T, x: getattr(T, name)(x), x)
@@ -123,7 +136,8 @@ def test_questions(name, x):
 
 def test_whole_tensor_questions():
     x = torch.tensor([1.0, 2.0])
-    both(lambda T, x: (T.equal(x, x), T.equal(x, x[:1]), T.allclose(x, x + 1e-9), x.allclose(x + 1), T.is_nonzero(x[0])), x)
+    both(lambda T, x: (T.equal(x, x), T.equal(x, x[:1]), T.allclose(x, x + 1e-9), x.allclose(x + 1),
+                       T.is_nonzero(x[0])), x)
     both(lambda T, x: T.allclose(x, x.double()), x)
     both(lambda T, x: T.isclose(x, x, rtol=-1.0), x)
 
@@ -167,8 +181,10 @@ def test_errors(name):
 
 def test_special_functions():
     x = torch.tensor([0.3, 1.0, 2.5, 7.0], dtype=torch.float64)
-    both(lambda T, x: (x.lgamma(), x.digamma(), T.polygamma(1, x), T.special.expit(x), T.special.gammaln(x), T.special.xlog1py(x, x),
-                       T.special.entr(x), T.special.i0(x), T.special.ndtr(x), T.logit(x, eps=0.1)), x.requires_grad_())
+    both(lambda T, x: (x.lgamma(), x.digamma(), T.polygamma(1, x), T.special.expit(x), T.special.gammaln(x),
+                       T.special.xlog1py(x, x),
+                       T.special.entr(x), T.special.i0(x), T.special.ndtr(x), T.logit(x, eps=0.1)),
+         x.requires_grad_())
 
 
 def test_no_warning_reaches_the_user():

@@ -1,4 +1,4 @@
-"""Which dtype an operation gives: all pairs of dtypes, all ranks (tensor, 0-dimensional tensor, Python number)."""
+"""Which dtype an operation gives: all pairs of dtypes; tensors, 0-dimensional tensors, Python numbers."""
 import itertools
 
 import pytest
@@ -17,7 +17,9 @@ def ones(dtype, shape):
 
 
 def is_half_complex(*operands):
-    """complex32 is the one dtype of the reference that NumPy has no room for; here complex64 takes its place."""
+    """complex32 is the one dtype of the reference that NumPy has no room for; here complex64 takes its
+    place.
+    """
     return torch.result_type(*operands) == torch.complex32
 
 
@@ -72,7 +74,8 @@ def test_numbers(expression):
             both(lambda T, x: expression(x, number), x, grad=False)
 
 
-@pytest.mark.parametrize("name", ["sqrt", "exp", "sin", "sigmoid", "erf", "reciprocal", "abs", "neg", "floor", "sgn"])
+@pytest.mark.parametrize("name", ["sqrt", "exp", "sin", "sigmoid", "erf", "reciprocal", "abs", "neg", "floor",
+                                  "sgn"])
 def test_functions_of_every_dtype(name):
     for dtype in DTYPES:
         both(lambda T, x: getattr(T, name)(x), ones(dtype, (3,)), grad=False)
@@ -81,7 +84,8 @@ def test_functions_of_every_dtype(name):
 @pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "mean", "amax", "argmax", "all", "median", "std"])
 def test_reductions_of_every_dtype(name):
     for dtype in DTYPES:
-        both(lambda T, x: getattr(T, name)(x, *((0,) if name == "cumsum" else ())), ones(dtype, (3,)), grad=False)
+        both(lambda T, x: getattr(T, name)(x, *((0,) if name == "cumsum" else ())), ones(dtype, (3,)),
+             grad=False)
 
 
 @pytest.mark.parametrize("default", [torch.float64, torch.bfloat16], ids=str)

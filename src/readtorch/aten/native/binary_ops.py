@@ -1,6 +1,7 @@
 """Arithmetic on two tensors: add, sub, mul. Division has a file of its own.
 
-In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `cpu/BinaryOpsKernel.cpp`. Explained in the chapter "One operator call".
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `cpu/BinaryOpsKernel.cpp`.
+Explained in the chapter "One operator call".
 """
 import numpy as np
 
@@ -8,8 +9,8 @@ from ...c10 import scalar_type
 from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import TensorImpl, wrap_result
 from ..native_function import alias_of, native_function, python_face, write_result
-from .tensor_iterator import (BOOL, NUMBERS, binary_inplace_kernel, binary_kernel, broadcast_error, compute, conj, number_of,
-                              result_type, scalar_tensor)
+from .tensor_iterator import (BOOL, NUMBERS, binary_inplace_kernel, binary_kernel, broadcast_error, compute,
+                              conj, number_of, result_type, scalar_tensor)
 
 BOTH = "function, method"
 
@@ -27,10 +28,12 @@ def check_alpha(common, alpha):
 def scaled(t, alpha, common):
     """`alpha * t` as an array of the type to compute in; alpha itself is an element of the result's type.
 
-    In PyTorch: 16-bit numbers that do not fill a vector register go through a loop that rounds this product to 16 bits.
+    In PyTorch: 16-bit numbers that do not fill a vector register go through a loop that rounds this product
+    to 16 bits.
     """
     wide = scalar_type.op_math_type(common).numpy
-    product = np.multiply(t._array, np.asarray(alpha).astype(common.numpy).astype(wide), dtype=wide, casting="unsafe")
+    product = np.multiply(t._array, np.asarray(alpha).astype(common.numpy).astype(wide), dtype=wide,
+                          casting="unsafe")
     return product.astype(common.numpy) if common.itemsize == 2 and product.size < 32 else product
 
 
@@ -40,7 +43,8 @@ def maybe_scale(grad, alpha):
 
 # -------------------------------------------------------------------------------------------------- add, sub
 
-add = native_function("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", BOTH, inplace=True, out=True,
+add = native_function("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", BOTH,
+                      inplace=True, out=True,
                       direct=True, numbers_as_tensors=True)
 _add, _add_ = binary_kernel(np.add), binary_inplace_kernel(np.add)
 
@@ -73,7 +77,8 @@ class AddBackward0:
         return maybe_scale(grad, alpha)
 
 
-sub = native_function("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", BOTH, inplace=True, out=True,
+sub = native_function("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", BOTH,
+                      inplace=True, out=True,
                       direct=True, numbers_as_tensors=True)
 _sub, _sub_ = binary_kernel(np.subtract), binary_inplace_kernel(np.subtract)
 
@@ -82,10 +87,12 @@ def check_sub(self, other):
     """PyTorch refuses `-` on bools rather than guess what it means."""
     a, b = self._array.dtype.kind, other._array.dtype.kind
     if a == "b" and b == "b":
-        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the "
+                           "`^` or "
                            "`logical_xor()` operator instead.")
     if a == "b" or b == "b":
-        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are "
+                           "trying to invert a "
                            "mask, use the `~` or `logical_not()` operator instead.")
 
 
@@ -162,7 +169,8 @@ def __rsub__(self, other):
 
 # ------------------------------------------------------------------------------------------------------- mul
 
-mul = native_function("mul.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True,
+mul = native_function("mul.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True,
+                      direct=True,
                       numbers_as_tensors=True)
 mul.kernel(binary_kernel(np.multiply))
 mul.inplace.kernel(binary_inplace_kernel(np.multiply))

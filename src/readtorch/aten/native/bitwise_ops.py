@@ -7,25 +7,21 @@ import numpy as np
 from ...c10.scalar_type import BOOL, FLOAT
 from ..native_function import native_function, python_face
 from .exact_out import exact_out, found_dtype
-from .tensor_iterator import (
-    NUMBERS,
-    computing,
-    not_implemented,
-    number_of,
-    result_type,
-    scalar_tensor,
-    unary_kernel,
-)
+from .tensor_iterator import (NUMBERS, computing, not_implemented, number_of, result_type, scalar_tensor,
+                              unary_kernel)
 
 BOTH = "function, method"
 
 
 def bitwise(name, ufunc, refusal, least=BOOL):
     """Declare the overloads (tensor, tensor), (number, tensor) and (tensor, number) of a bitwise operator."""
-    of_tensors = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+    of_tensors = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
+                                 out=True, direct=True)
     number_name = "Scalar" if least == BOOL else "Tensor_Scalar"
-    with_number = native_function(f"{name}.{number_name}(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
-    of_number = native_function(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "function", out=True)
+    with_number = native_function(f"{name}.{number_name}(Tensor self, Scalar other) -> Tensor", BOTH,
+                                  inplace=True, out=True)
+    of_number = native_function(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "function",
+                                out=True)
 
     @of_tensors.kernel
     def kernel(self, other):
@@ -57,7 +53,8 @@ bitwise_and = bitwise("bitwise_and", np.bitwise_and, not_implemented("bitwise_an
 bitwise_or = bitwise("bitwise_or", np.bitwise_or, not_implemented("bitwise_or_cpu"))
 bitwise_xor = bitwise("bitwise_xor", np.bitwise_xor, not_implemented("bitwise_xor_cpu"))
 bitwise_left_shift = bitwise("bitwise_left_shift", shift_left, not_implemented("lshift_cpu"), least=BOOL + 1)
-bitwise_right_shift = bitwise("bitwise_right_shift", shift_right, not_implemented("rshift_cpu"), least=BOOL + 1)
+bitwise_right_shift = bitwise("bitwise_right_shift", shift_right, not_implemented("rshift_cpu"),
+                              least=BOOL + 1)
 
 bitwise_not = native_function("bitwise_not(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 bitwise_not.kernel(unary_kernel(np.invert, not_implemented("bitwise_not_cpu"), refused="fcV"))
@@ -75,13 +72,17 @@ def __invert__(self):
 @python_face("__rlshift__", "method")
 def __rlshift__(self, other):
     """`other << self`, where `other` is not a tensor."""
-    return bitwise_left_shift.call(scalar_tensor(number_of(other)), self) if isinstance(other, NUMBERS) else NotImplemented
+    if not isinstance(other, NUMBERS):
+        return NotImplemented
+    return bitwise_left_shift.call(scalar_tensor(number_of(other)), self)
 
 
 @python_face("__rrshift__", "method")
 def __rrshift__(self, other):
     """`other >> self`, where `other` is not a tensor."""
-    return bitwise_right_shift.call(scalar_tensor(number_of(other)), self) if isinstance(other, NUMBERS) else NotImplemented
+    if not isinstance(other, NUMBERS):
+        return NotImplemented
+    return bitwise_right_shift.call(scalar_tensor(number_of(other)), self)
 
 
 @python_face("__ilshift__", "method")

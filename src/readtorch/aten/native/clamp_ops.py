@@ -13,12 +13,16 @@ from .tensor_iterator import F4, F8, computing, result_type, scalar_tensor
 
 BOTH = "function, method"
 
-clamp_tensor = native_function("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", BOTH, inplace=True,
+clamp_tensor = native_function("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+                               BOTH, inplace=True,
                                out=True)
-clamp = native_function("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", BOTH, inplace=True, out=True)
-clamp_min_tensor = native_function("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", BOTH, inplace=True, out=True)
+clamp = native_function("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", BOTH,
+                        inplace=True, out=True)
+clamp_min_tensor = native_function("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", BOTH, inplace=True,
+                                   out=True)
 clamp_min = native_function("clamp_min(Tensor self, Scalar min) -> Tensor", BOTH, inplace=True, out=True)
-clamp_max_tensor = native_function("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", BOTH, inplace=True, out=True)
+clamp_max_tensor = native_function("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", BOTH, inplace=True,
+                                   out=True)
 clamp_max = native_function("clamp_max(Tensor self, Scalar max) -> Tensor", BOTH, inplace=True, out=True)
 
 
@@ -29,10 +33,12 @@ for _operator in (clamp, clamp_min, clamp_max):
 def between(self, low, high, name="clamp"):
     """min(max(self, low), high); a bound may be None. nan stays, and a nan bound gives nan."""
     x = self._array
-    if (x.dtype is F4 or x.dtype is F8) and number_or_none(low) and number_or_none(high) and (low, high) != (None, None):
+    plain = number_or_none(low) and number_or_none(high) and not (low is None and high is None)
+    if plain and (x.dtype is F4 or x.dtype is F8):
         value = x if low is None else np.maximum(x, x.dtype.type(low))
         return wrap_result(value if high is None else np.minimum(value, x.dtype.type(high)))
-    operands = [scalar_tensor(b) if not isinstance(b, TensorImpl) else b for b in (low, high) if b is not None]
+    operands = [scalar_tensor(b) if not isinstance(b, TensorImpl) else b for b in (low, high)
+                if b is not None]
     if not operands:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     common = result_type(self, *operands)

@@ -9,20 +9,24 @@ import numpy as np
 from ...c10 import scalar_type
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap_result
-from ..functions import at
 from ..native_function import alias_of, native_function, python_face, write_out
 from .exact_out import exact_out
-from .tensor_iterator import (broadcast_error, cast, compute, computing, not_implemented, number_of, result_type, scalar_tensor)
+from .tensor_iterator import (broadcast_error, cast, compute, computing, not_implemented, number_of,
+                              result_type, scalar_tensor)
 
 BOTH = "function, method"
 
-# ------------------------------------------------------------------------------------------------- comparisons
+# ------------------------------------------------------------------------------------------------ comparisons
 
 
 def comparison(name, ufunc, refuses_complex=True):
-    """Declare eq, lt …: operands are compared in their common type, the result is bool and has no gradient."""
-    operator = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True)
-    with_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
+    """Declare eq, lt …: operands are compared in their common type, the result is bool and has no
+    gradient.
+    """
+    operator = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
+                               out=True, direct=True)
+    with_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True,
+                                  out=True)
     with_number.kernel(lambda self, other: compare(self, scalar_tensor(other)))
     refusal = not_implemented(f"{name}_cpu")
 
@@ -49,10 +53,11 @@ gt = comparison("gt", np.greater)
 ge = comparison("ge", np.greater_equal)
 
 
-for _alias, _name in {"not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}.items():
+for _alias, _name in {"not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt",
+                      "greater_equal": "ge"}.items():
     alias_of(_alias, _name)
 
-# ------------------------------------------------------------------------------------ questions about each element
+# ------------------------------------------------------------------------------- questions about each element
 
 
 def question(name, function, variants=BOTH, out=False):
@@ -97,7 +102,7 @@ def out_must_be_bool(operator, name):
 for _operator, _name in ((isposinf, "isposinf"), (isneginf, "isneginf"), (signbit, "signbit")):
     out_must_be_bool(_operator, _name)
 
-# ------------------------------------------------------------------------------------------------------- logic
+# ------------------------------------------------------------------------------------------------------ logic
 
 logical_not = native_function("logical_not(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 
@@ -108,7 +113,8 @@ def logical_not_cpu(self):
 
 
 def logical(name, ufunc):
-    operator = native_function(f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+    operator = native_function(f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True,
+                               direct=True)
 
     @operator.kernel
     def combine(self, other):
@@ -120,13 +126,15 @@ logical_and = logical("logical_and", np.logical_and)
 logical_or = logical("logical_or", np.logical_or)
 logical_xor = logical("logical_xor", np.logical_xor)
 
-# ------------------------------------------------------------------------------------------------ equal or close
+# --------------------------------------------------------------------------------------------- equal or close
 
 equal = native_function("equal(Tensor self, Tensor other) -> bool", BOTH)
 isclose = native_function(
-    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", BOTH)
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
+                          BOTH)
 allclose = native_function(
-    "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool", BOTH)
+    "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
+                           BOTH)
 is_nonzero = native_function("is_nonzero(Tensor self) -> bool", BOTH)
 
 
@@ -139,7 +147,8 @@ def equal_cpu(self, other):
 @isclose.kernel
 def isclose_cpu(self, other, rtol, atol, equal_nan):
     if self._array.dtype != other._array.dtype:
-        raise RuntimeError(f"{SCALAR_TYPE_NAMES[dtype_of(self)]} did not match {SCALAR_TYPE_NAMES[dtype_of(other)]}")
+        raise RuntimeError(f"{SCALAR_TYPE_NAMES[dtype_of(self)]} did not match "
+                           f"{SCALAR_TYPE_NAMES[dtype_of(other)]}")
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value < 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
@@ -158,17 +167,24 @@ def close_array(rtol, atol, equal_nan, x, y):
     return close | (np.isfinite(difference) & (difference <= atol + np.abs(rtol * y)))
 
 
-allclose.compose(lambda self, other, rtol, atol, equal_nan: bool(at.isclose(self, other, rtol, atol, equal_nan)._array.all()))
+@allclose.compose
+def allclose_composite(self, other, rtol, atol, equal_nan):
+    return bool(isclose.call(self, other, rtol, atol, equal_nan)._array.all())
+
+
 is_nonzero.compose(bool)
 
-# --------------------------------------------------------------------------------------------------------- isin
+# ------------------------------------------------------------------------------------------------------- isin
 
 isin = native_function(
-    "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", out=True)
+    "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool "
+    "invert=False) -> Tensor", out=True)
 isin_number = native_function(
-    "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor", out=True)
+    "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool "
+    "invert=False) -> Tensor", out=True)
 isin_of_number = native_function(
-    "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", out=True)
+    "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool "
+    "invert=False) -> Tensor", out=True)
 
 
 for _operator in (isin, isin_number, isin_of_number):
@@ -182,16 +198,17 @@ def isin_cpu(elements, test_elements, assume_unique, invert):
     return wrap_result(np.isin(x, candidates, assume_unique=assume_unique, invert=invert))
 
 
-isin_number.kernel(lambda elements, number, assume_unique, invert: isin_cpu(elements, scalar_tensor(number), assume_unique, invert))
-isin_of_number.kernel(lambda number, tests, assume_unique, invert: isin_cpu(scalar_tensor(number), tests, assume_unique, invert))
+isin_number.kernel(lambda elements, number, *flags: isin_cpu(elements, scalar_tensor(number), *flags))
+isin_of_number.kernel(lambda number, tests, *flags: isin_cpu(scalar_tensor(number), tests, *flags))
 
-# -------------------------------------------------------------------------------------- questions about dtypes
+# ------------------------------------------------------------------------------------- questions about dtypes
 
 
 @python_face("result_type", "function")
 def result_type_face(tensor, other):
     """The dtype of an operation on two tensors or numbers."""
-    return result_type(*[t if isinstance(t, TensorImpl) else scalar_tensor(number_of(t)) for t in (tensor, other)])
+    return result_type(*[t if isinstance(t, TensorImpl) else scalar_tensor(number_of(t))
+                         for t in (tensor, other)])
 
 
 @python_face("promote_types", "function")

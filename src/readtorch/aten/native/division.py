@@ -9,20 +9,23 @@ from ...c10.tensor_impl import TensorImpl, wrap_result
 from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
 from ..native_function import alias_of, native_function, python_face
-from .tensor_iterator import (NUMBERS, binary_float_kernel, binary_inplace_kernel, broadcast_error, compute, conj, float_result_type,
-                              not_implemented, number_of, result_type, scalar_tensor)
+from .tensor_iterator import (NUMBERS, binary_float_kernel, binary_inplace_kernel, broadcast_error, compute,
+                              conj, float_result_type, not_implemented, number_of, result_type, scalar_tensor)
 
 BOTH = "function, method"
 
-# --------------------------------------------------------------------------------------------------------- div
+# -------------------------------------------------------------------------------------------------------- div
 
-div = native_function("div.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True,
+div = native_function("div.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True,
+                      direct=True,
                       numbers_as_tensors=True)
-div_mode = native_function("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", BOTH, inplace=True,
+div_mode = native_function("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+                           BOTH, inplace=True,
                            out=True)
 alias_of("divide", "div")
 
-true_divide = native_function("true_divide.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True,
+true_divide = native_function("true_divide.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
+                              out=True, direct=True,
                               numbers_as_tensors=True)
 _true_quotient = binary_float_kernel(np.true_divide)
 div.kernel(_true_quotient)
@@ -52,7 +55,7 @@ def __rdiv__(self, other):
     return self.reciprocal() * other
 
 
-# ---------------------------------------------------------------------------------------------- rounded division
+# ------------------------------------------------------------------------------------------- rounded division
 
 def check_divisor(y):
     """Integers cannot hold infinity, so dividing them by zero is an error."""
@@ -98,13 +101,15 @@ def trunc_division(self, other):
     return _integer_trunc_quotient(self, other)
 
 
-_QUOTIENTS = {None: _true_quotient, "trunc": trunc_division, "floor": arithmetic_kernel(floor_quotient, "div_floor_cpu")}
+_QUOTIENTS = {None: _true_quotient, "trunc": trunc_division,
+              "floor": arithmetic_kernel(floor_quotient, "div_floor_cpu")}
 
 
 @div_mode.kernel
 def div_mode_cpu(self, other, rounding_mode):
     if rounding_mode not in _QUOTIENTS:
-        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+        raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+                           f"'{rounding_mode}'")
     return _QUOTIENTS[rounding_mode](self, other)
 
 
@@ -117,7 +122,8 @@ class DivBackward2:
         return -grad * conj((self / other) / other) if rounding_mode is None else at.zeros_like(grad)
 
 
-floor_divide = native_function("floor_divide(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True,
+floor_divide = native_function("floor_divide(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
+                               out=True, direct=True,
                                numbers_as_tensors=True)
 floor_divide.kernel(_QUOTIENTS["floor"])
 floor_divide.backward(NOT_IMPLEMENTED)
@@ -129,7 +135,7 @@ def __rfloordiv__(self, other):
     return at.floor_divide(other, self)
 
 
-# --------------------------------------------------------------------------------------------------- remainders
+# ------------------------------------------------------------------------------------------------- remainders
 
 def remainder_array(x, y):
     """The remainder that has the divisor's sign."""
@@ -148,8 +154,10 @@ def fmod_array(x, y):
 
 def remainder_like(name, function):
     """Declare the overloads of remainder or fmod; returns (tensor and tensor, tensor and number)."""
-    of_tensors = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True)
-    of_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
+    of_tensors = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
+                                 out=True, direct=True)
+    of_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True,
+                                out=True)
     kernel = of_tensors.kernel(arithmetic_kernel(function, f"{name}_cpu"))
     of_number.kernel(lambda self, other: kernel(self, scalar_tensor(other)))
     return of_tensors, of_number
@@ -189,7 +197,8 @@ class FmodBackward1:
         return -grad * self.div(other, rounding_mode="trunc")
 
 
-remainder_of_number = native_function("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "function")
+remainder_of_number = native_function("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+                                      "function")
 remainder_of_number.kernel(lambda self, other: remainder.call(scalar_tensor(self), other))
 remainder_of_number.backward(NOT_IMPLEMENTED)
 

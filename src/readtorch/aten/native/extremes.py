@@ -30,7 +30,8 @@ def check_reducible(name, array, dim):
 
 def check_not_empty(name, array):
     if array.size == 0:
-        raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+        raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
+                           "Specify the reduction dim "
                            "with the 'dim' argument.")
 
 
@@ -47,11 +48,12 @@ def select_backward(grad, dim, indices, sizes, keepdim):
     return at.zeros(sizes, dtype=grad.dtype).scatter(dim, indices, grad)
 
 
-# ------------------------------------------------------------------------------------------- along a dimension
+# ------------------------------------------------------------------------------------------ along a dimension
 
 def dim_extreme(name, find):
     """Declare max(self, dim) or min(self, dim): values and the indices where they first occur; nan wins."""
-    operator = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH,
+    operator = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
+                               "Tensor indices)", BOTH,
                                out=True)
     result = getattr(return_types, name)
     exact_out(operator)
@@ -152,16 +154,18 @@ class MinBackward1:
         return evenly_distribute(grad, self, result)
 
 
-# -------------------------------------------------------------------------------------------------- amax, amin
+# ------------------------------------------------------------------------------------------------- amax, amin
 
 def match_input(out, result, *_):
-    return (f"Expected the dtype for input and out to match, but got {type_name(result)} for input's dtype and {type_name(out)} for "
+    return (f"Expected the dtype for input and out to match, but got {type_name(result)} for input's dtype "
+            f"and {type_name(out)} for "
             "out's dtype.")
 
 
 def dims_extreme(name, ufunc, refusal):
     """Declare amax or amin: over several dims, and equals share the gradient."""
-    operator = native_function(f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", BOTH, out=True)
+    operator = native_function(f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", BOTH,
+                               out=True)
     exact_out(operator, match_input)
 
     @operator.kernel
@@ -199,7 +203,8 @@ class AminBackward0:
         return share_by_count(grad, self, result, dim, keepdim)
 
 
-aminmax = native_function("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", BOTH, out=True)
+aminmax = native_function("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor "
+                          "max)", BOTH, out=True)
 exact_out(aminmax)
 
 
@@ -207,27 +212,33 @@ exact_out(aminmax)
 def aminmax_cpu(self, dim, keepdim):
     x = self._array
     if dim is None and x.size == 0:
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has "
+                           "no identity.")
     axes = reduced_axes(self, None if dim is None else (dim,))
     if dim is not None and axes and x.shape[axes[0]] == 0:
         raise IndexError(f"aminmax: Expected reduction dim {axes[0]} to have non-zero size.")
     check_not_complex("aminmax", self)
-    return return_types.aminmax(*[wrap_result(ufunc.reduce(x, axes, None, None, keepdim)) for ufunc in (np.minimum, np.maximum)])
+    return return_types.aminmax(*[wrap_result(ufunc.reduce(x, axes, None, None, keepdim))
+                                  for ufunc in (np.minimum, np.maximum)])
 
 
 @aminmax.backward
 class AminmaxBackward0:
     def self(grads, self, dim, keepdim, min, max):
         dims = () if dim is None else (dim,)
-        parts = [share_by_count(g, self, extreme, dims, keepdim) for g, extreme in zip(grads, (min, max)) if g is not None]
+        parts = [share_by_count(g, self, extreme, dims, keepdim) for g, extreme in zip(grads, (min, max))
+                 if g is not None]
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-# ---------------------------------------------------------------------------------------------- argmax, argmin
+# --------------------------------------------------------------------------------------------- argmax, argmin
 
 def place_of(name, find):
-    """Declare argmax or argmin: the index of the first extreme, in the flattened tensor if no dim is given."""
-    operator = native_function(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", BOTH, out=True)
+    """Declare argmax or argmin: the index of the first extreme, in the flattened tensor if no dim is
+    given.
+    """
+    operator = native_function(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", BOTH,
+                               out=True)
     exact_out(operator)
 
     @operator.kernel
@@ -241,7 +252,8 @@ def place_of(name, find):
             check_reducible(name, x, dim)
         dtype = dtype_of(self)
         if dtype.is_complex or dtype.category == BOOL:
-            raise RuntimeError(f"{name}(): does not support {'complex' if dtype.is_complex else 'bool'} input")
+            kind = "complex" if dtype.is_complex else "bool"
+            raise RuntimeError(f"{name}(): does not support {kind} input")
         return wrap_result(find(comparable(x), dim if x.ndim else None, keepdims=keepdim))
 
 

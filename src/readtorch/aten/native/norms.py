@@ -1,6 +1,7 @@
 """Norms: linalg.vector_norm, dist, and logsumexp, which is a soft maximum.
 
-In PyTorch: `aten/src/ATen/native/{LinearAlgebra,ReduceOps,Distance}.cpp`; `norm_backward` in `FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/{LinearAlgebra,ReduceOps,Distance}.cpp`; `norm_backward` in
+`FunctionsManual.cpp`.
 """
 import math
 
@@ -18,7 +19,8 @@ from .tensor_iterator import cast, conj
 BOTH = "function, method"
 
 vector_norm = native_function(
-    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+    "dtype=None) -> Tensor",
     module="linalg", name="vector_norm", out=True)
 exact_out(vector_norm)
 
@@ -34,7 +36,9 @@ def norm_array(x, order, axes, keepdim):
     if order == 1:
         return add_up(size, axes, None, None, keepdim)
     if math.isinf(order):
-        return np.maximum.reduce(size, axes, None, None, keepdim, 0) if order > 0 else np.minimum.reduce(size, axes, None, None, keepdim)
+        if order > 0:
+            return np.maximum.reduce(size, axes, None, None, keepdim, 0)
+        return np.minimum.reduce(size, axes, None, None, keepdim)
     return add_up(size ** order, axes, None, None, keepdim) ** (1 / order)
 
 
@@ -44,19 +48,24 @@ def check_norm(self, order, axes, dtype):
         raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
                            f"{SCALAR_TYPE_NAMES[own]}")
     if (order < 0 or order == math.inf) and any(self._array.shape[a] == 0 for a in axes):
-        raise RuntimeError(f"linalg.vector_norm cannot compute the {_shown(order)} norm on an empty tensor because the operation "
+        raise RuntimeError(f"linalg.vector_norm cannot compute the {_shown(order)} norm on an empty tensor "
+                           "because the operation "
                            "does not have an identity" if len(axes) == self._array.ndim else
-                           f"linalg.vector_norm cannot compute the {_shown(order)} norm on the dimension {axes[0]} because this "
+                           f"linalg.vector_norm cannot compute the {_shown(order)} norm on the dimension "
+                           f"{axes[0]} because this "
                            "dimension is empty and the operation does not have an identity")
     if dtype is None:
         return
     if dtype.category < FLOAT:
-        raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError("linalg.vector_norm: dtype should be floating point or complex, but got "
+                           f"{SCALAR_TYPE_NAMES[dtype]}")
     if dtype.is_complex != own.is_complex:
         kinds = ("complex", "real") if own.is_complex else ("real", "complex")
-        raise RuntimeError(f"linalg.vector_norm: dtype should be {kinds[0]} for {kinds[0]} inputs, but got {SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {kinds[0]} for {kinds[0]} inputs, but got "
+                           f"{SCALAR_TYPE_NAMES[dtype]}")
     if scalar_type.promote_types(own, dtype) is not dtype:
-        raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({SCALAR_TYPE_NAMES[own]}) should be convertible without "
+        raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({SCALAR_TYPE_NAMES[own]}) should be "
+                           "convertible without "
                            f"narrowing to the specified dtype ({SCALAR_TYPE_NAMES[dtype]})")
 
 
@@ -104,7 +113,10 @@ class LinalgVectorNormBackward0:
 
 @python_face("norm")
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The vector or matrix norm of `input`; p: a number, "fro" or "nuc". In PyTorch: `torch.functional.norm`."""
+    """The vector or matrix norm of `input`; p: a number, "fro" or "nuc".
+
+    In PyTorch: `torch.functional.norm`.
+    """
     dims = [dim] if isinstance(dim, int) else dim
     if not isinstance(p, str):
         return vector_norm_of(input, 2.0 if p is None else p, dims, keepdim, dtype, out)
@@ -142,9 +154,10 @@ class DistBackward0:
         return -norm_gradient(grad, self - other, p, result, None, False)
 
 
-# --------------------------------------------------------------------------------------------------- logsumexp
+# -------------------------------------------------------------------------------------------------- logsumexp
 
-logsumexp = native_function("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", BOTH, out=True)
+logsumexp = native_function("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", BOTH,
+                            out=True)
 alias_of("logsumexp", "logsumexp", module="special")
 
 
@@ -162,11 +175,13 @@ def logsumexp_array(x, axes, keepdim):
 def logsumexp_cpu(self, dim, keepdim):
     dtype = dtype_of(self) if dtype_of(self).category >= FLOAT else scalar_type.get_default_dtype()
     x = cast(self._array, op_math_type(dtype).numpy)
-    return wrap_result(np.asarray(logsumexp_array(x, reduced_axes(self, dim), keepdim)).astype(dtype.numpy, copy=False))
+    result = np.asarray(logsumexp_array(x, reduced_axes(self, dim), keepdim))
+    return wrap_result(result.astype(dtype.numpy, copy=False))
 
 
 @logsumexp.backward
 class LogsumexpBackward0:
     def self(grad, self, result, dim, keepdim):
         sizes = self._array.shape
-        return unreduce(grad, sizes, dim, keepdim) * conj((self - unreduce(result, sizes, dim, keepdim)).exp())
+        return unreduce(grad, sizes, dim, keepdim) * conj((self - unreduce(result, sizes, dim,
+                                                                           keepdim)).exp())

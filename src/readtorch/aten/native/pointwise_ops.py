@@ -1,4 +1,4 @@
-"""Functions of two or three tensors, element by element: extremes, clamp, interpolation, fused products, lengths.
+"""Functions of two or three tensors, element by element: extremes, interpolation, fused products, lengths.
 
 In PyTorch: `aten/src/ATen/native/{BinaryOps,PointwiseOps,Lerp,TensorCompare}.cpp`.
 """
@@ -13,14 +13,18 @@ from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
 from ..native_function import native_function
 from .exact_out import exact_out
-from .tensor_iterator import F4, computing, conj, float_result_type, not_implemented, result_type, scalar_tensor
+from .tensor_iterator import (F4, computing, conj, float_result_type, not_implemented, result_type,
+                              scalar_tensor)
 
 BOTH = "function, method"
 
 
 def binary(name, function, refusal, refused=(COMPLEX,), common_type=result_type, inplace=True):
-    """Declare `name(Tensor self, Tensor other)`; `refusal(dtype)` is raised for dtypes of the categories `refused`."""
-    operator = native_function(f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=inplace, out=True, direct=True)
+    """Declare `name(Tensor self, Tensor other)`; `refusal(dtype)` is raised for dtypes of the categories
+    `refused`.
+    """
+    operator = native_function(f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=inplace,
+                               out=True, direct=True)
 
     @operator.kernel
     def kernel(self, other):
@@ -38,7 +42,7 @@ def no_complex(name):
     return lambda dtype: RuntimeError(f"{name} not implemented for complex tensors.")
 
 
-# ------------------------------------------------------------------------------------------- larger and smaller
+# ----------------------------------------------------------------------------------------- larger and smaller
 
 maximum = binary("maximum", np.maximum, no_complex("maximum"), inplace=False)
 minimum = binary("minimum", np.minimum, no_complex("minimum"), inplace=False)
@@ -89,19 +93,23 @@ class FminBackward0:
 
 # ------------------------------------------------------------------------------------------------------- lerp
 
-lerp = native_function("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", BOTH, inplace=True, out=True)
-lerp_scalar = native_function("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", BOTH, inplace=True, out=True)
+lerp = native_function("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", BOTH, inplace=True,
+                       out=True)
+lerp_scalar = native_function("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", BOTH,
+                              inplace=True, out=True)
 
 
 def lerp_array(start, end, weight):
     """Counted from the nearer end, so that weight 1 gives exactly `end`."""
     way = end - start
-    return np.where(np.abs(weight) < 0.5, start + weight * way, end - way * (1 - weight)).astype(start.dtype, copy=False)
+    result = np.where(np.abs(weight) < 0.5, start + weight * way, end - way * (1 - weight))
+    return result.astype(start.dtype, copy=False)
 
 
 def check_lerp(self, other, name):
     if self._array.dtype != other._array.dtype:
-        raise RuntimeError(f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `{name}` but got dtype {C_TYPE_NAMES[dtype_of(other)]}")
+        raise RuntimeError(f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `{name}` but got dtype "
+                           f"{C_TYPE_NAMES[dtype_of(other)]}")
 
 
 @lerp.kernel
@@ -148,9 +156,11 @@ class LerpBackward1:
 
 # ------------------------------------------------------------------------------------------- addcmul, addcdiv
 
-addcmul = native_function("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", BOTH, inplace=True,
+addcmul = native_function("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+                          BOTH, inplace=True,
                           out=True)
-addcdiv = native_function("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", BOTH, inplace=True,
+addcdiv = native_function("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+                          BOTH, inplace=True,
                           out=True)
 
 
@@ -167,20 +177,25 @@ def addcmul_cpu(self, tensor1, tensor2, value):
 def addcdiv_cpu(self, tensor1, tensor2, value):
     if result_type(tensor1, tensor2).category < FLOAT:
         raise RuntimeError(
-            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
-            "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
-            "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
-            "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.")
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will "
+            "perform a true division of tensor1 and tensor2. The historic addcdiv behavior can be "
+            "implemented as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as "
+            "(input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the "
+            "latter implementation: (input + value * tensor1 / tensor2), for all dtypes.")
     common = result_type(self, tensor1, tensor2)
     factor = number_as(common, value)
     return computing(lambda x, a, b: x + factor * a / b, self, tensor1, tensor2, common=common)
 
 
 def number_as(dtype, value):
-    """A Python number as an element of the type in which `dtype` is computed. Raises RuntimeError if it would lose a part."""
+    """A Python number as an element of the type in which `dtype` is computed.
+
+    Raises RuntimeError if it would lose a part.
+    """
     wide = scalar_type.op_math_type(dtype)
     if isinstance(value, complex) and not wide.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {C_TYPE_NAMES[wide].replace(' int', '')} without overflow")
+        raise RuntimeError(f"value cannot be converted to type {C_TYPE_NAMES[wide].replace(' int', '')} "
+                           "without overflow")
     return np.asarray(value).astype(wide.numpy)[()]
 
 
@@ -208,9 +223,10 @@ class AddcdivBackward0:
         return -grad * conj(value * tensor1 / (tensor2 * tensor2))
 
 
-# ---------------------------------------------------------------------------------- lengths and sums of exponentials
+# --------------------------------------------------------------------------- lengths and sums of exponentials
 
-hypot = binary("hypot", np.hypot, not_implemented("hypot_cpu"), refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX))
+hypot = binary("hypot", np.hypot, not_implemented("hypot_cpu"), 
+               refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX))
 
 
 @hypot.backward
@@ -256,7 +272,8 @@ class Logaddexp2Backward0:
 # ------------------------------------------------------------------------------------------- signs and steps
 
 copysign = binary("copysign", np.copysign, not_implemented("copysign_cpu"), common_type=float_result_type)
-copysign_scalar = native_function("copysign.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True, out=True)
+copysign_scalar = native_function("copysign.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True,
+                                  out=True)
 copysign_scalar.kernel(lambda self, other: copysign.call(self, scalar_tensor(other)))
 
 

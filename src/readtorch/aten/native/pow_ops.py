@@ -1,6 +1,7 @@
 """Powers: pow with a number or a tensor on either side, and float_power.
 
-In PyTorch: `aten/src/ATen/native/Pow.cpp` and `cpu/PowKernel.cpp`; derivatives in `torch/csrc/autograd/FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/Pow.cpp` and `cpu/PowKernel.cpp`; derivatives in
+`torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import cmath
 import math
@@ -13,20 +14,27 @@ from ...c10.tensor_impl import TensorImpl, dtype_of, wrap_result
 from ..functions import at
 from ..native_function import native_function, python_face
 from .exact_out import exact_out, type_name
-from .tensor_iterator import F4, F8, NUMBERS, broadcast_error, compute, conj, not_implemented, number_of, result_type, scalar_tensor
+from .tensor_iterator import (F4, F8, NUMBERS, broadcast_error, compute, conj, not_implemented, number_of,
+                              result_type, scalar_tensor)
 
 BOTH = "function, method"
-pow_tensor = native_function("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True, out=True)
+pow_tensor = native_function("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True,
+                             out=True)
 pow_of_number = native_function("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", "function", out=True)
-pow_scalar = native_function("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", BOTH, inplace=True, out=True)
+pow_scalar = native_function("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", BOTH, inplace=True,
+                             out=True)
 
 
 def power(x, y):
-    """x ** y for arrays of one type. NumPy refuses integers to negative powers; PyTorch gives 0, or 1 and -1 for those."""
+    """x ** y for arrays of one type.
+
+    NumPy refuses integers to negative powers; PyTorch gives 0, or 1 and -1 for those.
+    """
     if x.dtype.kind != "i" or (np.min(y, initial=0) >= 0):
         return np.power(x, y)
     odd = np.where(y & 1, x, np.ones_like(x))
-    return np.where(y >= 0, np.power(x, np.maximum(y, 0)), np.where(x == 1, x, np.where(x == -1, odd, np.zeros_like(x))))
+    return np.where(y >= 0, np.power(x, np.maximum(y, 0)), np.where(x == 1, x,
+                                                                    np.where(x == -1, odd, np.zeros_like(x))))
 
 
 def check_not_bool(common):
@@ -51,7 +59,8 @@ def pow_of_number_cpu(self, exponent):
 
 # Exponents that have a quicker and more exact way than a general power.
 _SPECIAL = {0: np.ones_like, 1: np.copy, 2: np.square, 3: lambda x: x * x * x}
-_SPECIAL_FLOAT = {0.5: np.sqrt, -0.5: lambda x: 1 / np.sqrt(x), -1: np.reciprocal, -2: lambda x: np.reciprocal(x * x)}
+_SPECIAL_FLOAT = {0.5: np.sqrt, -0.5: lambda x: 1 / np.sqrt(x), -1: np.reciprocal,
+                  -2: lambda x: np.reciprocal(x * x)}
 
 
 _QUICK = {**_SPECIAL, **_SPECIAL_FLOAT}
@@ -88,7 +97,9 @@ def pow_grad_self(grad, self, exponent):
 
 
 def pow_grad_exponent(grad, base, exponent, result):
-    """grad * result * log(base), except that 0 ** exponent does not move where the exponent is not negative."""
+    """grad * result * log(base), except that 0 ** exponent does not move where the exponent is not
+    negative.
+    """
     flat = _flat_at_zero(base, exponent)
     slope = grad * conj(result * base.log())
     return at.where(flat, at.zeros_like(slope), slope)
@@ -153,13 +164,17 @@ def __rpow__(self, base):
 
 # ------------------------------------------------------------------------------------------------ float_power
 
-float_power_tensor = native_function("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True, out=True)
-float_power_of_number = native_function("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", "function", out=True)
-float_power_scalar = native_function("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", BOTH, inplace=True, out=True)
+float_power_tensor = native_function("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+                                     BOTH, inplace=True, out=True)
+float_power_of_number = native_function("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+                                        "function", out=True)
+float_power_scalar = native_function("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+                                     BOTH, inplace=True, out=True)
 
 
 def double_type(*operands):
-    is_complex = any(o._array.dtype.kind == "c" if isinstance(o, TensorImpl) else isinstance(o, complex) for o in operands)
+    is_complex = any(o._array.dtype.kind == "c" if isinstance(o, TensorImpl) else isinstance(o, complex)
+                     for o in operands)
     return scalar_type.complex128 if is_complex else scalar_type.float64
 
 
@@ -178,7 +193,8 @@ for _operator in (float_power_tensor, float_power_of_number, float_power_scalar)
 def float_power_(self, exponent):
     wide, own = double_type(self, exponent), dtype_of(self)
     if own is not wide:
-        raise RuntimeError(f"the base given to float_power_ has dtype {_name(own)} but the operation's result requires dtype "
+        raise RuntimeError(f"the base given to float_power_ has dtype {_name(own)} but the operation's "
+                           "result requires dtype "
                            f"{_name(wide)}")
     number = complex if wide.is_complex else float
     return at.pow_(self, exponent.to(wide) if isinstance(exponent, TensorImpl) else number(exponent))
@@ -192,5 +208,6 @@ for _operator in (float_power_tensor, float_power_scalar):
     _operator.inplace.kernel(float_power_)
     _operator.inplace.compose(float_power_)
 for _operator in (float_power_tensor, float_power_of_number, float_power_scalar):
-    exact_out(_operator, lambda out, result, *_: (f"the output given to float_power has dtype {type_name(out)} but the operation's "
+    exact_out(_operator, lambda out, result, *_: ("the output given to float_power has dtype "
+                                                  f"{type_name(out)} but the operation's "
                                                   f"result requires dtype {type_name(result)}"))

@@ -21,7 +21,10 @@ add_up = np.add.reduce
 
 
 def reduced_axes(t, dim):
-    """The axes that `dim` names; no dims at all means every one. Raises IndexError or RuntimeError for what is not a dim."""
+    """The axes that `dim` names; no dims at all means every one.
+
+    Raises IndexError or RuntimeError for what is not a dim.
+    """
     ndim = t._array.ndim
     if dim and len(dim) == 1:
         axis = wrap_dim(dim[0], ndim)
@@ -43,11 +46,12 @@ def sum_type(array, dtype):
     return dtype or (scalar_type.int64 if array.dtype.kind in "iub" else scalar_type.by_numpy[array.dtype])
 
 
-# --------------------------------------------------------------------------------------------------------- sum
+# -------------------------------------------------------------------------------------------------------- sum
 
 sum_all = native_function("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
 sum_dim = native_function(
-    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
+    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+                          BOTH, out=True)
 
 
 def sum_array(array, axes, keepdim, dtype):
@@ -60,11 +64,14 @@ def sum_array(array, axes, keepdim, dtype):
 
 
 def _as_type(array, wide):
-    """Complex numbers and 16-bit floats are converted before they are added: NumPy would not do it by itself."""
+    """Complex numbers and 16-bit floats are converted before they are added: NumPy would not do it by
+    itself.
+    """
     return cast(array, wide) if array.dtype.kind in "cV" or wide.kind in "biu" else array
 
 
-# A NumPy reduction takes 0.8 µs to begin with; so many numbers are added more quickly by Python, in double precision.
+# A NumPy reduction takes 0.8 µs to begin with; so many numbers are added more quickly by Python, in double
+# precision.
 FEW = 16
 
 
@@ -128,12 +135,15 @@ def sum_to_size_composite(self, size):
     added = len(shape) - len(size)
     if added < 0 or any(n not in (1, m) for n, m in zip(size, shape[added:])):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
+    if not size:
+        return sum_all.call(self, None)
     dims = [d for d in range(len(shape)) if d < added or (size[d - added] == 1 and shape[d] != 1)]
     result = sum_dim.call(self, dims, True, None) if dims else self
     return result.view(size) if added else result
 
 
-nansum = native_function("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH,
+nansum = native_function("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+                         "dtype=None) -> Tensor", BOTH,
                          out=True)
 
 
@@ -153,17 +163,19 @@ class NansumBackward0:
         return unreduce(grad.to(self.dtype), sizes, dim, keepdim).expand(sizes) * ~self.isnan()
 
 
-# -------------------------------------------------------------------------------------------------------- mean
+# ------------------------------------------------------------------------------------------------------- mean
 
 mean_all = native_function("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
-mean_dim = native_function("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH,
+mean_dim = native_function("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
+                           "dtype=None) -> Tensor", BOTH,
                            out=True)
 
 
 def check_mean_type(target, dtype):
     if target.category < FLOAT:
         kind = "Input" if dtype is None else "Optional"
-        raise RuntimeError(f"mean(): could not infer output dtype. {kind} dtype must be either a floating point or complex dtype. "
+        raise RuntimeError(f"mean(): could not infer output dtype. {kind} dtype must be either a floating "
+                           "point or complex dtype. "
                            f"Got: {SCALAR_TYPE_NAMES[target]}")
 
 
@@ -212,29 +224,33 @@ class MeanBackward1:
 
 total_or_dim_face("mean", mean_all, mean_dim)
 
-nanmean = native_function("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH,
+nanmean = native_function("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+                          "dtype=None) -> Tensor", BOTH,
                           out=True)
 
 
 @nanmean.compose
 def nanmean_composite(self, dim, keepdim, dtype):
     if self.dtype.category < FLOAT:
-        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {SCALAR_TYPE_NAMES[self.dtype]}")
+        raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
+                           f"{SCALAR_TYPE_NAMES[self.dtype]}")
     counts = (~at.isnan(self.detach())).sum(dim, keepdim)
     return at.nansum(self, dim, keepdim, dtype=dtype).div(counts)
 
 
-# -------------------------------------------------------------------------------------------------------- prod
+# ------------------------------------------------------------------------------------------------------- prod
 
 prod_all = native_function("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
-prod_dim = native_function("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", BOTH,
+prod_dim = native_function("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? "
+                           "dtype=None) -> Tensor", BOTH,
                            out=True)
 
 
 def prod_array(array, axes, keepdim, dtype):
     target = sum_type(array, dtype)
     wide = op_math_type(target).numpy
-    return np.multiply.reduce(_as_type(array, wide), axes, wide, None, keepdim).astype(target.numpy, copy=False)
+    product = np.multiply.reduce(_as_type(array, wide), axes, wide, None, keepdim)
+    return product.astype(target.numpy, copy=False)
 
 
 @prod_all.kernel
@@ -248,14 +264,18 @@ def prod_dim_cpu(self, dim, keepdim, dtype):
 
 
 def prod_gradient(grad, input, result, dim):
-    """grad * result / input, without the division where an input is 0: there, the product of all others along `dim`."""
+    """grad * result / input, without the division where an input is 0: there, the product of all others
+    along `dim`.
+    """
     if not (input._array == 0).any():
         return grad * conj(result / input)
     return grad * conj(product_of_others(input, dim))
 
 
 def product_of_others(input, dim):
-    """For each element the product of all other elements along `dim`: what comes before it times what comes after it."""
+    """For each element the product of all other elements along `dim`: what comes before it times what
+    comes after it.
+    """
     size = input._array.shape[dim]
     one = at.ones_like(input.narrow(dim, 0, 1))
     before = at.cat([one, input.narrow(dim, 0, size - 1)], dim).cumprod(dim)
@@ -284,13 +304,18 @@ class ProdBackward1:
         return prod_gradient(grad, input, result, dim)
 
 
-# ---------------------------------------------------------------------------------------------- all, any, count
+# -------------------------------------------------------------------------------------------- all, any, count
 
 def truth_of(name, ufunc):
-    """Declare all or any: over everything, one dim, or several dims. uint8 answers in uint8, the rest in bool."""
+    """Declare all or any: over everything, one dim, or several dims.
+
+    uint8 answers in uint8, the rest in bool.
+    """
     of_all = native_function(f"{name}(Tensor self) -> Tensor", BOTH, out=True)
-    of_dim = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", BOTH, out=True)
-    of_dims = native_function(f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", BOTH, out=True)
+    of_dim = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", BOTH,
+                             out=True)
+    of_dims = native_function(f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+                              BOTH, out=True)
 
     def reduce(self, axes, keepdim):
         x = self._array

@@ -1,6 +1,7 @@
 """Named results: `torch.return_types.max(values=…, indices=…)` and its like.
 
-In PyTorch: structseqs made by `torch/csrc/autograd/python_return_types.cpp`; here named tuples that print in the same way.
+In PyTorch: structseqs made by `torch/csrc/autograd/python_return_types.cpp`; here named tuples
+that print in the same way.
 """
 from collections import namedtuple
 
@@ -17,11 +18,13 @@ def return_type(name, fields):
     def __new__(cls, *values):
         return base.__new__(cls, *(values[0] if len(values) == 1 and len(base._fields) > 1 else values))
 
-    return type(name, (base,), {"__slots__": (), "__new__": __new__, "__repr__": _repr, "__module__": "torch.return_types",
+    return type(name, (base,), {"__slots__": (), "__new__": __new__, "__repr__": _repr,
+                                "__module__": "torch.return_types",
                                 "n_fields": len(base._fields), "n_sequence_fields": len(base._fields)})
 
 
-_VALUES_AND_INDICES = ("max", "min", "sort", "topk", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin")
+_VALUES_AND_INDICES = ("max", "min", "sort", "topk", "kthvalue", "median", "nanmedian", "mode", "cummax",
+                       "cummin")
 max, min, sort, topk, kthvalue, median, nanmedian, mode, cummax, cummin = [
     return_type(name, "values indices") for name in _VALUES_AND_INDICES]
 aminmax = return_type("aminmax", "min max")
@@ -33,7 +36,8 @@ linalg_cholesky_ex = return_type("linalg_cholesky_ex", "L info")
 linalg_qr, qr = (return_type(name, "Q R") for name in ("linalg_qr", "qr"))
 linalg_svd = return_type("linalg_svd", "U S Vh")
 svd = return_type("svd", "U S V")
-linalg_eigh, linalg_eig = (return_type(name, "eigenvalues eigenvectors") for name in ("linalg_eigh", "linalg_eig"))
+linalg_eigh, linalg_eig = (return_type(name, "eigenvalues eigenvectors")
+                           for name in ("linalg_eigh", "linalg_eig"))
 linalg_lu = return_type("linalg_lu", "P L U")
 linalg_lu_factor = return_type("linalg_lu_factor", "LU pivots")
 linalg_lu_factor_ex = return_type("linalg_lu_factor_ex", "LU pivots info")

@@ -1,6 +1,7 @@
-"""Scans: results that keep a running sum, product or extreme along a dimension; and diff, the inverse of a sum.
+"""Scans: a running sum, product or extreme along a dimension; and diff, the inverse of a sum.
 
-In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` and `cpu/ReduceOpsKernel.cpp`; derivatives in `FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` and `cpu/ReduceOpsKernel.cpp`; derivatives in
+`FunctionsManual.cpp`.
 """
 import numpy as np
 
@@ -30,9 +31,11 @@ def scan(self, dim, dtype, ufunc):
 
 
 def scan_operator(name, ufunc):
-    operator = native_function(f"{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", BOTH, inplace=True, out=True)
+    operator = native_function(f"{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", BOTH,
+                               inplace=True, out=True)
     operator.kernel(lambda self, dim, dtype: scan(self, dim, dtype, ufunc))
-    operator.out.kernel(lambda self, dim, dtype, out: write_out(scan(self, dim, dtype or dtype_of(out), ufunc), (out,)))
+    operator.out.kernel(lambda self, dim, dtype, out: write_out(scan(self, dim, dtype or dtype_of(out),
+                                                                     ufunc), (out,)))
     return operator
 
 
@@ -41,7 +44,7 @@ def reversed_cumsum(t, dim):
     return t.flip(dim).cumsum(dim).flip(dim)
 
 
-# --------------------------------------------------------------------------------------------- cumsum, cumprod
+# -------------------------------------------------------------------------------------------- cumsum, cumprod
 
 cumsum = scan_operator("cumsum", np.add)
 cumprod = scan_operator("cumprod", np.multiply)
@@ -63,9 +66,10 @@ class CumprodBackward0:
 def cumprod_gradient(grad, input, dim, result):
     """Note [ Derivative of cumprod ]
 
-    Output j is the product of the inputs 0 … j, so input k gets from every j >= k: grad_j times that product without
-    input k. Where no input is 0 this is result_j / input_k, and one reversed sum does it. Otherwise the products without
-    input k are formed for each k: those before it, times a new cumprod of those after it.
+    Output j is the product of the inputs 0 … j, so input k gets from every j >= k: grad_j times that
+    product without input k. Where no input is 0 this is result_j / input_k, and one reversed sum does it. Otherwise
+    the products without input k are formed for each k: those before it, times a new cumprod of those after
+    it.
     """
     if input._array.size <= 1:
         return grad
@@ -83,7 +87,7 @@ def cumprod_gradient(grad, input, dim, result):
     return at.stack(columns, dim)
 
 
-# ---------------------------------------------------------------------------------------------- cummax, cummin
+# --------------------------------------------------------------------------------------------- cummax, cummin
 
 def expected_scalar(out, result, *_):
     return f"expected scalar_type {type_name(result)} but found {type_name(out)}"
@@ -91,7 +95,8 @@ def expected_scalar(out, result, *_):
 
 def running_extreme(name, ufunc):
     """Declare cummax or cummin: the extreme so far and where it was last met; after a nan all is nan."""
-    operator = native_function(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", BOTH, out=True)
+    operator = native_function(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", BOTH,
+                               out=True)
     exact_out(operator, expected_scalar, expected_scalar)
     result = getattr(return_types, name)
 
@@ -137,7 +142,7 @@ class CumminBackward0:
         return collect(grad, self, indices, dim)
 
 
-# ------------------------------------------------------------------------------------------------ logcumsumexp
+# ----------------------------------------------------------------------------------------------- logcumsumexp
 
 logcumsumexp = native_function("logcumsumexp(Tensor self, int dim) -> Tensor", BOTH, out=True)
 exact_out(logcumsumexp, expected_scalar)
@@ -153,7 +158,10 @@ def logcumsumexp_cpu(self, dim):
     wide = cast(x, op_math_type(dtype).numpy)
     if not x.ndim:
         return wrap(x.copy())
-    result = np.logaddexp.accumulate(wide, dim) if wide.dtype.kind != "c" else accumulate(logaddexp_array, wide, dim)
+    if wide.dtype.kind == "c":
+        result = accumulate(logaddexp_array, wide, dim)
+    else:
+        result = np.logaddexp.accumulate(wide, dim)
     return wrap(result.astype(dtype.numpy, copy=False))
 
 
@@ -182,9 +190,10 @@ def reversed_logcumsumexp(t, dim):
     return t.flip(dim).logcumsumexp(dim).flip(dim)
 
 
-# -------------------------------------------------------------------------------------------------------- diff
+# ------------------------------------------------------------------------------------------------------- diff
 
-diff = native_function("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", BOTH, out=True)
+diff = native_function("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> "
+                       "Tensor", BOTH, out=True)
 
 
 @diff.compose

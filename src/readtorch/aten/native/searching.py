@@ -1,6 +1,6 @@
 """Searching and counting: unique, searchsorted, bucketize, bincount, histc.
 
-In PyTorch: `aten/src/ATen/native/{Unique,BucketizationUtils,SummaryOps}.cpp`, `Bucketization.cpp`, `cpu/HistogramKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/{Unique,Bucketization,SummaryOps}.cpp`, `cpu/HistogramKernel.cpp`.
 """
 import math
 
@@ -16,15 +16,18 @@ from .tensor_iterator import not_implemented, scalar_tensor
 
 BOTH = "function, method"
 
-# ------------------------------------------------------------------------------------------------------ unique
+# ----------------------------------------------------------------------------------------------------- unique
 
 unique2 = native_function(
-    "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)")
+    "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
+    "(Tensor, Tensor, Tensor)")
 unique_dim = native_function(
-    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
+    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
+    "-> "
     "(Tensor, Tensor, Tensor)")
 unique_consecutive = native_function(
-    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
+    "(Tensor, Tensor, Tensor)",
     "")
 
 
@@ -79,7 +82,8 @@ def unique_rows(self, dim, order_of, return_inverse, return_counts):
 
 def check_rows(array, dim):
     if array.size == 0 and array.shape[dim] != 0:
-        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be "
+                           "applied")
     if array.size == 0 and sum(n == 0 for n in array.shape) > 1:
         raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
 
@@ -136,7 +140,10 @@ def asked_for(found, return_inverse, return_counts):
 
 @python_face("unique")
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The different elements of `input`, sorted; or its different slices along `dim`. In PyTorch: `torch.functional`."""
+    """The different elements of `input`, sorted; or its different slices along `dim`.
+
+    In PyTorch: `torch.functional`.
+    """
     if dim is not None:
         found = unique_dim.call(input, dim, sorted, return_inverse, return_counts)
     else:
@@ -147,21 +154,26 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 @python_face("unique_consecutive")
 def unique_consecutive_face(input, return_inverse=False, return_counts=False, dim=None):
     """`input` without elements (or slices along `dim`) that equal the one before."""
-    return asked_for(unique_consecutive.call(input, return_inverse, return_counts, dim), return_inverse, return_counts)
+    return asked_for(unique_consecutive.call(input, return_inverse, return_counts, dim), return_inverse,
+                     return_counts)
 
 
-# ------------------------------------------------------------------------------------- searchsorted, bucketize
+# ------------------------------------------------------------------------------------ searchsorted, bucketize
 
 searchsorted = native_function(
-    "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, "
+    "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
+    "str? side=None, "
     "Tensor? sorter=None) -> Tensor", out=True)
 searchsorted_number = native_function(
-    "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, "
+    "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
+    "str? side=None, "
     "Tensor? sorter=None) -> Tensor", out=True)
 bucketize = native_function(
-    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", out=True)
+    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+                            out=True)
 bucketize_number = native_function(
-    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", out=True)
+    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+                                   out=True)
 
 
 def check_found_type(operator):
@@ -171,8 +183,10 @@ def check_found_type(operator):
         result, out = operator.call(*arguments[:-1]), arguments[-1]
         if result._array.dtype != out._array.dtype:
             raise RuntimeError(
-                "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether "
-                f"out_int32 flag is True, but we got output tensor's dtype {SCALAR_TYPE_NAMES[dtype_of(out)]} and out_int32 flag is "
+                "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or "
+                "Long(int64) depending on whether "
+                "out_int32 flag is True, but we got output tensor's dtype "
+                f"{SCALAR_TYPE_NAMES[dtype_of(out)]} and out_int32 flag is "
                 f"{result._array.itemsize == 4}")
         return write_out(result, (out,))
 
@@ -186,15 +200,20 @@ def check_search(sequence, values, right, side, sorter):
     if side is not None and side not in ("left", "right"):
         raise RuntimeError(f"{where}side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
-        raise RuntimeError(f"{where}side and right can't be set to opposites, got side of left while right was True")
+        raise RuntimeError(f"{where}side and right can't be set to opposites, got side of left while right "
+                           "was True")
     if sequence.ndim == 0:
         raise RuntimeError(f"{where}boundaries tensor should have positive dimension, but got 0 dimension")
     if values.ndim == 0 and sequence.ndim != 1:
-        raise RuntimeError(f"{where}input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries "
-                           f"tensor dim({sequence.ndim}) and input value's dim({values.ndim}) numel({values.size})")
+        raise RuntimeError(f"{where}input value can be a scalar only when boundaries tensor dimension is 1, "
+                           "but we got boundaries "
+                           f"tensor dim({sequence.ndim}) and input value's dim({values.ndim}) "
+                           f"numel({values.size})")
     if sequence.ndim != 1 and sequence.shape[:-1] != values.shape[:-1]:
-        raise RuntimeError(f"{where}boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input "
-                           f"value tensor must match, but we got boundaries tensor {list(sequence.shape)} and input value tensor "
+        raise RuntimeError(f"{where}boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+                           "boundaries tensor and input "
+                           f"value tensor must match, but we got boundaries tensor {list(sequence.shape)} "
+                           "and input value tensor "
                            f"{list(values.shape)}")
     if sorter is not None:
         check_sorter(sequence, sorter, where)
@@ -202,10 +221,12 @@ def check_search(sequence, values, right, side, sorter):
 
 def check_sorter(sequence, sorter, where):
     if sorter._array.shape != sequence.shape:
-        raise RuntimeError(f"{where}boundary and sorter must have the same size, but got boundary tensor {list(sequence.shape)}and got "
+        raise RuntimeError(f"{where}boundary and sorter must have the same size, but got boundary tensor "
+                           f"{list(sequence.shape)}and got "
                            f"sorter tensor {list(sorter._array.shape)}")
     if sorter._array.dtype != np.int64:
-        raise RuntimeError(f"{where}sorter must be a tensor of long dtype but got dtype {SCALAR_TYPE_NAMES[dtype_of(sorter)]}")
+        raise RuntimeError(f"{where}sorter must be a tensor of long dtype but got dtype "
+                           f"{SCALAR_TYPE_NAMES[dtype_of(sorter)]}")
     if sorter._array.size and not (0 <= sorter._array.min() and sorter._array.max() < sequence.shape[-1]):
         raise RuntimeError(f"{where}sorter index out of range")
 
@@ -266,8 +287,10 @@ def bincount_cpu(self, weights, minlength):
     return wrap(np.bincount(x, comparable(weights._array), minlength).astype(target))
 
 
-histc = native_function("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", BOTH, out=True)
-exact_out(histc, lambda out, result, *_: ("torch.histogram: input tensor and hist tensor should have the same dtype, but got input "
+histc = native_function("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", BOTH,
+                        out=True)
+exact_out(histc, lambda out, result, *_: ("torch.histogram: input tensor and hist tensor should have the "
+                                          "same dtype, but got input "
                                           f"{c_name(result)} and hist {c_name(out)}"))
 
 

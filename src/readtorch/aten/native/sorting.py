@@ -15,11 +15,14 @@ from .tensor_iterator import not_implemented
 
 BOTH = "function, method"
 
-# -------------------------------------------------------------------------------------------------------- sort
+# ------------------------------------------------------------------------------------------------------- sort
 
 
 def sort_order(x, dim, descending):
-    """The indices that sort `x` along `dim`. Equal elements keep their order; nan counts as the largest number."""
+    """The indices that sort `x` along `dim`.
+
+    Equal elements keep their order; nan counts as the largest number.
+    """
     x = comparable(x)
     if not descending:
         return np.argsort(x, dim, kind="stable")
@@ -39,9 +42,11 @@ def sorted_along(self, dim, descending):
     return np.take_along_axis(x, order, dim), order
 
 
-sort = native_function("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", BOTH, out=True)
+sort = native_function("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
+                       "indices)", BOTH, out=True)
 sort_stable = native_function(
-    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", BOTH, out=True)
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
+    "indices)", BOTH, out=True)
 for _operator in (sort, sort_stable):
     exact_out(_operator)
 
@@ -73,19 +78,26 @@ class SortBackward1:
 
 
 argsort = native_function("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", BOTH)
-argsort_stable = native_function("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", BOTH,
+argsort_stable = native_function("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool "
+                                 "descending=False) -> Tensor", BOTH,
                                  out=True)
 argsort.compose(lambda self, dim, descending: sort.call(self.detach(), dim, descending).indices)
-argsort_stable.compose(lambda self, stable, dim, descending: sort_stable.call(self.detach(), stable, dim, descending).indices)
+
+
+@argsort_stable.compose
+def argsort_stable_composite(self, stable, dim, descending):
+    return sort_stable.call(self.detach(), stable, dim, descending).indices
+
 
 msort = native_function("msort(Tensor self) -> Tensor", BOTH, out=True)
 exact_out(msort)
 msort.compose(lambda self: sort.call(self, 0, False).values)
 
-# -------------------------------------------------------------------------------------------------------- topk
+# ------------------------------------------------------------------------------------------------------- topk
 
 topk = native_function(
-    "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", BOTH, out=True)
+    "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor "
+    "indices)", BOTH, out=True)
 exact_out(topk)
 
 
@@ -114,7 +126,7 @@ class TopkBackward0:
         return select_backward(grad, dim, indices, self_sym_sizes, True)
 
 
-# ---------------------------------------------------------------------------------------- kthvalue, median, mode
+# ------------------------------------------------------------------------------------- kthvalue, median, mode
 
 def choose(self, name, dim, keepdim, pick):
     """One element a row: `pick(rows)` gives its index for an array whose last axis is `dim`."""
@@ -133,7 +145,8 @@ def choose(self, name, dim, keepdim, pick):
     return result(*[wrap(a if keepdim else a.squeeze(dim)) for a in (values, indices)])
 
 
-kthvalue = native_function("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH,
+kthvalue = native_function("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor "
+                           "values, Tensor indices)", BOTH,
                            out=True)
 exact_out(kthvalue, lambda *_: "output values must be of same type as input",
           lambda *_: "output indices must be of scalar type Long")
@@ -145,7 +158,8 @@ def kthvalue_cpu(self, k, dim, keepdim):
     place = wrap_dim(dim, x.ndim)
     if not 1 <= k <= (x.shape[place] if x.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {place}")
-    return choose(self, "kthvalue", dim, keepdim, lambda rows: np.argsort(rows, -1, kind="stable")[..., k - 1])
+    return choose(self, "kthvalue", dim, keepdim, 
+                  lambda rows: np.argsort(rows, -1, kind="stable")[..., k - 1])
 
 
 def median_place(rows):
@@ -166,7 +180,8 @@ def mode_place(rows):
     order = np.argsort(rows, -1, kind="stable")
     ranked = np.take_along_axis(rows, order, -1)
     places = np.arange(rows.shape[-1])
-    starts = np.where(np.concatenate([np.ones_like(ranked[..., :1], bool), ranked[..., 1:] != ranked[..., :-1]], -1), places, 0)
+    starts = np.where(np.concatenate([np.ones_like(ranked[..., :1], bool),
+                                      ranked[..., 1:] != ranked[..., :-1]], -1), places, 0)
     run_length = places - np.maximum.accumulate(starts, -1)
     best = np.argmax(run_length, -1)[..., None]  # the end of the first among the longest runs
     return np.take_along_axis(order, best, -1)[..., 0]
@@ -174,19 +189,23 @@ def mode_place(rows):
 
 def same_type_as_self(name):
     return lambda out, result, *_: (
-        f"Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type torch.{type_name(out)}Tensor "
+        "Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type "
+        f"torch.{type_name(out)}Tensor "
         f"does not equal torch.{type_name(result)}Tensor (while checking arguments for {name})")
 
 
 def must_be_long(name):
-    return lambda out, result, *_: (f"Expected tensor for argument #1 'indices' to have scalar type Long; but got "
-                                    f"torch.{type_name(out)}Tensor instead (while checking arguments for {name})")
+    return lambda out, result, *_: ("Expected tensor for argument #1 'indices' to have scalar type Long; "
+                                    "but got "
+                                    f"torch.{type_name(out)}Tensor instead (while checking arguments for "
+                                    f"{name})")
 
 
 def median_operators(name, place):
     """Declare median or nanmedian: of everything, and along a dimension."""
     of_all = native_function(f"{name}(Tensor self) -> Tensor", BOTH)
-    of_dim = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH, out=True)
+    of_dim = native_function(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
+                             "Tensor indices)", BOTH, out=True)
     exact_out(of_dim, same_type_as_self(name), must_be_long(name))
 
     @of_all.kernel
@@ -195,7 +214,8 @@ def median_operators(name, place):
         if dtype_of(self).is_complex or dtype_of(self).category == BOOL:
             raise not_implemented("median_cpu")(dtype_of(self))
         if not flat.size:
-            return wrap(np.full((), np.nan if flat.dtype.kind not in "iu" else np.iinfo(flat.dtype).min, flat.dtype))
+            return wrap(np.full((), np.nan if flat.dtype.kind not in "iu" else np.iinfo(flat.dtype).min,
+                                flat.dtype))
         return wrap_result(flat[place(comparable(flat))])
 
     @of_dim.kernel
@@ -208,11 +228,13 @@ def median_operators(name, place):
 
 median, median_dim = median_operators("median", median_place)
 nanmedian, nanmedian_dim = median_operators("nanmedian", nanmedian_place)
-mode = native_function("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", BOTH, out=True)
+mode = native_function("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+                       BOTH, out=True)
 
 
 def expected_for(what):
-    return lambda out, result, *_: f"expected scalar type '{type_name(result)}' but got '{type_name(out)}' for {what} output"
+    return lambda out, result, *_: (f"expected scalar type '{type_name(result)}' but got '{type_name(out)}' "
+                                    f"for {what} output")
 
 
 exact_out(mode, expected_for("values"), expected_for("indices"))

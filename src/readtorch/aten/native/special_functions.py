@@ -13,8 +13,8 @@ from ...c10.tensor_impl import wrap_result
 from ..functions import at
 from ..native_function import alias_of, native_function
 from .scalar_ops import mul_scalar
-from .tensor_iterator import (broadcast_error, compute, conj, float_result_type, not_implemented, scalar_tensor,
-                              unary_float_kernel)
+from .tensor_iterator import (broadcast_error, compute, conj, float_result_type, not_implemented,
+                              scalar_tensor, unary_float_kernel)
 from .unary_ops import unary
 
 BOTH = "function, method"
@@ -32,7 +32,7 @@ def special_unary(name, scipy_name, refusal):
     return unary(name, unary_float_kernel(scipy_function(scipy_name), not_implemented(refusal)))
 
 
-# --------------------------------------------------------------------------------------------------------- erf
+# -------------------------------------------------------------------------------------------------------- erf
 
 erf = special_unary("erf", "erf", "erf_vml_cpu")
 erfc = special_unary("erfc", "erfc", "erfc_vml_cpu")
@@ -57,7 +57,7 @@ class ErfinvBackward0:
         return 0.5 * math.sqrt(math.pi) * self.erfinv().pow(2).exp() * grad
 
 
-# ------------------------------------------------------------------------------------------------------- gamma
+# ------------------------------------------------------------------------------------------------------ gamma
 
 lgamma = special_unary("lgamma", "gammaln", "lgamma_vml_cpu")
 
@@ -113,14 +113,18 @@ mvlgamma = native_function("mvlgamma(Tensor self, int p) -> Tensor", BOTH, inpla
 
 @mvlgamma.compose
 def mvlgamma_composite(self, p):
-    """log of the multivariate gamma function. In PyTorch it has a node of its own, with the same derivative."""
+    """log of the multivariate gamma function.
+
+    In PyTorch it has a node of its own, with the same derivative.
+    """
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
-    steps = at.arange(0, p, dtype=self.dtype if self.dtype.category >= scalar_type.FLOAT else scalar_type.get_default_dtype()) * -0.5
+    steps = at.arange(0, p, dtype=self.dtype if self.dtype.category >= scalar_type.FLOAT
+                      else scalar_type.get_default_dtype()) * -0.5
     return (self.unsqueeze(-1) + steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
-# ------------------------------------------------------------------------------------------------ sinc, i0, entr
+# --------------------------------------------------------------------------------------------- sinc, i0, entr
 
 def sinc_array(x):
     product = x * x.dtype.type(math.pi)
@@ -175,18 +179,22 @@ def ndtr_composite(self):
     return mul_scalar.call(at.erfc(mul_scalar.call(x, -math.sqrt(0.5))), 0.5)
 
 
-# -------------------------------------------------------------------------------------------------------- xlogy
+# ------------------------------------------------------------------------------------------------------ xlogy
 
-def product_with_log(name, function, module="torch", method=True, scalar_names=("Scalar_Self", "Scalar_Other")):
+def product_with_log(name, function, module="torch", method=True,
+                     scalar_names=("Scalar_Self", "Scalar_Other")):
     """Declare x * log(y): 0 where x is 0, whatever y. Returns the three overloads."""
     python_name = name.removeprefix("special_")
     variants = BOTH if method else "function"
     overload = ".Tensor" if method else ""
-    of_tensors = native_function(f"{name}{overload}(Tensor self, Tensor other) -> Tensor", variants, module=module, name=python_name,
+    of_tensors = native_function(f"{name}{overload}(Tensor self, Tensor other) -> Tensor", variants,
+                                 module=module, name=python_name,
                                  inplace=method, out=True)
-    of_number = native_function(f"{name}.{scalar_names[0]}(Scalar self, Tensor other) -> Tensor", "function", module=module,
+    of_number = native_function(f"{name}.{scalar_names[0]}(Scalar self, Tensor other) -> Tensor", "function",
+                                module=module,
                                 name=python_name, out=True)
-    with_number = native_function(f"{name}.{scalar_names[1]}(Tensor self, Scalar other) -> Tensor", variants, module=module,
+    with_number = native_function(f"{name}.{scalar_names[1]}(Tensor self, Scalar other) -> Tensor", variants,
+                                  module=module,
                                   name=python_name, inplace=method, out=True)
     refusal = not_implemented(f"{python_name}_cpu")
 
@@ -217,7 +225,8 @@ def xlog1py_array(x, y):
 
 xlogy, xlogy_of_number, xlogy_with_number = product_with_log("xlogy", xlogy_array)
 xlog1py, xlog1py_of_number, xlog1py_with_number = product_with_log(
-    "special_xlog1py", xlog1py_array, module="special", method=False, scalar_names=("self_scalar", "other_scalar"))
+    "special_xlog1py", xlog1py_array, module="special", method=False,
+    scalar_names=("self_scalar", "other_scalar"))
 
 
 @xlogy.backward
@@ -264,7 +273,8 @@ class SpecialXlog1PyBackward2:
         return slope if other > -1 else slope.masked_fill(self == 0, 0)
 
 
-for _name in ("erf", "erfc", "erfinv", "digamma", "polygamma", "exp2", "expm1", "log1p", "round", "sinc", "xlogy", "i0"):
+for _name in ("erf", "erfc", "erfinv", "digamma", "polygamma", "exp2", "expm1", "log1p", "round", "sinc",
+              "xlogy", "i0"):
     alias_of(_name, _name, module="special")
 alias_of("gammaln", "lgamma", module="special")
 alias_of("psi", "digamma", module="special")

@@ -8,15 +8,7 @@ from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import dtype_of, wrap_result
 from ..functions import at
 from ..native_function import native_function
-from .reduce_ops import (
-    _as_type,
-    add_up,
-    mean_array,
-    mean_dim,
-    reduced_axes,
-    reduced_count,
-    unreduce,
-)
+from .reduce_ops import add_up, mean_array, mean_dim, reduced_axes, reduced_count, unreduce
 
 BOTH = "function, method"
 
@@ -26,7 +18,9 @@ def sum_of_squares(x):
 
 
 def variance_array(array, axes, correction, keepdim):
-    """Mean of squared distances from the mean, with `correction` taken from the count; all in double precision."""
+    """Mean of squared distances from the mean, with `correction` taken from the count; all in double
+    precision.
+    """
     x = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64, copy=False)
     squares = sum_of_squares(x - mean_array(x, axes, True, None))
     count = max(0, reduced_count(array.shape, axes) - correction)
@@ -37,16 +31,19 @@ def spread(self, dim, correction, keepdim, root, name="std and var"):
     dtype = dtype_of(self)
     if dtype.category < FLOAT:
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
-    variance = variance_array(self._array, reduced_axes(self, dim), 1 if correction is None else correction, keepdim)
+    variance = variance_array(self._array, reduced_axes(self, dim), 1 if correction is None else correction,
+                              keepdim)
     return wrap_result((np.sqrt(variance) if root else variance).astype(dtype.to_real().numpy))
 
 
 def overloads(name, root):
     """Declare var or std: the two older overloads call the one with `correction`."""
     of_all = native_function(f"{name}(Tensor self, bool unbiased=True) -> Tensor", BOTH)
-    of_dim = native_function(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", BOTH, out=True)
+    of_dim = native_function(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) "
+                             "-> Tensor", BOTH, out=True)
     general = native_function(
-        f"{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", BOTH, out=True)
+        f"{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
+        "-> Tensor", BOTH, out=True)
     general.kernel(lambda self, dim, correction, keepdim: spread(self, dim, correction, keepdim, root))
     of_all.compose(lambda self, unbiased: general.call(self, None, int(unbiased), False))
     of_dim.compose(lambda self, dim, unbiased, keepdim: general.call(self, dim, int(unbiased), keepdim))
@@ -89,13 +86,15 @@ class StdBackward0:
         return std_gradient(grad, self, result, dim, correction, keepdim)
 
 
-# ----------------------------------------------------------------------------------------------- with the mean
+# ---------------------------------------------------------------------------------------------- with the mean
 
 def overloads_with_mean(name, root):
     of_all = native_function(f"{name}_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
-    of_dim = native_function(f"{name}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
+    of_dim = native_function(f"{name}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
+                             "keepdim=False) -> (Tensor, Tensor)")
     general = native_function(
-        f"{name}_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)")
+        f"{name}_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
+        "keepdim=False) -> (Tensor, Tensor)")
 
     @general.kernel
     def spread_and_mean(self, dim, correction, keepdim):
@@ -126,6 +125,7 @@ class VarMeanBackward0:
 @std_mean.backward
 class StdMeanBackward0:
     def self(grads, self, result0, dim, correction, keepdim):
-        from_std = None if grads[0] is None else std_gradient(grads[0], self, result0, dim, correction, keepdim)
+        from_std = None if grads[0] is None else std_gradient(grads[0], self, result0, dim, correction,
+                                                              keepdim)
         from_mean = None if grads[1] is None else mean_gradient(grads[1], self._array.shape, dim, keepdim)
         return sum_of_two(from_std, from_mean)

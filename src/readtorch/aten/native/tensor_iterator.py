@@ -9,13 +9,7 @@ import numpy as np
 
 from ...c10 import scalar_type
 from ...c10.dispatch_key import WRAPPED_NUMBER
-from ...c10.scalar_type import (
-    COMPLEX,
-    FLOAT,
-    SCALAR_TYPE_NAMES,
-    op_math_type,
-    promote_types,
-)
+from ...c10.scalar_type import COMPLEX, FLOAT, SCALAR_TYPE_NAMES, op_math_type, promote_types
 from ...c10.tensor_impl import dtype_of, wrap_number, wrap_result
 from ..native_function import check_no_overlap
 
@@ -33,8 +27,9 @@ WIDENED = {t.numpy: F4 for t in scalar_type.REDUCED_FLOATING}
 def result_type(*tensors):
     """The dtype in which an operation on these tensors gives its result.
 
-    Three ranks: tensors with dimensions, then 0-dimensional ones, then Python numbers. A lower rank counts only if it is
-    of a higher category: `ones(2) * 2.5` stays float32, `arange(2) * 2.5` becomes the default float.
+    Three ranks: tensors with dimensions, then 0-dimensional ones, then Python numbers. A lower rank counts
+    only if it is of a higher category: `ones(2) * 2.5` stays float32, `arange(2) * 2.5` becomes the default
+    float.
     """
     with_dims = zero_dim = number = None
     for t in tensors:
@@ -62,8 +57,9 @@ def _default_of(number_type):
 def _combine(higher, lower):
     if higher is None or lower is None or lower.category <= higher.category:
         return higher or lower
-    return higher.to_complex() if lower.is_complex and higher.is_floating_point else promote_types(higher,
-                                                                                                   lower)
+    if lower.is_complex and higher.is_floating_point:
+        return higher.to_complex()
+    return promote_types(higher, lower)
 
 
 def float_result_type(*tensors):
@@ -96,7 +92,9 @@ def cast(array, numpy_dtype):
 
 
 def compute(function, arrays, common, result=None):
-    """`function` on arrays cast to `common` (widened if it is a 16-bit float), stored as `result` or `common`."""
+    """`function` on arrays cast to `common` (widened if it is a 16-bit float), stored as `result` or
+    `common`.
+    """
     wide = op_math_type(common).numpy
     value = function(*[cast(a, wide) for a in arrays])
     target = (result or common).numpy
@@ -104,7 +102,10 @@ def compute(function, arrays, common, result=None):
 
 
 def computing(function, self, *others, common=None, result=None):
-    """The tensor `function(self, *others)`, computed in their common type. Raises RuntimeError if shapes do not fit."""
+    """The tensor `function(self, *others)`, computed in their common type.
+
+    Raises RuntimeError if shapes do not fit.
+    """
     arrays = [self._array, *[t._array for t in others]]
     try:
         return wrap_result(compute(function, arrays, common or result_type(self, *others), result))
@@ -145,8 +146,9 @@ def cast_error(have, want):
 
 def not_implemented(kernel_name):
     """dtype -> the NotImplementedError of a kernel that does not know that dtype."""
-    return lambda dtype: NotImplementedError(f'"{kernel_name}" not implemented for '
-                                             f'\'{SCALAR_TYPE_NAMES[dtype]}\'')
+    def error(dtype):
+        return NotImplementedError(f'"{kernel_name}" not implemented for \'{SCALAR_TYPE_NAMES[dtype]}\'')
+    return error
 
 
 # ------------------------------------------------------------------------------------------- kernel factories
@@ -240,7 +242,7 @@ def unary_float_kernel(function, refusal=None, refused="c"):
     return kernel
 
 
-# ------------------------------------------------------------------------------------------ words for formulas
+# ----------------------------------------------------------------------------------------- words for formulas
 
 def conj(t):
     """`t.conj()`, without the call when `t` is real."""

@@ -12,7 +12,7 @@ from .unary_ops import unary
 
 BOTH = "function, method"
 
-# ----------------------------------------------------------------------------------------------------- circular
+# --------------------------------------------------------------------------------------------------- circular
 
 sin = unary("sin", unary_float_kernel(np.sin))
 cos = unary("cos", unary_float_kernel(np.cos))
@@ -58,7 +58,7 @@ class AtanBackward0:
         return grad / conj(self * self + 1)
 
 
-# --------------------------------------------------------------------------------------------------- hyperbolic
+# ------------------------------------------------------------------------------------------------- hyperbolic
 
 sinh = unary("sinh", unary_float_kernel(np.sinh))
 cosh = unary("cosh", unary_float_kernel(np.cosh))
@@ -110,13 +110,15 @@ for _name in ("sin", "cos", "tan"):
     alias_of(f"arc{_name}", f"a{_name}")
     alias_of(f"arc{_name}h", f"a{_name}h")
 
-tanh_backward = native_function("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", "function", direct=True)
+tanh_backward = native_function("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", "function",
+                                direct=True)
 
 
 @tanh_backward.kernel
 def tanh_backward_cpu(grad_output, output):
     y = output._array
-    return wrap_result(grad_output._array * np.conj(1 - y * y) if y.dtype.kind == "c" else grad_output._array * (1 - y * y))
+    return wrap_result(grad_output._array * np.conj(1 - y * y) if y.dtype.kind == "c"
+                       else grad_output._array * (1 - y * y))
 
 
 @tanh_backward.backward
@@ -128,7 +130,7 @@ class TanhBackwardBackward0:
         return conj(grad) * (-2 * conj(output) * grad_output)
 
 
-# ----------------------------------------------------------------------------------------------------- logistic
+# --------------------------------------------------------------------------------------------------- logistic
 
 _ONE = {t: np.ones((), t) for t in (np.dtype("f4"), np.dtype("f8"), np.dtype("c8"), np.dtype("c16"))}
 
@@ -151,7 +153,8 @@ class SigmoidBackward0:
         return at.sigmoid_backward(grad, result)
 
 
-sigmoid_backward = native_function("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", "function", direct=True)
+sigmoid_backward = native_function("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+                                   "function", direct=True)
 
 
 @sigmoid_backward.kernel
@@ -192,9 +195,10 @@ class LogitBackward0:
         return at.where(inside, grad / (self * (1 - self)), at.full_like(self, outside))
 
 
-# -------------------------------------------------------------------------------------------- angles and lengths
+# ----------------------------------------------------------------------------------------- angles and lengths
 
-atan2 = native_function("atan2(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+atan2 = native_function("atan2(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True,
+                        direct=True)
 _atan2 = binary_float_kernel(np.arctan2)
 
 

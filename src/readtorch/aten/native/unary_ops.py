@@ -1,6 +1,7 @@
 """Functions of one number, element by element: neg, abs, exp, log, sqrt, rounding.
 
-In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and `cpu/UnaryOpsKernel.cpp`. Explained in the chapter "One operator call".
+In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and `cpu/UnaryOpsKernel.cpp`.
+Explained in the chapter "One operator call".
 """
 import math
 
@@ -29,10 +30,11 @@ def refused_with(text, error=RuntimeError):
     return lambda dtype: error(text)
 
 
-# ----------------------------------------------------------------------------------------------- sign and size
+# ---------------------------------------------------------------------------------------------- sign and size
 
 neg = unary("neg", unary_kernel(np.negative, refused_with(
-    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
+    "the `~` or "
     "`logical_not()` operator instead.")), converts_out=False)
 
 
@@ -98,7 +100,8 @@ def sign_array(x):
 
 
 sign = unary("sign", unary_kernel(sign_array, refused_with(
-    "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.", NotImplementedError),
+    "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+                                                           NotImplementedError),
     refused="c"), converts_out=False)
 
 
@@ -117,11 +120,11 @@ class SgnBackward0:
         if self._array.dtype.kind != "c":
             return at.zeros_like(grad)
         size = self.abs()
-        along = (grad * conj(result)).real * result  # the part of grad that points along self, which sgn cannot see
+        along = (grad * conj(result)).real * result  # the part that points along self: sgn cannot see it
         return ((grad - along) / size).masked_fill(size == 0, 0)
 
 
-# -------------------------------------------------------------------------------------------- powers and roots
+# ------------------------------------------------------------------------------------------- powers and roots
 
 square = native_function("square(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 
@@ -166,7 +169,7 @@ class ReciprocalBackward0:
         return -grad * conj(result * result)
 
 
-# --------------------------------------------------------------------------------------------- exponential, log
+# ------------------------------------------------------------------------------------------- exponential, log
 
 exp = unary("exp", unary_float_kernel(np.exp))
 
@@ -239,16 +242,18 @@ class Log1PBackward0:
         return grad / conj(self + 1)
 
 
-# ----------------------------------------------------------------------------------------------------- rounding
+# --------------------------------------------------------------------------------------------------- rounding
 
 def rounding(name, function, complex_refusal=None):
     """floor, ceil, trunc, round: integers stay as they are, and nothing flows back."""
     def rounded(x):
         return x.copy() if x.dtype.kind in "iu" else function(x)
 
-    complex_refusal = complex_refusal or refused_with(f"{name} is not supported for complex inputs", NotImplementedError)
+    complex_refusal = complex_refusal or refused_with(f"{name} is not supported for complex inputs",
+                                                      NotImplementedError)
     bool_refusal = not_implemented(f"{name}_vml_cpu")
-    kernel = unary_kernel(rounded, lambda dtype: (complex_refusal if dtype.is_complex else bool_refusal)(dtype), refused="bc")
+    kernel = unary_kernel(rounded, lambda dtype: (complex_refusal if dtype.is_complex
+                                                  else bool_refusal)(dtype), refused="bc")
     return unary(name, kernel, converts_out=False)
 
 
@@ -283,7 +288,8 @@ class RoundBackward0:
         return at.zeros_like(grad)
 
 
-round_decimals = native_function("round.decimals(Tensor self, *, int decimals) -> Tensor", BOTH, inplace=True, out=True)
+round_decimals = native_function("round.decimals(Tensor self, *, int decimals) -> Tensor", BOTH, inplace=True,
+                                 out=True)
 
 
 def scaled_rounding(decimals):
@@ -309,7 +315,8 @@ class RoundBackward1:
         return at.zeros_like(grad)
 
 
-frac = unary("frac", unary_kernel(lambda x: x - np.trunc(x), not_implemented("frac_cpu"), refused="biuc"), converts_out=False)
+frac = unary("frac", unary_kernel(lambda x: x - np.trunc(x), not_implemented("frac_cpu"), refused="biuc"),
+             converts_out=False)
 
 
 @frac.backward
@@ -318,7 +325,7 @@ class FracBackward0:
         return grad
 
 
-# --------------------------------------------------------------------------------------------- degrees, radians
+# ------------------------------------------------------------------------------------------- degrees, radians
 
 def conversion(name, factor):
     return unary(name, unary_float_kernel(lambda x: x * x.dtype.type(factor),
@@ -343,11 +350,13 @@ class Rad2DegBackward0:
 
 # ------------------------------------------------------------------------------------------------- nan_to_num
 
-nan_to_num = native_function("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", BOTH,
+nan_to_num = native_function("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? "
+                             "neginf=None) -> Tensor", BOTH,
                              inplace=True, out=True)
 
 
-exact_out(nan_to_num, lambda out, result, *_: (f"nan_to_num: dtype of out: {type_name(out)} should be same as input: "
+exact_out(nan_to_num, lambda out, result, *_: (f"nan_to_num: dtype of out: {type_name(out)} should be same "
+                                               "as input: "
                                                f"{type_name(result)}"))
 
 
