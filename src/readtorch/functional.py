@@ -21,25 +21,26 @@ def broadcast_tensors(*tensors):
     """All tensors expanded to the shape they have in common. Raises RuntimeError."""
     tensors = _list_of(tensors)
     shape = broadcast_shape(*[t._array.shape for t in tensors])
-    return tuple([t.expand(shape) for t in tensors])
+    return tuple([t if t._array.shape == shape else t.expand(shape) for t in tensors])
 
 
 def broadcast_shapes(*shapes):
     """The Size to which all of `shapes` broadcast; an int counts as a shape of one dimension. Raises RuntimeError."""
     result = [1] * max((1 if isinstance(s, int) else len(s) for s in shapes), default=0)
-    for shape in shapes:
+    for position, shape in enumerate(shapes):
         sizes = (shape,) if isinstance(shape, int) else tuple(map(operator.index, shape))
         for i in range(-1, -1 - len(sizes), -1):
-            _merge_size(result, i, sizes, shapes)
+            _merge_size(result, i, sizes, position)
     return Size(result)
 
 
-def _merge_size(result, i, sizes, shapes):
+def _merge_size(result, i, sizes, position):
     if sizes[i] < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension ({sizes[i]}): ({sizes[i]})")
     if sizes[i] not in (1, result[i]):
         if result[i] != 1:
-            raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+            raise RuntimeError(f"Attempting to broadcast a dimension of length {sizes[i]} at {i}! Mismatching argument at "
+                               f"index {position} had {sizes}; but expected shape should be broadcastable to {result}")
         result[i] = sizes[i]
 
 

@@ -109,7 +109,7 @@ def window_of(length, size, stride, start):
 
 # ---------------------------------------------------------------------------------------------------- unfold
 
-unfold = native_function("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", "method")
+unfold = native_function("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", "method", direct=True)
 
 
 @unfold.kernel

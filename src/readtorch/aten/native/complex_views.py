@@ -78,7 +78,8 @@ def imag_composite(self):
 # in PyTorch: `conj` is lazy, a view with a bit that later kernels look at; here it is computed at once.
 _conj = native_function("_conj(Tensor(a) self) -> Tensor(a)", BOTH)
 conj = native_function("conj(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
-conj_physical = native_function("conj_physical(Tensor self) -> Tensor", BOTH, inplace=True, out=True)
+conj_physical = native_function("conj_physical(Tensor self) -> Tensor", BOTH, out=True)
+conj_physical_ = native_function("conj_physical_(Tensor(a!) self) -> Tensor(a!)", BOTH)
 resolve_conj = native_function("resolve_conj(Tensor(a) self) -> Tensor(a)", BOTH)
 resolve_neg = native_function("resolve_neg(Tensor(a) self) -> Tensor(a)", BOTH)
 
@@ -102,6 +103,20 @@ def conj_composite(self):
 @conj_physical.kernel
 def conj_physical_cpu(self):
     return wrap_result(np.conjugate(self._array)) if self._array.dtype.kind == "c" else wrap_result(self._array.copy())
+
+
+@conj_physical_.kernel
+def conj_physical_cpu_(self):
+    if self._array.dtype.kind == "c":
+        np.conjugate(self._array, self._array)
+    self._counter[0] += 1
+    return self
+
+
+@conj_physical_.backward
+class ConjPhysicalBackward1:
+    def self(grad):
+        return grad.conj_physical()
 
 
 @conj_physical.backward

@@ -167,6 +167,14 @@ def has_format(array, memory_format):
     return array.flags.c_contiguous
 
 
+@python_face("contiguous", "method")
+def contiguous_face(self, memory_format=layout.contiguous_format):
+    """`self` if its elements already lie in this order, else a copy in which they do."""
+    if memory_format is layout.contiguous_format and self._array.flags.c_contiguous:
+        return self
+    return contiguous.call(self, memory_format)
+
+
 @contiguous.compose
 def contiguous_composite(self, memory_format):
     return self if has_format(self._array, memory_format) else at.clone(self, memory_format=memory_format)
@@ -175,12 +183,16 @@ def contiguous_composite(self, memory_format):
 # ------------------------------------------------------------------------------------------------------ copy_
 
 copy_ = native_function("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", "method",
-                        numbers_as_tensors=True)
+                        numbers_as_tensors=True, direct=True)
 
 
 @copy_.kernel
 def copy_cpu(self, src, non_blocking):
     target, source = self._array, src._array
+    if source.dtype is target.dtype and source.shape == target.shape:
+        target[...] = source
+        self._counter[0] += 1
+        return self
     if source.dtype.kind == "c" and target.dtype.kind not in "cb":
         source = source.real
     try:
@@ -228,10 +240,23 @@ def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     if device is not None:
         check_device(device)
     same_type = dtype is None or dtype is dtype_of(self)
-    same_format = memory_format in (None, layout.preserve_format) or has_format(self._array, memory_format)
+    same_format = memory_format in (None, layout.preserve_format) or suggested_format(self._array) is memory_format
     if same_type and same_format and not copy:
         return self
     return _to_copy.call(self, dtype, None, device, None, False, memory_format)
+
+
+def suggested_format(array):
+    """The memory format that an array's strides speak of (`TensorImpl::suggest_memory_format`)."""
+    if array.ndim not in (4, 5) or not array.strides[1] or 0 in array.shape:
+        return layout.contiguous_format
+    least = 0
+    for d in reversed(channels_last_order(array.ndim)):
+        step = array.strides[d]
+        if step < least or d == 0 and least == array.strides[1]:
+            return layout.contiguous_format
+        least = step * array.shape[d]
+    return layout.channels_last if array.ndim == 4 else layout.channels_last_3d
 
 
 def check_device(place):

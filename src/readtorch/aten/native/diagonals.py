@@ -17,7 +17,7 @@ BOTH = "function, method"
 
 # -------------------------------------------------------------------------------------------------- diagonal
 
-diagonal = native_function("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", BOTH)
+diagonal = native_function("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", BOTH, direct=True)
 
 
 @diagonal.kernel
@@ -61,7 +61,7 @@ class DiagonalBackwardBackward0:
         return grad.diagonal(offset, dim1, dim2)
 
 
-diag_embed = native_function("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", BOTH)
+diag_embed = native_function("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", BOTH, direct=True)
 
 
 @diag_embed.kernel
@@ -87,7 +87,7 @@ class DiagEmbedBackward0:
         return grad.diagonal(offset, dim1, dim2)
 
 
-diag = native_function("diag(Tensor self, int diagonal=0) -> Tensor", BOTH, out=True)
+diag = native_function("diag(Tensor self, int diagonal=0) -> Tensor", BOTH, out=True, direct=True)
 
 
 @diag.compose
@@ -115,8 +115,8 @@ class DiagonalBackward0_copy:
 
 # ------------------------------------------------------------------------------------------------- triangles
 
-tril = native_function("tril(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True)
-triu = native_function("triu(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True)
+tril = native_function("tril(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+triu = native_function("triu(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 
 
 def check_matrix(self, name):

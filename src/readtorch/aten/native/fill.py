@@ -6,14 +6,15 @@ import numpy as np
 
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
-from ..native_function import native_function
+from ..native_function import native_function, python_face
 from .copy import cast, number_as
 
 BOTH = "function, method"
 
-# PyTorch's two functional forms exist for their derivatives; Python has only `fill_` and `torch.fill`.
-fill_scalar = native_function("fill.Scalar(Tensor self, Scalar value) -> Tensor", "function", inplace=True)
-fill_tensor = native_function("fill.Tensor(Tensor self, Tensor value) -> Tensor", "function", inplace=True)
+fill_tensor = native_function("fill.Tensor(Tensor self, Tensor value) -> Tensor", "function")
+fill_scalar = native_function("fill.Scalar(Tensor self, Scalar value) -> Tensor", "function")
+fill_scalar_ = native_function("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", BOTH)
+fill_tensor_ = native_function("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", BOTH)
 
 
 @fill_scalar.kernel
@@ -21,12 +22,46 @@ def fill_cpu(self, value):
     return wrap(np.full_like(self._array, number_as(value, dtype_of(self))))
 
 
-@fill_scalar.inplace.kernel
+@fill_scalar_.kernel
 def fill_cpu_(self, value):
-    self._array[...] = number_as(value, dtype_of(self))
+    array = self._array
+    fits_any_float = type(value) in (int, float) and -6e4 < value < 6e4
+    array[...] = value if fits_any_float and array.dtype.kind == "f" else number_as(value, dtype_of(self))
     self._counter[0] += 1
     return self
 
+
+def element_of(value, self):
+    """The only element of `value` as one of `self`."""
+    if value._array.ndim:
+        raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
+                           f"{value._array.ndim} dimensions.")
+    return cast(value._array, self._array.dtype)
+
+
+@fill_tensor.kernel
+def fill_tensor_cpu(self, value):
+    return wrap(np.full_like(self._array, element_of(value, self)))
+
+
+@fill_tensor_.kernel
+def fill_tensor_cpu_(self, value):
+    self._array[...] = element_of(value, self)
+    self._counter[0] += 1
+    return self
+
+
+@python_face("fill_")
+def fill_face(input, value):
+    """Every element becomes `value`, a number or a tensor without dimensions."""
+    if isinstance(value, (int, float, complex)):
+        return fill_scalar_.call(input, value)
+    if hasattr(value, "_array"):
+        return fill_tensor_.call(input, value)
+    raise TypeError(f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}")
+
+
+# The in-place forms have derivatives of their own in PyTorch, which gives their nodes other numbers.
 
 @fill_scalar.backward
 class FillBackward0:
@@ -34,27 +69,23 @@ class FillBackward0:
         return at.zeros_like(grad)
 
 
-@fill_tensor.kernel
-def fill_tensor_cpu(self, value):
-    check_fill_value(value)
-    return wrap(np.full_like(self._array, cast(value._array, self._array.dtype)))
-
-
-@fill_tensor.inplace.kernel
-def fill_tensor_cpu_(self, value):
-    check_fill_value(value)
-    self._array[...] = cast(value._array, self._array.dtype)
-    self._counter[0] += 1
-    return self
-
-
-def check_fill_value(value):
-    if value._array.ndim:
-        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions.")
-
-
 @fill_tensor.backward
 class FillBackward1:
+    def self(grad):
+        return at.zeros_like(grad)
+
+    def value(grad):
+        return grad.sum()
+
+
+@fill_scalar_.backward
+class FillBackward2:
+    def self(grad):
+        return at.zeros_like(grad)
+
+
+@fill_tensor_.backward
+class FillBackward3:
     def self(grad):
         return at.zeros_like(grad)
 

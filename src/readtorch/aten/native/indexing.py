@@ -18,13 +18,18 @@ BOTH = "function, method"
 LONG, INT, BYTE, BOOL = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint8), np.dtype(np.bool_)
 
 
-def writes_elements(operator):
+def writes_elements(operator, apart=True):
     """Decorator: `write(self, …)` changes elements of `self`; the in-place form of `operator` and the one that works on a
-    copy both follow from it."""
+    copy both follow from it.
+
+    apart: no other tensor may share memory with `self`.
+    """
     def declare(write):
         @operator.inplace.kernel
         def in_place(self, *arguments):
             check_no_overlap(self)
+            for other in arguments if apart else ():
+                check_apart(self, other)
             write(self, *arguments)
             self._counter[0] += 1
             return self
@@ -36,6 +41,15 @@ def writes_elements(operator):
             return result
         return write
     return declare
+
+
+def check_apart(self, other):
+    """Raises RuntimeError if what is written lies in the memory of what is read, where that is easily seen."""
+    array = getattr(other, "_array", None)
+    if array is not None and array.flags.c_contiguous and self._array.flags.c_contiguous:
+        if np.may_share_memory(array, self._array):
+            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to "
+                               "a single memory location. Please clone() the tensor before performing the operation.")
 
 
 def type_name(t):
@@ -171,13 +185,13 @@ class IndexPutBackward0:
 
 # ---------------------------------------------------------------------------------------------- one dimension
 
-index_select = native_function("index_select(Tensor self, int dim, Tensor index) -> Tensor", BOTH, out=True)
+index_select = native_function("index_select(Tensor self, int dim, Tensor index) -> Tensor", BOTH, out=True, direct=True)
 index_add = native_function("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", BOTH,
-                            inplace=True, out=True)
-index_copy = native_function("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", BOTH, inplace=True, out=True)
-index_fill = native_function("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True)
+                            inplace=True, out=True, direct=True)
+index_copy = native_function("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 index_fill_tensor = native_function("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", BOTH,
                                     inplace=True)
+index_fill = native_function("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True)
 
 
 exact_out(index_add)
@@ -324,14 +338,14 @@ def fill_slices(self, dim, index, value):
     target[places] = value
 
 
-@writes_elements(index_fill)
+@writes_elements(index_fill, apart=False)
 def index_fill_cpu(self, dim, index, value):
     if isinstance(value, complex) and self._array.dtype.kind != "c":
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     fill_slices(self, dim, index, number_as(value, dtype_of(self)))
 
 
-@writes_elements(index_fill_tensor)
+@writes_elements(index_fill_tensor, apart=False)
 def index_fill_tensor_cpu(self, dim, index, value):
     if value._array.ndim:
         raise RuntimeError(f"Only supports 0-dimension value tensor, but got tensor with {value._array.ndim} dimension(s).")

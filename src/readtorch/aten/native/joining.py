@@ -16,7 +16,7 @@ from .tensor_iterator import result_type
 
 BOTH = "function, method"
 
-cat = native_function("cat(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True)
+cat = native_function("cat(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True, direct=True)
 
 
 def is_skipped(t):
@@ -52,11 +52,19 @@ def check_cat_shape(first, shape, dim, position):
 
 @cat.kernel
 def cat_cpu(tensors, dim):
+    arrays = [t._array for t in tensors]
+    try:
+        first = arrays[0].dtype if arrays else None
+        if arrays and all([a.dtype is first for a in arrays]):  # the common case: NumPy's rules are PyTorch's
+            result = np.concatenate(arrays, dim)
+            return wrap(result if result.flags.c_contiguous else result.copy())
+    except ValueError:
+        pass  # PyTorch lets an empty vector pass, and has its own words for the rest
     kept, dim = check_cat(tensors, dim)
     common = result_type(*tensors).numpy
     if not kept:
         return wrap(np.empty((0,), common))
-    return wrap(np.concatenate([t._array for t in kept], dim, dtype=common, casting="unsafe"))
+    return wrap(np.array(np.concatenate([t._array for t in kept], dim, dtype=common, casting="unsafe"), order="C"))
 
 
 def _checked_out(operator):
@@ -97,7 +105,7 @@ concat.compose(lambda tensors, dim: cat.call(tensors, dim))
 concatenate.compose(lambda tensors, dim: cat.call(tensors, dim))
 
 
-stack = native_function("stack(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True)
+stack = native_function("stack(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True, direct=True)
 
 
 @stack.kernel

@@ -10,6 +10,7 @@ from ...c10.scalar_type import C_TYPE_NAMES, uint8
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function, python_face
+from ..python_arg_parser import number_as_tensor
 from .copy import cast, number_as
 from .exact_out import exact_out, keeps_apart
 from .indexing import type_name, writes_elements
@@ -55,6 +56,22 @@ def where_method(self, condition, other):
     return at.where(condition, self, other)
 
 
+@python_face("where", "function")
+def where_function(condition, input=None, other=None, *, out=None):
+    """`input` where the condition holds, `other` elsewhere; with a condition alone, where it holds."""
+    if input is None and other is None:
+        return where_nonzero.call(condition)
+    input = input if hasattr(input, "_keys") else as_operand(input, "input")
+    other = other if hasattr(other, "_keys") else as_operand(other, "other")
+    return where.call(condition, input, other) if out is None else where.out.call(condition, input, other, out)
+
+
+def as_operand(number, name):
+    if not isinstance(number, (int, float, complex, np.generic)):
+        raise TypeError(f"where(): argument '{name}' must be Tensor, not {type(number).__name__}")
+    return number_as_tensor(number)
+
+
 @where_nonzero.compose
 def where_nonzero_composite(condition):
     return at.nonzero(condition, as_tuple=True)
@@ -63,7 +80,7 @@ def where_nonzero_composite(condition):
 # ------------------------------------------------------------------------------------------------- nonzero
 
 nonzero = native_function("nonzero(Tensor self) -> Tensor", BOTH, out=True)
-argwhere = native_function("argwhere(Tensor self) -> Tensor", BOTH)
+argwhere = native_function("argwhere(Tensor self) -> Tensor", BOTH, direct=True)
 nonzero_numpy = native_function("nonzero_numpy(Tensor self) -> Tensor[]", "")
 
 
@@ -97,8 +114,8 @@ def nonzero_face(input, *, as_tuple=False, out=None):
 
 # -------------------------------------------------------------------------------------------------- masked_…
 
-masked_fill = native_function("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", BOTH, inplace=True)
 masked_fill_tensor = native_function("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", BOTH, inplace=True)
+masked_fill = native_function("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", BOTH, inplace=True)
 
 
 def mask_error(mask):
@@ -148,6 +165,12 @@ masked_fill_tensor.kernel(lambda self, mask, value: fill_where(self, mask, as_el
 masked_fill_tensor.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, as_element_of(self, value)))
 
 
+@python_face("masked_fill", "function, method")
+def masked_fill_face(input, mask, value):
+    """`input` with `value`, a number or a tensor without dimensions, where the mask is true."""
+    return (masked_fill_tensor if hasattr(value, "_array") else masked_fill).call(input, mask, value)
+
+
 @masked_fill.backward
 class MaskedFillBackward0:
     def self(grad, mask):
@@ -163,7 +186,7 @@ class MaskedFillBackward1:
         return at.where(mask, grad, 0).sum()
 
 
-masked_select = native_function("masked_select(Tensor self, Tensor mask) -> Tensor", BOTH, out=True)
+masked_select = native_function("masked_select(Tensor self, Tensor mask) -> Tensor", BOTH, out=True, direct=True)
 masked_scatter = native_function("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", BOTH, inplace=True)
 
 
@@ -191,7 +214,7 @@ class MaskedSelectBackward0:
         return at.new_zeros(grad, shape).masked_scatter(mask, grad)
 
 
-@writes_elements(masked_scatter)
+@writes_elements(masked_scatter, apart=False)
 def masked_scatter_cpu_(self, mask, source):
     """The elements where the mask is true become those of `source`, in order."""
     if self._array.dtype != source._array.dtype:

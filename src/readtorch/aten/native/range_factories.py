@@ -10,7 +10,8 @@ import numpy as np
 from ...c10 import scalar_type
 from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from ...c10.tensor_impl import wrap
-from ..native_function import native_function, write_out
+from ..native_function import native_function, packets, python_face, write_out
+from ..python_arg_parser import make_parser
 from .tensor_factories import OPTIONS, check_options
 
 # ---------------------------------------------------------------------------------------------------- arange
@@ -102,6 +103,18 @@ def keeps_shape_of_out(operator):
 
 for _operator in (arange_end, arange_start, arange, range_):
     keeps_shape_of_out(_operator)
+
+_NUMBERS, _parse_arange = frozenset({int, float}), make_parser(packets["torch", "arange"], False)
+
+
+@python_face("arange", "function")
+def arange_face(*bounds, **options):
+    """`arange(end)`, `arange(start, end)`, `arange(start, end, step)`: numbers in a row, without `end`."""
+    if options or not bounds or len(bounds) > 3 or not _NUMBERS.issuperset(map(type, bounds)):
+        return _parse_arange(bounds, options)
+    start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
+    return arange.call(start, end, step, None, None, None, None)
+
 
 # ------------------------------------------------------------------------------------------------- linspace
 

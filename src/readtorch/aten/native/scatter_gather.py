@@ -16,7 +16,7 @@ BOTH = "function, method"
 
 # -------------------------------------------------------------------------------------------------- gather
 
-gather = native_function("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", BOTH, out=True)
+gather = native_function("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", BOTH, out=True, direct=True)
 
 
 def at_least_1d(array):
@@ -82,7 +82,7 @@ scatter_value = native_function(
     "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True, out=True)
 scatter_reduce_value = native_function(
     "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", BOTH, inplace=True, out=True)
-scatter_add = native_function("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", BOTH, inplace=True, out=True)
+scatter_add = native_function("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", BOTH, inplace=True, out=True, direct=True)
 scatter_reduce = native_function(
     "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", BOTH,
     inplace=True, out=True)
@@ -178,6 +178,18 @@ class ScatterBackward0:
 class ScatterBackward1:
     def self(grad, dim, index):
         return grad.scatter(dim, index, 0)
+
+
+@scatter_reduce_src.backward
+class ScatterBackward2:
+    def self__src(grad):
+        raise RuntimeError("derivative for aten::scatter.reduce is not implemented")
+
+
+@scatter_reduce_value.backward
+class ScatterBackward3:
+    def self(grad):
+        raise RuntimeError("derivative for aten::scatter.value_reduce is not implemented")
 
 
 @scatter_add.backward
@@ -278,7 +290,7 @@ def extreme_backward(grad, self, dim, index, src, include_self, result):
 
 # ---------------------------------------------------------------------------------------------- take and put
 
-take = native_function("take(Tensor self, Tensor index) -> Tensor", BOTH, out=True)
+take = native_function("take(Tensor self, Tensor index) -> Tensor", BOTH, out=True, direct=True)
 put = native_function("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", BOTH, inplace=True)
 take_along_dim = native_function("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", BOTH, out=True)
 

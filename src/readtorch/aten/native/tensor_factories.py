@@ -7,8 +7,11 @@ import numpy as np
 from ...c10 import layout as layouts
 from ...c10 import scalar_type
 from ...c10.device import default_device
+from ...c10.dispatch_key import DEFAULT_MASK, changed, tls
 from ...c10.tensor_impl import dtype_of, wrap
-from ..native_function import contiguous_strides, native_function
+from ..dispatcher import NO_TENSOR_KEYS
+from ..native_function import contiguous_strides, native_function, packets, python_face
+from ..python_arg_parser import make_parser
 from .copy import allocate, allocate_like, check_device, number_as
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -32,13 +35,17 @@ def check_options(layout, device):
     """Raises for a layout or a device that has no tensors here."""
     if layout is not None and layout is not layouts.strided:
         raise RuntimeError(f"readtorch has strided tensors only, no {layout}")
-    check_device(default_device.get() if device is None else device)
+    if device is not None or default_device.stack or default_device.chosen:
+        check_device(default_device.get() if device is None else device)
 
 
 def contiguous_array(make, size, numpy_dtype):
     """`make(size, dtype)`, with PyTorch's strides also if there are no elements (NumPy then makes them all 0)."""
-    check_size(size)
-    array = make(size, numpy_dtype)
+    try:
+        array = make(size, numpy_dtype)
+    except ValueError:
+        check_size(size)
+        raise
     return array if array.size else allocate(size, contiguous_strides(size), numpy_dtype)
 
 
@@ -202,3 +209,59 @@ def new_full_cpu(self, size, fill_value, dtype, layout, device, pin_memory):
 @new_empty_strided.kernel
 def new_empty_strided_cpu(self, size, stride, dtype, layout, device, pin_memory):
     return empty_strided_cpu(size, stride, dtype or dtype_of(self), layout, device, pin_memory)
+
+
+# --------------------------------------------------------------------------------------------- quick faces
+
+def _quick(name, operator, *more):
+    """The face of `zeros(2, 3)` when nothing but plain sizes and perhaps a dtype is given; the parser does the rest."""
+    table, parse = operator.table, None
+
+    def face(*size, dtype=None, **options):
+        nonlocal parse
+        sizes = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+        plain = not options and size and (dtype is None or type(dtype) is scalar_type.dtype)
+        if plain and all([type(n) is int for n in sizes]):
+            return table[NO_TENSOR_KEYS & (tls.mask if changed else DEFAULT_MASK)](tuple(sizes), dtype, None, None, None, *more)
+        parse = parse or make_parser(packets["torch", name], False)
+        return parse(size, options if dtype is None else {"dtype": dtype, **options})
+    face.__name__ = face.__qualname__ = name
+    face.__doc__ = f"`{operator.schema}`"
+    python_face(name, "function")(face)
+
+
+_quick("zeros", zeros)
+_quick("ones", ones)
+_quick("empty", empty, None)
+
+
+def _quick_like(name, operator):
+    """The face of `zeros_like(x)`; the parser does the rest."""
+    table, parse = operator.table, None
+
+    def face(input=None, **options):
+        nonlocal parse
+        if not options and hasattr(input, "_keys"):
+            return table[input._keys & (tls.mask if changed else DEFAULT_MASK)](input, None, None, None, None, None)
+        parse = parse or make_parser(packets["torch", name], False)
+        return parse(() if input is None else (input,), options)
+    face.__name__ = face.__qualname__ = name
+    face.__doc__ = f"`{operator.schema}`"
+    python_face(name, "function")(face)
+
+
+_quick_like("empty_like", empty_like)
+_quick_like("zeros_like", zeros_like)
+_quick_like("ones_like", ones_like)
+
+_parse_full = make_parser(packets["torch", "full"], False)
+
+
+@python_face("full", "function")
+def full_face(size=None, fill_value=None, *, dtype=None, **options):
+    """A tensor of `size` with every element `fill_value`."""
+    plain = not options and type(size) is tuple and type(fill_value) in (int, float) and all([type(n) is int for n in size])
+    if plain and (dtype is None or type(dtype) is scalar_type.dtype):
+        return full.call(size, fill_value, dtype, None, None, None)
+    given = {"size": size, "fill_value": fill_value, "dtype": dtype, **options}
+    return _parse_full((), {name: value for name, value in given.items() if value is not None})

@@ -13,7 +13,7 @@ from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
 from .tensor_iterator import broadcast_error
-from .views import alias_, compute_strides, expand, infer_size, permute, restrided, slice_, transpose, transpose_, view
+from .views import alias_, compute_strides, expand, infer_size, permute, restrided, sizes_face, slice_, transpose, transpose_, view
 
 BOTH = "function, method"
 
@@ -27,14 +27,16 @@ def reshape_composite(self, shape):
     """A view when the strides allow one, else a copy (`reshape` has no derivative of its own: ViewBackward0 or
     UnsafeViewBackward0 shows which it was)."""
     array = self._array
-    sizes = infer_size(shape, array.size)
     if array.flags.c_contiguous:
-        return view.call(self, sizes)
+        return view.call(self, shape)
+    sizes = infer_size(shape, array.size)
     strides = compute_strides(array.shape, array.strides, sizes, array.itemsize)
     if strides is not None:
         return _reshape_alias.call(self, sizes, [s // array.itemsize for s in strides])
     return at._unsafe_view(at.clone(self, memory_format=contiguous_format), sizes)
 
+
+sizes_face("reshape", reshape, BOTH)
 
 _reshape_alias = native_function(
     "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", "function")
@@ -68,8 +70,8 @@ class UnsafeViewBackward0:
         return grad.reshape(self_sym_sizes)
 
 
-view_as = native_function("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", "method")
-reshape_as = native_function("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", "method")
+view_as = native_function("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", "method", direct=True)
+reshape_as = native_function("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", "method", direct=True)
 
 
 @view_as.compose
@@ -82,8 +84,8 @@ def reshape_as_composite(self, other):
     return reshape.call(self, other._array.shape)
 
 
-flatten = native_function("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", BOTH)
-ravel = native_function("ravel(Tensor(a) self) -> Tensor(a)", BOTH)
+flatten = native_function("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", BOTH, direct=True)
+ravel = native_function("ravel(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 unflatten = native_function("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", BOTH)
 
 
@@ -125,8 +127,8 @@ def unflatten_composite(self, dim, sizes):
 
 # ----------------------------------------------------------------------------------------- order of dimensions
 
-swapaxes = native_function("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", BOTH)
-swapdims = native_function("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH)
+swapaxes = native_function("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", BOTH, direct=True)
+swapdims = native_function("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, direct=True)
 swapaxes_ = native_function("swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", "method")
 swapdims_ = native_function("swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", "method")
 swapaxes_.compose(lambda self, axis0, axis1: transpose_.call(self, axis0, axis1))
@@ -167,7 +169,7 @@ numpy_T = native_function("numpy_T(Tensor(a) self) -> Tensor(a)", "")
 mT = native_function("mT(Tensor(a) self) -> Tensor(a)", "")
 mH = native_function("mH(Tensor(a) self) -> Tensor(a)", "")
 matrix_H = native_function("matrix_H(Tensor(a) self) -> Tensor(a)", "")
-adjoint = native_function("adjoint(Tensor(a) self) -> Tensor(a)", BOTH)
+adjoint = native_function("adjoint(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 
 
 def warn_of_scalar(name, advice="This function is the identity in these cases."):
@@ -178,9 +180,11 @@ def warn_of_scalar(name, advice="This function is the identity in these cases.")
 def numpy_T_composite(self):
     """`x.T`: all dimensions in reverse order."""
     ndim = self._array.ndim
+    if ndim == 2:
+        return permute.call(self, (1, 0))
     if ndim == 0:
         warn_of_scalar("Tensor.T")
-    elif ndim != 2:
+    else:
         warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
                       "an error in a future release. Consider `x.mT` to transpose batches of matrices or "
                       "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", stacklevel=3)
@@ -238,7 +242,7 @@ def transpose_conj(self):
 # ----------------------------------------------------------------------------------------------- broadcasting
 
 broadcast_to = native_function("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", BOTH)
-expand_as = native_function("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", "method")
+expand_as = native_function("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", "method", direct=True)
 broadcast_to.compose(lambda self, size: expand.call(self, size, False))
 expand_as.compose(lambda self, other: expand.call(self, other._array.shape, False))
 

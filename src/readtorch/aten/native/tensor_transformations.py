@@ -12,6 +12,7 @@ from ..functions import at
 from ..native_function import native_function
 from .copy import allocate_like
 from .tensor_factories import check_size
+from .views import sizes_face
 
 BOTH = "function, method"
 
@@ -145,6 +146,8 @@ def repeat_backward(grad, repeats, sizes):
     total = grad.reshape(shape).sum(copies) if copies else grad
     return total.reshape(sizes) if added else total
 
+
+sizes_face("repeat", repeat)
 
 tile = native_function("tile(Tensor self, SymInt[] dims) -> Tensor", BOTH)
 

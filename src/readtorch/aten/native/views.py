@@ -4,7 +4,7 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Te
 """
 import numpy as np
 
-from ...c10.dispatch_key import AUTOGRAD, CPU, tls
+from ...c10.dispatch_key import AUTOGRAD, CPU, DEFAULT_MASK, changed, tls
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.storage_impl import address_of
 from ...c10.tensor_impl import alias, dtype_of, storage_impl, storage_offset, strides_of, view as view_of, wrap
@@ -26,29 +26,31 @@ def restrided(self, shape, strides, start=0, numpy_dtype=None):
     return np.ndarray(shape, numpy_dtype, buffer, address_of(array) - address_of(buffer) + start, strides)
 
 
-def sizes_face(name, operator, variants="method"):
+def sizes_face(name, operator, variants="method", *more):
     """The Python face of an operator that takes a list of ints, also as loose ints: `x.view(2, 3)`.
 
-    What is not simply ints goes to the argument parser.
+    What is not simply ints goes to the argument parser. `more`: the operator's other arguments.
     """
     table, parse = operator.table, None
 
     def face(self, *sizes, **kwargs):
-        size = sizes[0] if len(sizes) == 1 and type(sizes[0]) is not int else sizes
-        if kwargs or not isinstance(size, (tuple, list)):
-            return slow(self, sizes, kwargs)
-        for n in size:
-            if type(n) is not int:
-                return slow(self, sizes, kwargs)
-        return table[self._keys & tls.mask](self, tuple(size))
-
-    def slow(self, sizes, kwargs):
         nonlocal parse
+        for n in sizes:
+            if type(n) is not int:
+                break
+        else:
+            if sizes and not kwargs:
+                return table[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, sizes, *more)
+        if len(sizes) == 1 and not kwargs and isinstance(sizes[0], (tuple, list)) and _INT.issuperset(map(type, sizes[0])):
+            return table[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, tuple(sizes[0]), *more)
         parse = parse or make_parser(packets["torch", name], variants == "method")
         return parse((self, *sizes), kwargs)
     face.__name__ = face.__qualname__ = name
     face.__doc__ = f"`{operator.schema}`"
     return python_face(name, variants)(face)
+
+
+_INT = frozenset({int})
 
 
 # ------------------------------------------------------------------------------------------- sizes and strides
@@ -141,7 +143,7 @@ def view_dtype_cpu(self, dtype):
     """The same bytes read as another type; with another element size the last dimension grows or shrinks."""
     array, target = self._array, dtype.numpy
     if target.itemsize == array.itemsize:
-        return view_of(self, array.view(target))
+        return alias(self, array.view(target))
     shape, strides = list(array.shape), list(array.strides)
     have, want = array.itemsize, target.itemsize
     if not shape:
@@ -152,7 +154,7 @@ def view_dtype_cpu(self, dtype):
     if want > have:
         check_widening(self, dtype, want // have)
     shape[-1], strides[-1] = shape[-1] * have // want, want
-    return view_of(self, restrided(self, shape, strides, 0, target))
+    return alias(self, restrided(self, shape, strides, 0, target))  # autograd does not follow it
 
 
 def type_name(t):
@@ -207,14 +209,7 @@ def tensor_type_name(t):
     return f"torch.{type_name(t)}Tensor"
 
 
-@python_face("expand", "method")
-def expand_face(self, *sizes, implicit=False, size=None):
-    """`self` repeated, without copying, to a larger size. Raises RuntimeError for sizes that do not fit."""
-    if size is None:
-        size = sizes[0] if len(sizes) == 1 and type(sizes[0]) is not int else sizes
-    if not isinstance(size, (tuple, list)):
-        raise TypeError(f"expand(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
-    return expand.call(self, [n if type(n) is int else n.__index__() for n in size], implicit)
+sizes_face("expand", expand, "method", False)
 
 
 @expand.backward
@@ -327,11 +322,13 @@ def slice_cpu(self, dim, start, end, step):
         raise RuntimeError("slice step must be positive")
     if array.ndim == 0:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, array.ndim)
-    part = slice(start, end, step)
-    seen = array[part] if dim == 0 else array[(slice(None),) * dim + (part,)]
+    if dim == 0:
+        seen = array[start:end:step]
+    else:
+        dim = wrap_dim(dim, array.ndim)
+        seen = array[(slice(None),) * dim + (slice(start, end, step),)]
     if not seen.size and array.size:
-        return view_of(self, empty_slice(self, dim, part))
+        seen = empty_slice(self, dim, slice(start, end, step))
     return view_of(self, seen)
 
 

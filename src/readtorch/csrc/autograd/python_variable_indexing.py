@@ -12,13 +12,14 @@ from ...aten.functions import at
 from ...aten.native.copy import number_as
 from ...aten.native.indexing import index as _index
 from ...aten.native.views import alias_, select, slice_, unsqueeze
-from ...c10.dispatch_key import tls
+from ...c10.dispatch_key import DEFAULT_MASK, changed, tls
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
 from ..utils.tensor_new import from_data
 
 _select, _slice = select.table, slice_.table
 MAX = 2**63 - 1
+_BOUND = frozenset({int, type(None)})
 
 
 def getitem(self, index):
@@ -26,11 +27,14 @@ def getitem(self, index):
     kind = type(index)
     if kind is int:
         try:
-            return _select[self._keys & tls.mask](self, 0, index)
+            return _select[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, 0, index)
         except IndexError:
             raise out_of_bounds(self._array.shape, 0, index, 0) from None
     if kind is slice:
-        return _slice[self._keys & tls.mask](self, 0, *bounds(index))
+        start, stop, step = index.start, index.stop, index.step
+        if step is not None or type(start) not in _BOUND or type(stop) not in _BOUND:
+            start, stop, step = bounds(index)
+        return _slice[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, 0, start or 0, MAX if stop is None else stop, step or 1)
     tensors = []
     if kind is tuple and _BASIC.issuperset(map(type, index)):
         result = apply_views(self, index)
@@ -133,7 +137,7 @@ def array_of(index):
 def apply_select(self, dim, index, place):
     """In PyTorch: `impl::applySelect`. Raises IndexError."""
     try:
-        return _select[self._keys & tls.mask](self, dim, index)
+        return _select[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, dim, index)
     except IndexError:
         raise out_of_bounds(self._array.shape, dim, index, place) from None
 
@@ -144,7 +148,7 @@ def apply_slice(self, dim, part):
     shape = self._array.shape
     if start == 0 and step == 1 and shape and (stop == MAX or stop == shape[dim]):
         return self
-    return _slice[self._keys & tls.mask](self, dim, start, stop, step)
+    return _slice[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, dim, start, stop, step)
 
 
 def bounds(part):
