@@ -2,8 +2,8 @@
 
 In PyTorch: `aten/src/ATen/core/dispatch/{Dispatcher,OperatorEntry}.h`. Explained in the chapter "One operator call".
 """
-from ..c10.dispatch_key import (AUTOGRAD, BACKENDS, CPU, GRAD_KEYS, INFERENCE_MODE, NAMES, PYTHON, TRACER, highest_key,
-                                key_names, tls)
+from ..c10.dispatch_key import (AUTOGRAD, BACKENDS, CPU, DEFAULT_MASK, GRAD_KEYS, INFERENCE_MODE, NAMES, PYTHON, TRACER,
+                                changed, highest_key, key_names, tls)
 from .codegen import compile_function
 from .schema import parse_schema
 
@@ -123,8 +123,9 @@ def make_call(operator):
     name = operator.schema.name
     parameters = ", ".join(a.name for a in operator.schema.arguments)
     lines = "\n    ".join(key_lines(operator.schema.arguments))
-    source = f"def {name}({parameters}):\n    {lines}\n    return table[keys & tls.mask]({parameters})\n"
-    return compile_function(name, source, {"table": operator.table, "tls": tls, "no_tensor_keys": NO_TENSOR_KEYS})
+    source = f"def {name}({parameters}):\n    {lines}\n    return table[keys & (tls.mask if changed else DEFAULT_MASK)]({parameters})\n"
+    return compile_function(name, source, {"table": operator.table, "tls": tls, "changed": changed, "DEFAULT_MASK": DEFAULT_MASK,
+                                           "no_tensor_keys": NO_TENSOR_KEYS})
 
 
 # What an operator without tensor arguments is dispatched on; its kernel looks at its `device` argument.

@@ -10,8 +10,7 @@ import numpy as np
 from ..c10 import layout as layouts
 from ..c10 import scalar_type
 from ..c10.device import device
-from ..c10.dispatch_key import tls
-from ..c10.size import Size
+from ..c10.dispatch_key import DEFAULT_MASK, changed, tls
 from ..c10.tensor_impl import TensorImpl, dtype_of, wrap_number
 from .codegen import compile_face
 from .dispatcher import NO_TENSOR_KEYS, key_lines
@@ -289,54 +288,11 @@ def make_face(packet, is_method):
     parse = make_parser(packet, is_method)
     if packet.direct:
         return _direct_face(packet, parse) if len(packet.overloads) == 1 else _first_overload_face(packet, parse)
-    if _takes_sizes(packet.overloads[0].schema.arguments):
-        return _sizes_face(packet, parse, is_method)
 
     def face(*args, **kwargs):
         return parse(args, kwargs)
     face.__name__ = face.__qualname__ = packet.name
     return face
-
-
-def _takes_sizes(arguments):
-    """Whether a call is a tensor and a list of ints, as in `x.view(2, 3)`; what else there is has a default."""
-    if len(arguments) < 2 or arguments[0].type.base != "Tensor" or arguments[0].type.is_list:
-        return False
-    sizes, rest = arguments[1].type, arguments[2:]
-    plain = sizes.base == "int" and sizes.is_list and sizes.size is None and not sizes.optional
-    return plain and all(a.has_default or a.type.optional for a in rest)
-
-
-def _sizes_face(packet, parse, is_method):
-    """A face for `x.view(2, 3)` and `x.view((2, 3))`; whatever else it is given goes to the parser."""
-    operator = packet.overloads[0]
-    defaults = tuple([a.default for a in operator.schema.arguments[2:]])
-
-    def with_defaults(self, sizes):
-        return operator.table[self._keys & tls.mask](self, sizes, *defaults)
-    go, table = with_defaults if defaults else None, operator.table
-
-    def face(self, *sizes, **kwargs):
-        given = sizes
-        if len(sizes) == 1 and type(sizes[0]) in _SIZES:
-            sizes = tuple(sizes[0])
-        elif not is_method:
-            return parse((self, *given), kwargs)
-        for n in sizes:
-            if type(n) is not int:
-                return parse((self, *given), kwargs)
-        if kwargs or not isinstance(self, TensorImpl):
-            return parse((self, *given), kwargs)
-        return go(self, sizes) if go else table[self._keys & tls.mask](self, sizes)
-
-    def function(*args, **kwargs):
-        return face(*args, **kwargs) if args else parse(args, kwargs)
-    chosen = face if is_method else function
-    chosen.__name__ = chosen.__qualname__ = packet.name
-    return chosen
-
-
-_SIZES = frozenset({list, tuple, Size})
 
 
 def _direct_face(packet, parse):
@@ -366,8 +322,8 @@ def _direct_face(packet, parse):
               f"    except AttributeError:\n{_number_lines(packet, 8)}"
               f"        if keys is None: return parse(({positional}), {{{keywords}}})\n"
               f"{check_out}"
-              f"    return table[keys & tls.mask]({', '.join(names)})\n")
-    return compile_face(packet.name, source, {"table": operator.table, "tls": tls, "parse": parse, "out_form": out,
+              f"    return table[keys & (tls.mask if changed else DEFAULT_MASK)]({', '.join(names)})\n")
+    return compile_face(packet.name, source, {"table": operator.table, **MASK, "parse": parse, "out_form": out,
                                               "no_tensor_keys": NO_TENSOR_KEYS, "number_beside": number_beside})
 
 
@@ -395,9 +351,9 @@ def _first_overload_face(packet, parse):
               f"        try:\n            {lines}\n"
               f"        except AttributeError:\n{_number_lines(packet, 12)}"
               f"            if keys is None: return parse(({names},), kwargs)\n"
-              f"        return table[keys & tls.mask]({names}{defaults})\n"
+              f"        return table[keys & (tls.mask if changed else DEFAULT_MASK)]({names}{defaults})\n"
               f"    return parse(({names}, *args), kwargs)\n")
-    return compile_face(packet.name, source, {"table": operator.table, "tls": tls, "parse": parse, "number_beside": number_beside})
+    return compile_face(packet.name, source, {"table": operator.table, **MASK, "parse": parse, "number_beside": number_beside})
 
 
 def make_infix(name, packet, reflected=False):
@@ -414,9 +370,12 @@ def make_infix(name, packet, reflected=False):
               "        other = number_beside(self, other, name)\n"
               "        if other is None: return NotImplemented\n"
               "        keys = self._keys | other._keys\n"
-              f"    return table[keys & tls.mask]({operands}{extra})\n")
-    return compile_face(name, source, {"table": operator.table, "tls": tls, "number_beside": number_beside, "name": name})
+              f"    return table[keys & (tls.mask if changed else DEFAULT_MASK)]({operands}{extra})\n")
+    return compile_face(name, source, {"table": operator.table, **MASK, "number_beside": number_beside, "name": name})
 
+
+# What generated text needs for Note [ The mask of a call ].
+MASK = {"tls": tls, "changed": changed, "DEFAULT_MASK": DEFAULT_MASK}
 
 _FLOAT_OR_DOUBLE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 _LONG = np.dtype(np.int64)

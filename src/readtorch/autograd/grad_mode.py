@@ -6,7 +6,7 @@ In PyTorch: `torch/autograd/grad_mode.py`. Explained in the chapter "Autograd".
 import functools
 import inspect
 
-from ..c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_MODE, tls
+from ..c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_MODE, set_mask, tls
 
 
 def is_grad_enabled():
@@ -23,10 +23,10 @@ class _ModeContext:
 
     def __enter__(self):
         self.previous = tls.mask
-        tls.mask = self._mask(self.previous)
+        set_mask(self._mask(self.previous))
 
     def __exit__(self, *exception):
-        tls.mask = self.previous
+        set_mask(self.previous)
 
     def clone(self):
         """A fresh context manager of the same kind: a decorator enters one a call, so calls may nest."""
@@ -94,14 +94,14 @@ class set_grad_enabled(_ModeContext):
     def __init__(self, mode):
         self.mode = mode
         self.previous = tls.mask
-        tls.mask = self._mask(tls.mask)
+        set_mask(self._mask(tls.mask))
 
     def __call__(self, function):
-        tls.mask = self.previous  # as a decorator it changes nothing yet
+        set_mask(self.previous)  # as a decorator it changes nothing yet
         return super().__call__(function)
 
     def __enter__(self):
-        tls.mask = self._mask(tls.mask)
+        set_mask(self._mask(tls.mask))
 
     def clone(self):
         return type(self)(self.mode)

@@ -5,7 +5,7 @@ In PyTorch: `c10/core/TensorImpl.h`. Explained in the chapter "Tensor and Storag
 import numpy as np
 
 from . import dispatch_key, scalar_type
-from .dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CPU_TENSOR, WRAPPED_NUMBER, tls
+from .dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CPU_TENSOR, DEFAULT_MASK, WRAPPED_NUMBER, changed, tls
 from .storage_impl import address_of, storage_of
 
 ndarray = np.ndarray
@@ -106,7 +106,7 @@ def view(base, array):
     t._edge = NO_EDGE
     t._storage_impl = base._storage_impl or storage_impl(base)
     root = base._base
-    if tls.mask & AUTOGRAD:
+    if (tls.mask if changed else DEFAULT_MASK) & AUTOGRAD:
         t._creation = Creation.DEFAULT if root is None else base._creation
     else:
         t._creation = Creation.INFERENCE_MODE if tls.mask & dispatch_key.INFERENCE_MODE else Creation.NO_GRAD_MODE

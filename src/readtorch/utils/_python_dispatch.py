@@ -7,7 +7,7 @@ Explained in the chapter "One operator call".
 import threading
 
 from ..aten import dispatcher
-from ..c10.dispatch_key import PYTHON, MaskGuard, tls
+from ..c10.dispatch_key import PYTHON, MaskGuard, set_mask, tls
 
 
 class _Modes(threading.local):
@@ -29,12 +29,12 @@ class TorchDispatchMode:
     def __enter__(self):
         _modes.stack.append(self)
         self._previous_mask = tls.mask
-        tls.mask |= PYTHON
+        set_mask(tls.mask | PYTHON)
         return self
 
     def __exit__(self, *exception):
         _modes.stack.pop()
-        tls.mask = self._previous_mask | (PYTHON if _modes.stack else 0)
+        set_mask(self._previous_mask | (PYTHON if _modes.stack else 0))
 
 
 class observe(TorchDispatchMode):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...c10 import scalar_type
-from ...c10.dispatch_key import tls
+from ...c10.dispatch_key import DEFAULT_MASK, changed, tls
 from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim, wrap_dims
@@ -115,9 +115,9 @@ def total_or_dim_face(name, of_all, of_dim):
     def face(input, dim=ALL, *args, **kwargs):
         if not args and not kwargs and isinstance(input, TensorImpl):
             if dim is ALL:
-                return total[input._keys & tls.mask](input, None)
+                return total[input._keys & (tls.mask if changed else DEFAULT_MASK)](input, None)
             if type(dim) is int:
-                return along[input._keys & tls.mask](input, (dim,), False, None)
+                return along[input._keys & (tls.mask if changed else DEFAULT_MASK)](input, (dim,), False, None)
         return parse((input, *args) if dim is ALL else (input, dim, *args), kwargs)
     face.__name__ = face.__qualname__ = name
     parse = make_parser(packets["torch", name], is_method=False)

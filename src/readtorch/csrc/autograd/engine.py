@@ -16,7 +16,7 @@ import numpy as np
 
 from ...aten.functions import at
 from ...c10 import scalar_type
-from ...c10.dispatch_key import GRAD_KEYS, tls
+from ...c10.dispatch_key import GRAD_KEYS, set_mask, tls
 from ...c10.tensor_impl import dtype_of, legacy_type_name, wrap
 from . import accumulate_grad as accumulation
 from .node import AnomalyMode, Node, NodeHooks, evaluating, input_metadata
@@ -63,7 +63,7 @@ def execute(root_edges, gradients, keep_graph, create_graph, inputs=None, accumu
     if inputs is not None:
         mark_needed(task, root, inputs, accumulate_grad)
     previous_mask, previous_node = tls.mask, evaluating.node
-    tls.mask = previous_mask | GRAD_KEYS if create_graph else previous_mask & ~GRAD_KEYS
+    set_mask(previous_mask | GRAD_KEYS if create_graph else previous_mask & ~GRAD_KEYS)
     tasks.stack.append(task)
     try:
         task.ready.append((float("-inf"), 0, root))
@@ -72,7 +72,8 @@ def execute(root_edges, gradients, keep_graph, create_graph, inputs=None, accumu
             callback()
     finally:
         tasks.stack.pop()
-        tls.mask, evaluating.node = previous_mask, previous_node
+        set_mask(previous_mask)
+        evaluating.node = previous_node
     return task.results
 
 
