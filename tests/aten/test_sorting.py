@@ -119,3 +119,24 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors(name):
     both(ERRORS[name])
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+@pytest.mark.parametrize("options", [{}, {"dim": 0}, {"dim": 1, "keepdim": True}, {"keepdim": True},
+                                     {"dim": -1, "interpolation": "nearest"},
+                                     {"interpolation": "midpoint"}, {"interpolation": "higher"},
+                                     {"interpolation": "lower"}], ids=str)
+def test_quantile(name, options):
+    x = torch.randn(3, 4, 5, dtype=torch.float64)
+    x[0, 0, 0] = NAN
+    for q in (0.5, torch.tensor(0.3, dtype=torch.float64), torch.tensor([0.2, 0.4, 1.0],
+                                                                        dtype=torch.float64)):
+        both(lambda T, x, q: getattr(T, name)(x, q, **options), x.clone().requires_grad_(), q, strides=False,
+             grad_fn=False,
+             alias=False)
+
+
+def test_quantile_refuses():
+    both(lambda T: T.quantile(T.arange(3), 0.5))
+    both(lambda T: T.quantile(T.ones(3), 1.5))
+    both(lambda T: T.quantile(T.ones(3), 0.5, interpolation="mean"))

@@ -40,6 +40,7 @@ from . import (  # noqa: F401
     norms,
     pointwise_ops,
     pow_ops,
+    quantile,
     random,
     randomized_relu,
     range_factories,

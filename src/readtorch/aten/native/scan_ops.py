@@ -66,10 +66,9 @@ class CumprodBackward0:
 def cumprod_gradient(grad, input, dim, result):
     """Note [ Derivative of cumprod ]
 
-    Output j is the product of the inputs 0 … j, so input k gets from every j >= k: grad_j times that
-    product without input k. Where no input is 0 this is result_j / input_k, and one reversed sum does it. Otherwise
-    the products without input k are formed for each k: those before it, times a new cumprod of those after
-    it.
+    Output j is the product of the inputs 0 … j, so input k gets from every j >= k: grad_j times that product
+    without input k. Where no input is 0 this is result_j / input_k, and one reversed sum does it. Else the
+    products without input k are formed for each k: those before it, times a new cumprod of those after it.
     """
     if input._array.size <= 1:
         return grad
