@@ -11,7 +11,8 @@ import numpy as np
 from ...aten.functions import at
 from ...aten.native.copy import number_as
 from ...aten.native.indexing import index as _index
-from ...aten.native.views import alias_, select, slice_, unsqueeze
+from ...aten.native.slicing import select, slice_
+from ...aten.native.views import alias_, unsqueeze
 from ...c10.dispatch_key import DEFAULT_MASK, changed, tls
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
@@ -164,7 +165,8 @@ def bounds(part):
 
 def out_of_bounds(shape, dim, index, place):
     if not shape:
-        return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ "
+        return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                          "`tensor.item<T>()` in C++ "
                           "to convert a 0-dim tensor to a number")
     size = shape[dim] if dim < len(shape) else 0
     return IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
@@ -185,9 +187,12 @@ def as_tuple(index):
     if isinstance(index, tuple):
         return index
     if isinstance(index, list) and len(index) < 32 and any(map(_makes_tuple, index)):
-        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch "
-                      "2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
-                      "x[torch.tensor(seq)], which will result either in an error or a different result", stacklevel=3)
+        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated and will be "
+                      "changed in pytorch "
+                      "2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as "
+                      "tensor index, "
+                      "x[torch.tensor(seq)], which will result either in an error or a different "
+                      "result", stacklevel=3)
         return tuple(index)
     return (index,)
 
@@ -209,7 +214,8 @@ def to_index_tensor(index):
         return wrap(t._array.astype(np.int64))
     kind = type(index)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+                     "valid indices "
                      f"(got {name})")
 
 

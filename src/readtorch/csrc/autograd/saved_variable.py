@@ -25,13 +25,13 @@ def refuse_inference_tensor():
 class SavedVariable:
     """A tensor that a node needs later, and the version it had when it was saved.
 
-    An output of the node is kept without its edge to the node: node -> output -> node would be a cycle.
+    Of an output of the node only the array and the version counter are kept: node -> output -> node would be a cycle.
     """
 
-    __slots__ = ("tensor", "version", "output_nr", "packed", "unpack_hook")
+    __slots__ = ("kept", "version", "output_nr", "packed", "unpack_hook")
 
     def __init__(self, tensor, output_nr=None):
-        self.tensor = tensor if output_nr is None else without_edge(tensor)
+        self.kept = tensor if output_nr is None else (tensor._array, tensor._counter)
         self.version = tensor._counter[0]
         self.output_nr = output_nr
         self.unpack_hook = None
@@ -42,18 +42,24 @@ class SavedVariable:
         """The tensor as it was saved. Raises RuntimeError if it was written to since, or freed."""
         if self.unpack_hook is not None:
             return self._unpack_from_hook(node)
-        tensor = self.tensor
-        if tensor is None:
+        if self.kept is None:
             raise RuntimeError(RELEASED)
+        tensor = self.kept if self.output_nr is None else self._as_output(node)
         if tensor._counter[0] != self.version:
             raise RuntimeError(self._modified_message(tensor, node))
-        return tensor if self.output_nr is None else self._as_output(tensor, node)
+        return tensor
 
-    def _as_output(self, tensor, node):
+    def _as_output(self, node):
         """The saved output with its place in the graph restored."""
-        output = without_edge(tensor)
+        output = self._without_edge()
         output._edge = (node, self.output_nr)
         output._keys |= AUTOGRAD
+        return output
+
+    def _without_edge(self):
+        array, counter = self.kept
+        output = wrap(array)
+        output._counter = counter
         return output
 
     def _modified_message(self, tensor, node):
@@ -70,23 +76,23 @@ class SavedVariable:
         if self.unpack_hook is not None:
             raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. "
                                "Hint: only one pair of hooks is allowed at a time.")
-        if self.tensor is None:
+        if self.kept is None:
             raise RuntimeError(RELEASED)
-        tensor, version = self.tensor, self.version
+        tensor = self.kept if self.output_nr is None else self._without_edge()
         with MaskGuard(exclude=GRAD_KEYS):
-            self.packed = pack_hook(alias(tensor, tensor._array) if self.output_nr is not None else tensor)
-        if tensor._counter[0] != version:
+            self.packed = pack_hook(tensor)
+        if tensor._counter[0] != self.version:
             raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided "
                                "as input to pack hook can not be modified by in-place operations as this "
                                "can lead to unexpected side-effects. Please open an issue if you need to "
                                "perform in-place operations on the input to a pack hook.")
         self.unpack_hook = unpack_hook
-        self.tensor = (tensor._edge, tensor._keys & AUTOGRAD, tensor if _is_leaf(tensor) else None)
+        self.kept = (tensor._edge, tensor._keys & AUTOGRAD, tensor if _is_leaf(tensor) else None)
 
     def _unpack_from_hook(self, node):
-        if self.tensor is None:
+        if self.kept is None:
             raise RuntimeError(RELEASED)
-        edge, autograd_key, leaf = self.tensor
+        edge, autograd_key, leaf = self.kept
         if leaf is not None and self.output_nr is None and leaf._counter[0] != self.version:
             raise RuntimeError(self._modified_message(leaf, node))
         with MaskGuard(exclude=GRAD_KEYS):
@@ -108,20 +114,12 @@ class SavedVariable:
         return restored
 
     def release(self):
-        self.tensor = None
+        self.kept = None
         self.packed = None
 
 
 def _is_leaf(tensor):
     return tensor._edge is None
-
-
-def without_edge(tensor):
-    """`tensor` again, but outside any graph; no storage is made for it, as `detach` would."""
-    t = wrap(tensor._array)
-    t._counter = tensor._counter
-    t._storage_impl = tensor._storage_impl
-    return t
 
 
 def save_list(tensors):

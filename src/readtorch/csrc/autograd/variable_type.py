@@ -126,8 +126,15 @@ def _save_inputs(formulas):
 def _save_outputs(formulas):
     """An output is saved with its number among the node's outputs, so that it can find its way back into the graph."""
     numbers = {name: nr for nr, name in enumerate(formulas.differentiable_outputs)}
-    return [f"node.saved_{name} = SavedVariable({name}, {numbers.get(name)})"
-            for name, (kind, _) in formulas.saved.items() if kind == "output"]
+    lines = []
+    for name in [name for name, (kind, _) in formulas.saved.items() if kind == "output"]:
+        if name not in numbers:
+            lines.append(f"node.saved_{name} = SavedVariable({name})")
+            continue
+        lines += ["saved = new(SavedVariable)", f"saved.kept = ({name}._array, {name}._counter)",
+                  f"saved.version = {name}._counter[0]", f"saved.output_nr = {numbers[name]}; saved.unpack_hook = None",
+                  f"node.saved_{name} = saved"]
+    return lines
 
 
 def _saved_value(formulas, name, kind):
@@ -146,7 +153,7 @@ def _save_tensor(formulas, name, users):
     They spell `SavedVariable(name)` out: a call would cost a tenth of a small operator.
     """
     value = "original_self" if formulas.inplace and name == "self" else name
-    lines = ["saved = new(SavedVariable)", f"saved.tensor = {value}; saved.version = {value}._counter[0]",
+    lines = ["saved = new(SavedVariable)", f"saved.kept = {value}; saved.version = {value}._counter[0]",
              "saved.output_nr = saved.unpack_hook = None", f"node.saved_{name} = saved",
              f"if {value}._keys & INFERENCE_TENSOR: refuse_inference_tensor()"]
     conditions = _save_conditions(formulas, name, users)

@@ -31,7 +31,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 
 def warn_about_copy(call):
-    warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+    warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
+                  "or "
                   f"sourceTensor.detach().clone().requires_grad_(True), rather than {call}.", stacklevel=3)
 
 

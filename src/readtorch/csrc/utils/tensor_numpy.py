@@ -13,7 +13,8 @@ from ...c10 import scalar_type
 from ...c10.storage_impl import storage_over
 from ...c10.tensor_impl import wrap
 
-_SUPPORTED = ("float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
+_SUPPORTED = ("float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, "
+              "uint16, "
               "uint8, and bool")
 
 
@@ -21,14 +22,18 @@ def check_array(array):
     """`array` itself, if there is a dtype for its elements. Raises TypeError or ValueError if not."""
     if array.dtype not in scalar_type.by_numpy:
         if array.dtype.newbyteorder("=") in scalar_type.by_numpy:
-            raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
+            raise ValueError("given numpy array has byte order different from the native byte order. "
+                             "Conversion between "
                              "byte orders is currently not supported.")
         kind = array.dtype.type
-        raise TypeError(f"can't convert np.ndarray of type {kind.__module__}.{kind.__name__}. The only supported types "
+        raise TypeError(f"can't convert np.ndarray of type {kind.__module__}.{kind.__name__}. The only "
+                        "supported types "
                         f"are: {_SUPPORTED}.")
     if any([s < 0 for s in array.strides]):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are "
-                         "not currently supported. (You can probably work around this by making a copy of your array "
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with "
+                         "negative strides are "
+                         "not currently supported. (You can probably work around this by making a copy of "
+                         "your array "
                          " with array.copy().) ")
     return array
 
@@ -40,9 +45,12 @@ def from_numpy(ndarray):
         raise TypeError(f"expected np.ndarray (got {type_name(ndarray)})")
     check_array(ndarray)
     if not ndarray.flags.writeable:
-        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
-                      "writing to this tensor will result in undefined behavior. You may want to copy the array to protect "
-                      "its data or make it writable before converting it to a tensor. This type of warning will be "
+        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable "
+                      "tensors. This means "
+                      "writing to this tensor will result in undefined behavior. You may want to copy the "
+                      "array to protect "
+                      "its data or make it writable before converting it to a tensor. This type of warning "
+                      "will be "
                       "suppressed for the rest of this program.", stacklevel=2)
         return wrap(ndarray)
     t = wrap(ndarray)
@@ -68,19 +76,25 @@ def tensor_from_buffer(buffer, dtype, count=-1, offset=0):
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
     if not 0 <= offset < length:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) "
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
+                         f"({length} bytes) "
                          "minus 1")
     if count < 0 and (length - offset) % item:
-        raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of "
+        raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a "
+                         "multiple of "
                          f"element size ({item})")
     count = (length - offset) // item if count < 0 else count
     if count * item > length - offset:
-        raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater "
+        raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) "
+                         "must not be greater "
                          f"than actual buffer length ({length} bytes)")
     if memoryview(buffer).readonly:
-        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you "
-                      "can write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy "
-                      "the buffer to protect its data or make it writable before converting it to a tensor. This type of "
+        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. "
+                      "This means you "
+                      "can write to the underlying (supposedly non-writable) buffer using the tensor. You "
+                      "may want to copy "
+                      "the buffer to protect its data or make it writable before converting it to a tensor. "
+                      "This type of "
                       "warning will be suppressed for the rest of this program.", stacklevel=3)
     return wrap(np.frombuffer(buffer, dtype.numpy, count, offset))
 
