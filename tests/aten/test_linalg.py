@@ -10,7 +10,9 @@ from tests.reference import both
 def matrix(*shape, dtype=torch.float64):
     """Matrices with well separated singular values."""
     rows = torch.arange(1, shape[-2] + 1, dtype=torch.float64).unsqueeze(-1)
-    return (torch.randn(shape, dtype=dtype) + rows.to(dtype) * torch.eye(shape[-2], shape[-1]).to(dtype)).requires_grad_()
+    return (
+        torch.randn(shape, dtype=dtype) + rows.to(dtype) * torch.eye(shape[-2], shape[-1]).to(dtype)
+    ).requires_grad_()
 
 
 def positive(*shape, dtype=torch.float64):
@@ -19,10 +21,15 @@ def positive(*shape, dtype=torch.float64):
 
 
 SQUARE = {
-    "inv": lambda T, a: T.linalg.inv(a), "inverse": lambda T, a: a.inverse(), "det": lambda T, a: T.linalg.det(a),
-    "slogdet": lambda T, a: T.linalg.slogdet(a), "inv_ex": lambda T, a: T.linalg.inv_ex(a),
-    "matrix_power": lambda T, a: T.linalg.matrix_power(a, 5), "negative power": lambda T, a: T.linalg.matrix_power(a, -2),
-    "lu": lambda T, a: T.linalg.lu(a), "lu_factor": lambda T, a: T.linalg.lu_factor(a),
+    "inv": lambda T, a: T.linalg.inv(a),
+    "inverse": lambda T, a: a.inverse(),
+    "det": lambda T, a: T.linalg.det(a),
+    "slogdet": lambda T, a: T.linalg.slogdet(a),
+    "inv_ex": lambda T, a: T.linalg.inv_ex(a),
+    "matrix_power": lambda T, a: T.linalg.matrix_power(a, 5),
+    "negative power": lambda T, a: T.linalg.matrix_power(a, -2),
+    "lu": lambda T, a: T.linalg.lu(a),
+    "lu_factor": lambda T, a: T.linalg.lu_factor(a),
 }
 
 
@@ -39,8 +46,11 @@ def test_determinant_of_singular_matrices_has_a_gradient():
         both(lambda T, a: T.linalg.det(a), a.clone().requires_grad_(), grad=2, atol=1e-9, rtol=1e-7)
 
 
-@pytest.mark.parametrize("shapes", [((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (2, 3)), ((2, 3, 3), (3, 2)), ((2, 1, 3, 3), (4, 3, 2))],
-                         ids=str)
+@pytest.mark.parametrize(
+    "shapes",
+    [((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (2, 3)), ((2, 3, 3), (3, 2)), ((2, 1, 3, 3), (4, 3, 2))],
+    ids=str,
+)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
 def test_solve(shapes, dtype):
     b = torch.randn(shapes[1], dtype=dtype).requires_grad_()
@@ -52,10 +62,17 @@ def test_solve_from_the_right():
     both(lambda T, a, b: T.linalg.solve(a, b, left=False), matrix(3, 3), b, grad=2)
 
 
-@pytest.mark.parametrize("upper, left, unit", [(u, x, d) for u in (False, True) for x in (False, True) for d in (False, True)])
+@pytest.mark.parametrize(
+    "upper, left, unit", [(u, x, d) for u in (False, True) for x in (False, True) for d in (False, True)]
+)
 def test_solve_triangular(upper, left, unit):
     b = torch.randn(*((3, 2) if left else (2, 3)), dtype=torch.float64).requires_grad_()
-    both(lambda T, a, b: T.linalg.solve_triangular(a, b, upper=upper, left=left, unitriangular=unit), matrix(3, 3), b, grad=2)
+    both(
+        lambda T, a, b: T.linalg.solve_triangular(a, b, upper=upper, left=left, unitriangular=unit),
+        matrix(3, 3),
+        b,
+        grad=2,
+    )
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4)], ids=str)
@@ -104,14 +121,20 @@ def test_eigh_up_to_signs(dtype, side):
 @pytest.mark.parametrize("shape", RECTANGULAR, ids=str)
 def test_pinv_and_rank(shape):
     both(lambda T, a: T.linalg.pinv(a), matrix(*shape), grad=2)
-    both(lambda T, a: (T.linalg.matrix_rank(a), T.linalg.matrix_rank(a[..., :1] @ a[..., :1, :])), matrix(*shape).detach())
+    both(
+        lambda T, a: (T.linalg.matrix_rank(a), T.linalg.matrix_rank(a[..., :1] @ a[..., :1, :])),
+        matrix(*shape).detach(),
+    )
 
 
 @pytest.mark.parametrize("order", [0, 1, 2, 3, 0.5, 1.5, -1, math.inf, -math.inf])
 @pytest.mark.parametrize("dim", [None, 0, (0, 2)])
 def test_vector_norm(order, dim):
-    both(lambda T, a: T.linalg.vector_norm(a, order, dim, keepdim=True), torch.randn(2, 3, 4, dtype=torch.float64).requires_grad_(),
-         grad=2)
+    both(
+        lambda T, a: T.linalg.vector_norm(a, order, dim, keepdim=True),
+        torch.randn(2, 3, 4, dtype=torch.float64).requires_grad_(),
+        grad=2,
+    )
 
 
 @pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf])
@@ -123,13 +146,37 @@ def test_matrix_norm(order, keepdim, dim):
 
 
 ERRORS = [
-    "L.inv(a(2, 3))", "L.inv(a(3))", "L.inv(a(3, 3).half())", "L.inv(a(3, 3).long())", "L.inv(a(3, 3))", "L.inv(a(2, 3, 3) * 0)",
-    "L.det(a(2, 3))", "L.solve(a(2, 3, 3), a(4, 3))", "L.solve(a(3, 3) * 0, a(3))", "L.solve(a(3, 2), a(3))",
-    "L.solve(a(3, 3), a(3).double())", "L.cholesky(-a(3, 3))", "L.cholesky(-a(2, 3, 3))", "L.cholesky(a(2, 3))", "L.qr(a(4, 3), mode='x')",
-    "L.qr(a(4))", "L.svd(a(3))", "L.eigh(a(2, 3))", "L.eigh(a(2, 2), 'x')", "L.vector_norm(a(3).long())",
-    "L.vector_norm(a(0), math.inf)", "L.matrix_norm(a(3))", "L.matrix_norm(a(2, 3, 3), 3)", "L.matrix_norm(a(2, 3, 3), 'x')",
-    "L.norm(a(2, 3, 3), 2)", "L.norm(a(2, 3, 3), dim=(0, 1, 2))", "L.matrix_power(a(3, 2), 2)", "L.lu_factor(a(3, 3) * 0)",
-    "L.norm(a(3, 3), 2, dtype=T.int32)", "L.matrix_norm(a(3, 3), dim=(0, 0))", "L.inv(T.eye(3), out=a(3, 3).double())",
+    "L.inv(a(2, 3))",
+    "L.inv(a(3))",
+    "L.inv(a(3, 3).half())",
+    "L.inv(a(3, 3).long())",
+    "L.inv(a(3, 3))",
+    "L.inv(a(2, 3, 3) * 0)",
+    "L.det(a(2, 3))",
+    "L.solve(a(2, 3, 3), a(4, 3))",
+    "L.solve(a(3, 3) * 0, a(3))",
+    "L.solve(a(3, 2), a(3))",
+    "L.solve(a(3, 3), a(3).double())",
+    "L.cholesky(-a(3, 3))",
+    "L.cholesky(-a(2, 3, 3))",
+    "L.cholesky(a(2, 3))",
+    "L.qr(a(4, 3), mode='x')",
+    "L.qr(a(4))",
+    "L.svd(a(3))",
+    "L.eigh(a(2, 3))",
+    "L.eigh(a(2, 2), 'x')",
+    "L.vector_norm(a(3).long())",
+    "L.vector_norm(a(0), math.inf)",
+    "L.matrix_norm(a(3))",
+    "L.matrix_norm(a(2, 3, 3), 3)",
+    "L.matrix_norm(a(2, 3, 3), 'x')",
+    "L.norm(a(2, 3, 3), 2)",
+    "L.norm(a(2, 3, 3), dim=(0, 1, 2))",
+    "L.matrix_power(a(3, 2), 2)",
+    "L.lu_factor(a(3, 3) * 0)",
+    "L.norm(a(3, 3), 2, dtype=T.int32)",
+    "L.matrix_norm(a(3, 3), dim=(0, 0))",
+    "L.inv(T.eye(3), out=a(3, 3).double())",
 ]
 
 

@@ -13,11 +13,24 @@ def assert_same_graph(ours, theirs):
         assert graph_of(ours) == graph_of(theirs)
 
 
-# Every path through matmul: dot, mv, mm, folding from either side, bmm with and without broadcasting, empty sizes.
+# Every path through matmul: dot, mv, mm, folding from either side, bmm with and without broadcasting; no rows.
 SHAPES = [
-    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((2, 3, 4), (4,)), ((2, 3, 4), (4, 5)),
-    ((2, 3, 4), (2, 4, 5)), ((4, 3), (2, 3, 5)), ((2, 3, 4), (1, 4, 5)), ((1, 3, 4), (2, 4, 5)), ((3,), (2, 3, 4)),
-    ((2, 1, 3, 4), (5, 4, 2)), ((2, 3, 3, 4), (4,)), ((2, 0), (0, 3)), ((0,), (0,)), ((3, 5, 0), (0, 2)),
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 2)),
+    ((2, 3), (3, 4)),
+    ((2, 3, 4), (4,)),
+    ((2, 3, 4), (4, 5)),
+    ((2, 3, 4), (2, 4, 5)),
+    ((4, 3), (2, 3, 5)),
+    ((2, 3, 4), (1, 4, 5)),
+    ((1, 3, 4), (2, 4, 5)),
+    ((3,), (2, 3, 4)),
+    ((2, 1, 3, 4), (5, 4, 2)),
+    ((2, 3, 3, 4), (4,)),
+    ((2, 0), (0, 3)),
+    ((0,), (0,)),
+    ((3, 5, 0), (0, 2)),
 ]
 
 
@@ -63,8 +76,17 @@ def test_nan_in_self_counts_nothing_with_beta_0():
     both(lambda T, a, x: T.addmm(a, x, x, beta=0), torch.full((2, 2), float("nan")), torch.randn(2, 2))
 
 
-LINEAR = [((2, 3), (4, 3), (4,)), ((2, 5, 3), (4, 3), (4,)), ((3,), (4, 3), (4,)), ((2, 3), (4, 3), None), ((2, 5, 3), (4, 3), None),
-          ((2, 2, 2, 3), (4, 3), (4,)), ((3,), (4, 3), None), ((3,), (3,), None), ((2, 3), (3,), None)]
+LINEAR = [
+    ((2, 3), (4, 3), (4,)),
+    ((2, 5, 3), (4, 3), (4,)),
+    ((3,), (4, 3), (4,)),
+    ((2, 3), (4, 3), None),
+    ((2, 5, 3), (4, 3), None),
+    ((2, 2, 2, 3), (4, 3), (4,)),
+    ((3,), (4, 3), None),
+    ((3,), (3,), None),
+    ((2, 3), (3,), None),
+]
 
 
 @pytest.mark.parametrize("shapes", LINEAR, ids=str)
@@ -82,10 +104,20 @@ def test_linear_of_a_transposed_input():
 
 
 EINSUMS = [
-    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)), ("ii->i", (3, 3)), ("ii", (3, 3)),
-    ("i,j->ij", (3,), (4,)), ("...ij,...jk->...ik", (2, 1, 2, 3), (5, 3, 4)), ("ij->", (2, 3)), ("ij->ji", (2, 3)),
-    ("bn,anm,bm->ba", (2, 5), (3, 5, 4), (2, 4)), ("ijk,jil->kl", (2, 3, 4), (3, 2, 5)), ("ij,j->i", (2, 1), (3,)),
-    ("abc,d->cab", (2, 3, 4), (5,)), ("iij,jk->ik", (3, 3, 4), (4, 2)),
+    ("ij,jk->ik", (2, 3), (3, 4)),
+    ("ij,jk", (2, 3), (3, 4)),
+    ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)),
+    ("ii->i", (3, 3)),
+    ("ii", (3, 3)),
+    ("i,j->ij", (3,), (4,)),
+    ("...ij,...jk->...ik", (2, 1, 2, 3), (5, 3, 4)),
+    ("ij->", (2, 3)),
+    ("ij->ji", (2, 3)),
+    ("bn,anm,bm->ba", (2, 5), (3, 5, 4), (2, 4)),
+    ("ijk,jil->kl", (2, 3, 4), (3, 2, 5)),
+    ("ij,j->i", (2, 1), (3,)),
+    ("abc,d->cab", (2, 3, 4), (5,)),
+    ("iij,jk->ik", (3, 3, 4), (4, 2)),
 ]
 
 
@@ -101,16 +133,42 @@ def test_einsum_with_numbers_for_letters():
 
 
 ERRORS = [
-    "T.mm(a(3), a(3, 3))", "T.mm(a(3, 3), a(3))", "T.mm(a(3, 2), a(3, 2))", "T.mm(a(2, 2), a(2, 2).double())",
-    "T.mm(a(2, 2).bool(), a(2, 2).bool())", "T.bmm(a(2, 2), a(2, 2))", "T.bmm(a(1, 2, 3), a(2, 3, 3))",
-    "T.bmm(a(1, 2, 2), a(1, 2, 2).long())", "T.mv(a(2), a(2))", "T.mv(a(2, 2), a(3))", "T.dot(a(2), a(3))", "T.dot(a(2, 2), a(2))",
-    "T.outer(a(2), a(2, 2))", "T.matmul(a(1)[0], a(2))", "a(2, 2, 3) @ a(2)", "a(2, 3, 3) @ a(3, 3, 3)",
-    "T.addmm(a(3), a(2, 2), a(2, 2))", "T.addmm(a(2), a(2, 3), a(2, 2))", "T.addmm(a(2), a(2), a(2, 2))",
-    "T.addmv(a(3), a(2, 2), a(2))", "T.baddbmm(a(3), a(2, 2, 2), a(2, 2, 2))", "T.addr(a(3), a(2), a(2))",
-    "T.nn.functional.linear(a(2, 3), a(4, 2), a(4))", "T.inner(a(2, 3), a(2, 2))", "T.mm(a(2, 2), a(2, 2), out=a(2, 2).long())",
-    "T.einsum('ij,jk->ik', a(2, 3))", "T.einsum('ij->k', a(2, 3))", "T.einsum('i$->i', a(2, 3))", "T.einsum('ij,jk', a(2, 3), a(4, 4))",
-    "T.einsum('i.j->i', a(2, 3))", "T.einsum('iij->ij', a(2, 3, 4))", "T.einsum('ij->ii', a(2, 3))", "T.trace(a(3))",
-    "T.tensordot(a(2, 3), a(4, 3), 2)", "T.linalg.multi_dot([a(2, 3)])", "T.linalg.multi_dot([a(2, 3), a(2, 3)])",
+    "T.mm(a(3), a(3, 3))",
+    "T.mm(a(3, 3), a(3))",
+    "T.mm(a(3, 2), a(3, 2))",
+    "T.mm(a(2, 2), a(2, 2).double())",
+    "T.mm(a(2, 2).bool(), a(2, 2).bool())",
+    "T.bmm(a(2, 2), a(2, 2))",
+    "T.bmm(a(1, 2, 3), a(2, 3, 3))",
+    "T.bmm(a(1, 2, 2), a(1, 2, 2).long())",
+    "T.mv(a(2), a(2))",
+    "T.mv(a(2, 2), a(3))",
+    "T.dot(a(2), a(3))",
+    "T.dot(a(2, 2), a(2))",
+    "T.outer(a(2), a(2, 2))",
+    "T.matmul(a(1)[0], a(2))",
+    "a(2, 2, 3) @ a(2)",
+    "a(2, 3, 3) @ a(3, 3, 3)",
+    "T.addmm(a(3), a(2, 2), a(2, 2))",
+    "T.addmm(a(2), a(2, 3), a(2, 2))",
+    "T.addmm(a(2), a(2), a(2, 2))",
+    "T.addmv(a(3), a(2, 2), a(2))",
+    "T.baddbmm(a(3), a(2, 2, 2), a(2, 2, 2))",
+    "T.addr(a(3), a(2), a(2))",
+    "T.nn.functional.linear(a(2, 3), a(4, 2), a(4))",
+    "T.inner(a(2, 3), a(2, 2))",
+    "T.mm(a(2, 2), a(2, 2), out=a(2, 2).long())",
+    "T.einsum('ij,jk->ik', a(2, 3))",
+    "T.einsum('ij->k', a(2, 3))",
+    "T.einsum('i$->i', a(2, 3))",
+    "T.einsum('ij,jk', a(2, 3), a(4, 4))",
+    "T.einsum('i.j->i', a(2, 3))",
+    "T.einsum('iij->ij', a(2, 3, 4))",
+    "T.einsum('ij->ii', a(2, 3))",
+    "T.trace(a(3))",
+    "T.tensordot(a(2, 3), a(4, 3), 2)",
+    "T.linalg.multi_dot([a(2, 3)])",
+    "T.linalg.multi_dot([a(2, 3), a(2, 3)])",
 ]
 
 
@@ -138,7 +196,9 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_other_products(name):
     function, *shapes = FORMS[name]
-    ours, theirs = both(function, *[torch.randn(s, dtype=torch.float64).requires_grad_() for s in shapes], grad=2)
+    ours, theirs = both(
+        function, *[torch.randn(s, dtype=torch.float64).requires_grad_() for s in shapes], grad=2
+    )
     assert_same_graph(ours, theirs)
 
 

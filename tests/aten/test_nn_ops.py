@@ -1,4 +1,5 @@
-"""Operators of the nn part: activations, softmax, losses, layer norm, embedding — values, graphs, two orders of gradients, errors."""
+"""Operators of the nn part: activations, softmax, losses, layer norm, embedding — values, graphs, two orders
+of gradients, errors."""
 import pytest
 import torch
 
@@ -58,7 +59,19 @@ def test_hardsigmoid():
     compare(lambda T, x: T.nn.functional.hardsigmoid(x), numbers(4, 6), orders=1)
 
 
-IN_PLACE = ["relu", "leaky_relu", "elu", "selu", "celu", "hardtanh", "relu6", "hardsigmoid", "hardswish", "silu", "mish"]
+IN_PLACE = [
+    "relu",
+    "leaky_relu",
+    "elu",
+    "selu",
+    "celu",
+    "hardtanh",
+    "relu6",
+    "hardsigmoid",
+    "hardswish",
+    "silu",
+    "mish",
+]
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
@@ -94,8 +107,12 @@ REDUCTIONS = ["none", "mean", "sum"]
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
 def test_distance_losses(name, reduction):
-    compare(lambda T, x, t: getattr(T.nn.functional, name)(x, t, reduction=reduction), numbers(4, 6), numbers(4, 6),
-            orders=1 if name == "l1_loss" else 2)
+    compare(
+        lambda T, x, t: getattr(T.nn.functional, name)(x, t, reduction=reduction),
+        numbers(4, 6),
+        numbers(4, 6),
+        orders=1 if name == "l1_loss" else 2,
+    )
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -105,35 +122,63 @@ def test_cross_entropy(shape, weighted, reduction):
     """Class 1 is ignored; other ranks than 1, 2 and 4 are folded."""
     target = torch.randint(0, 6, (shape[0], *shape[2:])) if len(shape) > 1 else torch.tensor(3)
     weight = torch.rand(6, dtype=torch.float64) if weighted else None
-    compare(lambda T, x, t, w: T.nn.functional.cross_entropy(x, t, w, ignore_index=1, reduction=reduction), numbers(*shape), target,
-            weight)
+    compare(
+        lambda T, x, t, w: T.nn.functional.cross_entropy(x, t, w, ignore_index=1, reduction=reduction),
+        numbers(*shape),
+        target,
+        weight,
+    )
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_cross_entropy_with_smoothing_and_with_probabilities(weighted, reduction):
     weight = torch.rand(6, dtype=torch.float64) if weighted else None
-    compare(lambda T, x, t, w: T.nn.functional.cross_entropy(x, t, w, ignore_index=1, label_smoothing=0.2, reduction=reduction),
-            numbers(4, 6), torch.tensor([0, 1, 5, 3]), weight)
-    compare(lambda T, x, t, w: T.nn.functional.cross_entropy(x, t, w, label_smoothing=0.2, reduction=reduction), numbers(4, 6),
-            probabilities(4, 6), weight)
+    compare(
+        lambda T, x, t, w: T.nn.functional.cross_entropy(
+            x, t, w, ignore_index=1, label_smoothing=0.2, reduction=reduction
+        ),
+        numbers(4, 6),
+        torch.tensor([0, 1, 5, 3]),
+        weight,
+    )
+    compare(
+        lambda T, x, t, w: T.nn.functional.cross_entropy(x, t, w, label_smoothing=0.2, reduction=reduction),
+        numbers(4, 6),
+        probabilities(4, 6),
+        weight,
+    )
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_binary_cross_entropy(weighted, reduction):
     weight = torch.rand(4, 6, dtype=torch.float64) if weighted else None
-    compare(lambda T, x, t, w: T.nn.functional.binary_cross_entropy(x, t, w, reduction=reduction), probabilities(4, 6),
-            probabilities(4, 6), weight)
+    compare(
+        lambda T, x, t, w: T.nn.functional.binary_cross_entropy(x, t, w, reduction=reduction),
+        probabilities(4, 6),
+        probabilities(4, 6),
+        weight,
+    )
     for positive in (None, torch.rand(6, dtype=torch.float64)):
-        compare(lambda T, x, t, w, p: T.nn.functional.binary_cross_entropy_with_logits(x, t, w, reduction=reduction, pos_weight=p),
-                numbers(4, 6), probabilities(4, 6), weight, positive)
+        compare(
+            lambda T, x, t, w, p: T.nn.functional.binary_cross_entropy_with_logits(
+                x, t, w, reduction=reduction, pos_weight=p
+            ),
+            numbers(4, 6),
+            probabilities(4, 6),
+            weight,
+            positive,
+        )
 
 
 @pytest.mark.parametrize("log_target", [False, True])
 def test_kl_div(log_target):
-    compare(lambda T, x, t: T.nn.functional.kl_div(x, t, reduction="sum", log_target=log_target), probabilities(4, 6),
-            probabilities(4, 6))
+    compare(
+        lambda T, x, t: T.nn.functional.kl_div(x, t, reduction="sum", log_target=log_target),
+        probabilities(4, 6),
+        probabilities(4, 6),
+    )
 
 
 @pytest.mark.parametrize("shape, normalized", [((4, 6), (6,)), ((3, 4, 6), (4, 6)), ((6,), (6,))], ids=str)
@@ -146,23 +191,59 @@ def test_layer_norm(shape, normalized, affine):
 @pytest.mark.parametrize("padding, by_frequency", [(-1, False), (2, False), (-1, True)])
 def test_embedding(padding, by_frequency):
     indices = torch.tensor([[0, 2, 4], [2, 2, 1]])
-    compare(lambda T, w, i: T.embedding(w, i, padding, by_frequency), numbers(5, 3), indices, orders=1 if by_frequency else 2)
+    compare(
+        lambda T, w, i: T.embedding(w, i, padding, by_frequency),
+        numbers(5, 3),
+        indices,
+        orders=1 if by_frequency else 2,
+    )
 
 
 ERRORS = [
-    "T.softmax(a(2).long(), 0)", "T.softmax(a(2), 1)", "T.log_softmax(a(2).long(), 0)", "T.relu(a(2).bool())", "T.relu(a(2).cfloat())",
-    "F.gelu(a(2).long())", "F.gelu(a(2), approximate='x')", "F.elu(a(2).long())", "F.leaky_relu(a(2).long())",
-    "F.silu(a(2).long())", "F.softplus(a(2).long())", "F.logsigmoid(a(2).long())", "F.mish(a(2).long())",
-    "F.hardsigmoid(a(2).long())", "F.hardswish(a(2).long())", "F.relu6(a(2).bool())", "F.softshrink(a(2), -1.0)",
-    "F.mse_loss(a(2).long(), a(2).long())", "F.nll_loss(a(2, 3), a(3).long())", "F.nll_loss(a(2, 3), a(2))",
-    "F.nll_loss(a(2, 3), a(2).long() * 5)", "F.nll_loss(a(2, 3), a(2).long() * -5)", "F.nll_loss(a(2, 3), a(2).long(), weight=a(2))",
-    "F.nll_loss(a(2, 3, 4), a(2, 3).long())", "F.nll_loss(a(2, 3, 4), a(2, 4).long() * 7)", "F.cross_entropy(a(2, 3), a(2, 3).long())",
-    "F.cross_entropy(a(2, 3), a(2, 4))", "F.cross_entropy(a(2, 3), a(2).long(), label_smoothing=2.0)",
-    "F.cross_entropy(a(2, 3).long(), a(2).long())", "F.binary_cross_entropy(a(2) + 9, a(2))", "F.glu(a(3))", "F.prelu(a(3, 3), a(2))",
-    "F.prelu(a(3, 3), a(2, 2))", "F.prelu(a(3, 3), a(3).double())", "F.layer_norm(a(2, 3), (2,))",
-    "F.layer_norm(a(2, 3), (3,), a(2))", "F.layer_norm(a(2, 3).long(), (3,))", "F.layer_norm(a(2, 3), ())", "T.embedding(a(3, 2), a(2))",
-    "T.embedding(a(3, 2), a(2).long() * 4)", "F.huber_loss(a(2), a(2), delta=0.0)", "F.smooth_l1_loss(a(2), a(2), beta=-1.0)",
-    "T.celu(a(2), 0.0)", "F.softplus(a(2), out=a(2).long())",
+    "T.softmax(a(2).long(), 0)",
+    "T.softmax(a(2), 1)",
+    "T.log_softmax(a(2).long(), 0)",
+    "T.relu(a(2).bool())",
+    "T.relu(a(2).cfloat())",
+    "F.gelu(a(2).long())",
+    "F.gelu(a(2), approximate='x')",
+    "F.elu(a(2).long())",
+    "F.leaky_relu(a(2).long())",
+    "F.silu(a(2).long())",
+    "F.softplus(a(2).long())",
+    "F.logsigmoid(a(2).long())",
+    "F.mish(a(2).long())",
+    "F.hardsigmoid(a(2).long())",
+    "F.hardswish(a(2).long())",
+    "F.relu6(a(2).bool())",
+    "F.softshrink(a(2), -1.0)",
+    "F.mse_loss(a(2).long(), a(2).long())",
+    "F.nll_loss(a(2, 3), a(3).long())",
+    "F.nll_loss(a(2, 3), a(2))",
+    "F.nll_loss(a(2, 3), a(2).long() * 5)",
+    "F.nll_loss(a(2, 3), a(2).long() * -5)",
+    "F.nll_loss(a(2, 3), a(2).long(), weight=a(2))",
+    "F.nll_loss(a(2, 3, 4), a(2, 3).long())",
+    "F.nll_loss(a(2, 3, 4), a(2, 4).long() * 7)",
+    "F.cross_entropy(a(2, 3), a(2, 3).long())",
+    "F.cross_entropy(a(2, 3), a(2, 4))",
+    "F.cross_entropy(a(2, 3), a(2).long(), label_smoothing=2.0)",
+    "F.cross_entropy(a(2, 3).long(), a(2).long())",
+    "F.binary_cross_entropy(a(2) + 9, a(2))",
+    "F.glu(a(3))",
+    "F.prelu(a(3, 3), a(2))",
+    "F.prelu(a(3, 3), a(2, 2))",
+    "F.prelu(a(3, 3), a(3).double())",
+    "F.layer_norm(a(2, 3), (2,))",
+    "F.layer_norm(a(2, 3), (3,), a(2))",
+    "F.layer_norm(a(2, 3).long(), (3,))",
+    "F.layer_norm(a(2, 3), ())",
+    "T.embedding(a(3, 2), a(2))",
+    "T.embedding(a(3, 2), a(2).long() * 4)",
+    "F.huber_loss(a(2), a(2), delta=0.0)",
+    "F.smooth_l1_loss(a(2), a(2), beta=-1.0)",
+    "T.celu(a(2), 0.0)",
+    "F.softplus(a(2), out=a(2).long())",
 ]
 
 

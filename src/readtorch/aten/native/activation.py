@@ -1,6 +1,8 @@
-"""Activation functions made of straight pieces: relu, threshold, leaky_relu, prelu, hardtanh and other hard ones.
+"""Activation functions made of straight pieces: relu, threshold, leaky_relu, prelu, hardtanh and other hard
+ones.
 
-In PyTorch: `aten/src/ATen/native/Activation.cpp` and `cpu/Activation.cpp`. Explained in the chapter "Layers as functions".
+In PyTorch: `aten/src/ATen/native/Activation.cpp` and `cpu/Activation.cpp`.
+Explained in the chapter "Layers as functions".
 """
 import numpy as np
 
@@ -14,7 +16,8 @@ BOTH = "function, method"
 
 
 def activation(function, kernel_name, complex_too=False):
-    """A CPU kernel `function(x, *parameters)` for floats of any width; raises NotImplementedError for other dtypes."""
+    """A CPU kernel `function(x, *parameters)` for floats of any width; raises NotImplementedError for other
+    dtypes."""
     def kernel(self, *parameters):
         x = self._array
         if x.dtype is F4 or x.dtype is F8:
@@ -44,7 +47,8 @@ I4 = np.dtype(np.int32)
 
 
 def where_zero(condition, grad):
-    """0 where `condition`, else `grad`; a nan in `grad` does not leak through a zero, as it would through a product.
+    """0 where `condition`, else `grad`; a nan in `grad` does not leak through a zero, as it would through a
+    product.
 
     For float32 without a branch, which on random signs costs ten times more: `bits & 0` or `bits & -1`.
     """
@@ -99,7 +103,8 @@ class ReluBackward0:
 
 threshold = native_function("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", out=True)
 threshold_ = native_function("threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)")
-threshold_backward = native_function("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
+threshold_backward = native_function("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) "
+                                     "-> Tensor")
 
 
 @threshold.kernel
@@ -144,12 +149,17 @@ class ThresholdBackwardBackward0:
         return at.zeros_like(grad)
 
 
-# ------------------------------------------------------------------------------------------ leaky_relu and prelu
+# --------------------------------------------------------------------------------------- leaky_relu and prelu
 
-leaky_relu = native_function("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", module="nn", out=True, direct=True)
-leaky_relu_ = native_function("leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)", module="nn")
-leaky_relu_backward = native_function("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor", module="nn")
-leaky_relu_cpu = leaky_relu.kernel(activation(lambda x, slope: np.where(x > 0, x, x * slope), "leaky_relu_cpu"))
+leaky_relu = native_function("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> "
+                             "Tensor", module="nn", out=True, direct=True)
+leaky_relu_ = native_function("leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> "
+                              "Tensor(a!)", module="nn")
+leaky_relu_backward = native_function("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar "
+                                      "negative_slope, bool self_is_result) -> Tensor", module="nn")
+leaky_relu_cpu = leaky_relu.kernel(
+    activation(lambda x, slope: np.where(x > 0, x, x * slope), "leaky_relu_cpu")
+)
 _leaky_relu_backward = activation_backward(lambda g, x, slope: np.where(x > 0, g, g * slope))
 
 
@@ -161,9 +171,12 @@ def leaky_relu_cpu_(self, negative_slope):
 @leaky_relu_backward.kernel
 def leaky_relu_backward_cpu(grad_output, self, negative_slope, self_is_result):
     if self_is_result and negative_slope < 0:
-        raise RuntimeError("In-place leakyReLu backward calculation is triggered with a negative slope which is not supported. "
-                           "This is caused by calling in-place forward function with a negative slope, please call "
-                           "out-of-place version instead. File an issue at https://github.com/pytorch/pytorch if you do "
+        raise RuntimeError("In-place leakyReLu backward calculation is triggered with a negative slope which "
+                           "is not supported. "
+                           "This is caused by calling in-place forward function with a negative slope, "
+                           "please call "
+                           "out-of-place version instead. File an issue at "
+                           "https://github.com/pytorch/pytorch if you do "
                            "require supporting in-place leakRelu backward calculation with negative slope")
     return _leaky_relu_backward(grad_output, self, negative_slope)
 
@@ -193,7 +206,8 @@ class LeakyReluBackwardBackward0:
 
 prelu = native_function("prelu(Tensor self, Tensor weight) -> Tensor", BOTH, direct=True)
 _prelu_kernel = native_function("_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
-_prelu_kernel_backward = native_function("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)")
+_prelu_kernel_backward = native_function("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor "
+                                         "weight) -> (Tensor, Tensor)")
 
 
 @prelu.compose
@@ -202,13 +216,15 @@ def prelu_composite(self, weight):
     x, w = self._array, weight._array
     if dtype_of(self) is not dtype_of(weight):
         from ...c10.scalar_type import SCALAR_TYPE_NAMES as names
-        raise RuntimeError(f"prelu: Type promoting not supported. Got {names[dtype_of(self)]} and {names[dtype_of(weight)]}")
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {names[dtype_of(self)]} and "
+                           f"{names[dtype_of(weight)]}")
     if w.size != 1:
         if x.ndim == 0:
             raise RuntimeError("Not allow zero-dim input tensor.")
         channels = x.shape[1] if x.ndim > 1 else 1
         if channels != w.size:
-            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter "
+                               "numbers = "
                                f"{w.size} and channel size = {channels}.")
     if w.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {w.ndim}")
@@ -244,16 +260,25 @@ class PreluKernelBackwardBackward0:
         return at.where(self >= 0, to_input, below if to_weight is None else below + to_weight * self)
 
     def self(grads, grad_output, self):
-        return at.zeros_like(self) if grads[1] is None else at.where(self >= 0, scalar_tensor(0), grad_output * grads[1])
+        return (
+            at.zeros_like(self)
+            if grads[1] is None
+            else at.where(self >= 0, scalar_tensor(0), grad_output * grads[1])
+        )
 
     def weight(grads, grad_output, self):
-        return at.zeros_like(self) if grads[0] is None else at.where(self >= 0, scalar_tensor(0), grad_output * grads[0])
+        return (
+            at.zeros_like(self)
+            if grads[0] is None
+            else at.where(self >= 0, scalar_tensor(0), grad_output * grads[0])
+        )
 
 
-# -------------------------------------------------------------------------------------------- hardtanh and relu6
+# ----------------------------------------------------------------------------------------- hardtanh and relu6
 
 hardtanh = declare("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
-hardtanh_backward = native_function("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", module="nn")
+hardtanh_backward = native_function("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, "
+                                    "Scalar max_val) -> Tensor", module="nn")
 _outside_is_zero = activation_backward(lambda g, x, low, high: where_zero((x <= low) | (x >= high), g))
 
 

@@ -8,7 +8,14 @@ from ...c10.tensor_impl import wrap
 from ..native_function import native_function
 from .cpu_blas import gemm
 from .exact_out import exact_out, type_name
-from .linear_algebra import check_batches, check_inner_sizes, mm_mat1_backward, mm_mat2_backward, product, refuse_bool
+from .linear_algebra import (
+    check_batches,
+    check_inner_sizes,
+    mm_mat1_backward,
+    mm_mat2_backward,
+    product,
+    refuse_bool,
+)
 from .scalar_ops import maybe_multiply
 from .tensor_iterator import F4, WIDENED, compute, conj, result_type
 from .views import expand_cpu
@@ -18,7 +25,8 @@ _SCALES = "*, Scalar beta=1, Scalar alpha=1"
 
 
 def scaled_sum(self, value, beta, alpha):
-    """beta * self + alpha * value, written into `value`, which is ours. With beta 0 even a nan in `self` counts nothing."""
+    """beta * self + alpha * value, written into `value`, which is ours. With beta 0 even a nan in `self`
+    counts nothing."""
     x = self._array
     if x.shape != value.shape:
         expand_cpu(self, value.shape, False)  # raises if it does not fit
@@ -32,7 +40,8 @@ def scaled_sum(self, value, beta, alpha):
 
 
 def add_product(self, left, right, beta, alpha):
-    """beta * self + alpha * left @ right on arrays. 16-bit floats are computed in float32 and rounded once."""
+    """beta * self + alpha * left @ right on arrays. 16-bit floats are computed in float32 and rounded
+    once."""
     wide = WIDENED.get(left.dtype)
     if wide is None:
         return wrap(scaled_sum(self, product(left, right), beta, alpha))
@@ -42,7 +51,8 @@ def add_product(self, left, right, beta, alpha):
 
 # ------------------------------------------------------------------------------------------------------ addmm
 
-addmm = native_function(f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True,
+addmm = native_function(f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}) -> "
+                        f"Tensor", BOTH, inplace=True, out=True,
                         direct=True)
 
 
@@ -53,9 +63,11 @@ def check_addmm(self, mat1, mat2):
     check_inner_sizes(mat1._array, mat2._array)
     expand_cpu(self, (mat1._array.shape[0], mat2._array.shape[1]), False)
     if self._array.dtype != mat2._array.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and {type_name(mat2)}")
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and "
+                           f"{type_name(mat2)}")
     if mat1._array.dtype != mat2._array.dtype:
-        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(mat1)} and {type_name(mat2)}")
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(mat1)} and "
+                           f"{type_name(mat2)}")
     refuse_bool(mat1, "addmm_impl_cpu_")
 
 
@@ -71,7 +83,8 @@ def addmm_cpu(self, mat1, mat2, beta, alpha):
 
 
 def add_to_bias(bias, x, y):
-    """bias + x @ y for float32 matrices that are not empty, with the bias laid out first; None if the sizes do not fit."""
+    """bias + x @ y for float32 matrices that are not empty, with the bias laid out first; None if the sizes
+    do not fit."""
     rows, inner = x.shape
     columns = y.shape[1]
     if y.shape[0] != inner or not (rows and inner and columns) or bias.shape != (columns,):
@@ -96,7 +109,8 @@ class AddmmBackward0:
 
 # ------------------------------------------------------------------------------------------------ addmv, addr
 
-addmv = native_function(f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+addmv = native_function(f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> "
+                        f"Tensor", BOTH, inplace=True, out=True, direct=True)
 
 
 @addmv.kernel
@@ -105,7 +119,8 @@ def addmv_cpu(self, mat, vec, beta, alpha):
     if x.ndim != 2 or y.ndim != 1 or bias.ndim > 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {bias.ndim}, {x.ndim}, {y.ndim}")
     if x.shape[1] != y.shape[0] or bias.size not in (1, x.shape[0]):
-        raise RuntimeError(f"size mismatch, got input ({bias.size}), mat ({x.shape[0]}x{x.shape[1]}), vec ({y.shape[0]})")
+        raise RuntimeError(f"size mismatch, got input ({bias.size}), mat ({x.shape[0]}x{x.shape[1]}), vec "
+                           f"({y.shape[0]})")
     if not x.dtype == y.dtype == bias.dtype:
         raise RuntimeError("addmv input tensors must have the same dtype, but got "
                            f"{type_name(self)}, {type_name(mat)}, and {type_name(vec)}")
@@ -125,7 +140,8 @@ class AddmvBackward0:
         return maybe_multiply(conj(mat.t()).mv(grad), alpha.conjugate())
 
 
-addr = native_function(f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+addr = native_function(f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> "
+                       f"Tensor", BOTH, inplace=True, out=True, direct=True)
 
 
 @addr.kernel
@@ -158,9 +174,10 @@ class AddrBackward0:
         return maybe_multiply(grad.t().mv(conj(vec1)), alpha.conjugate())
 
 
-# --------------------------------------------------------------------------------------------- batched products
+# ------------------------------------------------------------------------------------------- batched products
 
-baddbmm = native_function(f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True)
+baddbmm = native_function(f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> "
+                          f"Tensor", BOTH, inplace=True, out=True)
 
 
 @baddbmm.kernel
@@ -170,7 +187,8 @@ def baddbmm_cpu(self, batch1, batch2, beta, alpha):
     expand_cpu(self, (x.shape[0], x.shape[1], y.shape[2]), False)
     if not self._array.dtype == x.dtype == y.dtype:
         names = [str(t.dtype).removeprefix("torch.") for t in (self, batch1, batch2)]
-        raise RuntimeError(f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, batch2: {names[2]}")
+        raise RuntimeError(f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, "
+                           f"batch2: {names[2]}")
     refuse_bool(batch1, "baddbmm")
     return add_product(self, x, y, beta, alpha)
 
@@ -187,7 +205,8 @@ class BaddbmmBackward0:
         return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad), alpha.conjugate())
 
 
-addbmm = native_function(f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", BOTH, inplace=True, out=True)
+addbmm = native_function(f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> "
+                         f"Tensor", BOTH, inplace=True, out=True)
 
 
 @addbmm.kernel
@@ -197,10 +216,16 @@ def addbmm_cpu(self, batch1, batch2, beta, alpha):
     x, y = batch1._array, batch2._array
     expand_cpu(self, (x.shape[1], y.shape[2]), False)
     if self._array.dtype != y.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and {type_name(batch2)}")
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and "
+                           f"{type_name(batch2)}")
     if x.dtype != y.dtype:
-        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(batch1)} and {type_name(batch2)}")
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(batch1)} and "
+                           f"{type_name(batch2)}")
     refuse_bool(batch1, "addbmm_impl_cpu_")
+    if x.dtype.itemsize == 2:  # PyTorch adds one product at a time, rounding each sum to 16 bits
+        for a, b in zip(x, y):
+            self, beta = add_product(self, a, b, beta, alpha), 1
+        return self
     wide = x.transpose(1, 0, 2).reshape(x.shape[1], -1)
     return add_product(self, wide, y.reshape(-1, y.shape[2]), beta, alpha)
 
@@ -212,11 +237,15 @@ class AddbmmBackward0:
 
     def batch1(grad, batch1_sym_sizes, batch2, batch2_sym_sizes, alpha):
         sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
-        return maybe_multiply(grad.unsqueeze(0).expand(sizes).bmm(conj(batch2.transpose(1, 2))), alpha.conjugate())
+        return maybe_multiply(
+            grad.unsqueeze(0).expand(sizes).bmm(conj(batch2.transpose(1, 2))), alpha.conjugate()
+        )
 
     def batch2(grad, batch1, batch1_sym_sizes, batch2_sym_sizes, alpha):
         sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
-        return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad.unsqueeze(0).expand(sizes)), alpha.conjugate())
+        return maybe_multiply(
+            conj(batch1.transpose(1, 2)).bmm(grad.unsqueeze(0).expand(sizes)), alpha.conjugate()
+        )
 
 
 for _operator in (addmm, addmv, baddbmm, addbmm):

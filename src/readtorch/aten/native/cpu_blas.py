@@ -1,6 +1,7 @@
 """gemm: alpha · x y + beta · out, written into `out` by BLAS itself.
 
-NumPy's `dot` can only overwrite. A bias that is in `out` before the product starts costs no pass over memory of its own.
+NumPy's `dot` can only overwrite. A bias that is in `out` before the product starts costs no pass over
+memory of its own.
 
 In PyTorch: `aten/src/ATen/native/CPUBlas.cpp`.
 """
@@ -25,4 +26,6 @@ def gemm(x, y, out, beta=1.0, alpha=1.0):
     """
     by_rows = y.flags.c_contiguous
     x_by_rows = x.flags.c_contiguous
-    routine(out.dtype)(alpha, y.T if by_rows else y, x.T if x_by_rows else x, beta, out.T, not by_rows, not x_by_rows, True)
+    routine(out.dtype)(
+        alpha, y.T if by_rows else y, x.T if x_by_rows else x, beta, out.T, not by_rows, not x_by_rows, True
+    )

@@ -8,7 +8,9 @@ from ..functions import at
 from ..native_function import native_function, python_face
 
 ELLIPSIS = "..."
-LETTERS = [*"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"]  # in the order in which an implicit output has them
+LETTERS = [
+    *"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+]  # in the order in which an implicit output has them
 
 einsum = native_function("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", "")
 
@@ -42,17 +44,19 @@ def from_numbers(args):
     return equation, args[:len(args) // 2 * 2:2]
 
 
-# ---------------------------------------------------------------------------------------- reading the equation
+# --------------------------------------------------------------------------------------- reading the equation
 
 def read_subscripts(text, start, place):
-    """The letters of one operand or of the output, with ELLIPSIS as one entry. `start`: where the text stands in the equation."""
+    """The letters of one operand or of the output, with ELLIPSIS as one entry. `start`: where the text stands
+    in the equation."""
     subscripts, i = [], 0
     while i < len(text):
         letter = text[i]
         if letter == ".":
             if ELLIPSIS in subscripts:
                 raise RuntimeError(f"einsum(): found '.' for {place} " + (
-                    "but an ellipsis (...) was already found" if place == "output" else "for which an ellipsis was already found"))
+                    "but an ellipsis (...) was already "
+                    "found" if place == "output" else "for which an ellipsis was already found"))
             if text[i:i + 3] != ELLIPSIS:
                 raise RuntimeError(f"einsum(): found '.' for {place} that is not part of any ellipsis" + (
                     " (...)" if place == "output" else ""))
@@ -60,7 +64,8 @@ def read_subscripts(text, start, place):
             i += 2
         elif letter != " ":
             if letter not in LETTERS:
-                raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation string, subscripts must "
+                raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation "
+                                   f"string, subscripts must "
                                    "be in [a-zA-Z]")
             subscripts.append(letter)
         i += 1
@@ -68,7 +73,8 @@ def read_subscripts(text, start, place):
 
 
 def read_operands(left, operands):
-    """The subscripts of each operand; raises RuntimeError unless they fit the operands' number and dimensions."""
+    """The subscripts of each operand; raises RuntimeError unless they fit the operands' number and
+    dimensions."""
     texts = left.split(",")
     if len(texts) > len(operands):
         raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
@@ -80,9 +86,14 @@ def read_operands(left, operands):
         has_ellipsis = ELLIPSIS in subscripts
         count, ndim = len(subscripts) - has_ellipsis, operand._array.ndim
         if count > ndim if has_ellipsis else count != ndim:
-            relation = "is more than the number of dimensions" if has_ellipsis else "does not match the number of dimensions"
+            relation = (
+                "is more than the number of dimensions"
+                if has_ellipsis
+                else "does not match the number of dimensions"
+            )
             given = "" if has_ellipsis else " and no ellipsis was given"
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({count}) {relation} ({ndim}) for operand {i}{given}")
+            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({count}) {relation} "
+                               f"({ndim}) for operand {i}{given}")
     return read
 
 
@@ -93,20 +104,28 @@ def read_output(right, start, used):
         if letter is not ELLIPSIS and letter in output[:i]:
             raise RuntimeError(f"einsum(): output subscript {letter} appears more than once in the output")
         if letter is not ELLIPSIS and letter not in used:
-            raise RuntimeError(f"einsum(): output subscript {letter} does not appear in the equation for any input operand")
+            raise RuntimeError(f"einsum(): output subscript {letter} does not appear in the equation for any "
+                               f"input operand")
     return output
 
 
 class Plan:
-    """Where each subscript stands when all operands are brought to the same dimensions: first the output's, then summed ones."""
+    """Where each subscript stands when all operands are brought to the same dimensions: first the output's,
+    then summed ones."""
 
     def __init__(self, equation, operands):
         left, arrow, right = equation.partition("->")
         self.inputs = read_operands(left, operands)
         counts = {letter: sum(s.count(letter) for s in self.inputs) for letter in LETTERS}
         used = [letter for letter in LETTERS if counts[letter]]
-        self.ellipsis_dims = max([o._array.ndim - len(s) + 1 for s, o in zip(self.inputs, operands) if ELLIPSIS in s], default=0)
-        output = read_output(right, len(left) + 2, used) if arrow else [ELLIPSIS] + [c for c in used if counts[c] == 1]
+        self.ellipsis_dims = max(
+            [o._array.ndim - len(s) + 1 for s, o in zip(self.inputs, operands) if ELLIPSIS in s], default=0
+        )
+        output = (
+            read_output(right, len(left) + 2, used)
+            if arrow
+            else [ELLIPSIS] + [c for c in used if counts[c] == 1]
+        )
         self.place, self.ellipsis_start, at_dim = {}, None, 0
         for subscript in output:
             at_dim = self._give_place(subscript, at_dim)
@@ -126,10 +145,11 @@ class Plan:
         return at_dim + 1
 
 
-# ------------------------------------------------------------------------------------------ aligning the operands
+# -------------------------------------------------------------------------------------- aligning the operands
 
 def align(plan, operand, index, sizes):
-    """`operand` with its dimensions in the plan's order, 1 for those it lacks, diagonals for repeated letters."""
+    """`operand` with its dimensions in the plan's order, 1 for those it lacks, diagonals for repeated
+    letters."""
     subscripts = plan.inputs[index]
     order = [None] * plan.dims
     dim = 0
@@ -159,7 +179,8 @@ def align(plan, operand, index, sizes):
 def check_size(operand, dim, index, sizes, target, subscript):
     size = operand._array.shape[dim]
     if size != 1 and sizes[target] not in (1, size):
-        raise RuntimeError(f"einsum(): subscript {subscript} has size {size} for operand {index} which does not broadcast with "
+        raise RuntimeError(f"einsum(): subscript {subscript} has size {size} for operand {index} which does "
+                           f"not broadcast with "
                            f"previously seen size {sizes[target]}")
     sizes[target] = size if size != 1 else sizes[target]
 
@@ -167,24 +188,28 @@ def check_size(operand, dim, index, sizes, target, subscript):
 def check_ellipsis_size(operand, dim, index, sizes, target):
     size = operand._array.shape[dim]
     if size != 1 and sizes[target] not in (1, size):
-        raise RuntimeError(f"einsum(): dimension {dim} covered by ellipsis in operand {index}has size {size} which does not broadcast "
-                           f"with previously seen ellipsis with size {sizes[target]} for the respective dimension")
+        raise RuntimeError(f"einsum(): dimension {dim} covered by ellipsis in operand {index}has size {size} "
+                           f"which does not broadcast "
+                           f"with previously seen ellipsis with size {sizes[target]} for the respective "
+                           f"dimension")
     sizes[target] = size if size != 1 else sizes[target]
 
 
 def take_diagonal(operand, first, second, index, subscript):
     shape = operand._array.shape
     if shape[first] != shape[second]:
-        raise RuntimeError(f"einsum(): subscript {subscript} is repeated for operand {index} but the sizes don't match, "
+        raise RuntimeError(f"einsum(): subscript {subscript} is repeated for operand {index} but the sizes "
+                           f"don't match, "
                            f"{shape[second]} != {shape[first]}")
     return operand.diagonal(0, first, second).movedim(-1, first)
 
 
-# ---------------------------------------------------------------------------------------------------- contracting
+# ------------------------------------------------------------------------------------------------ contracting
 
 @einsum.compose
 def einsum_composite(equation, tensors, path):
-    """Aligns the operands, multiplies them from left to right, sums each dimension as soon as no later operand has it."""
+    """Aligns the operands, multiplies them from left to right, sums each dimension as soon as no later
+    operand has it."""
     if not tensors:
         raise RuntimeError("einsum(): must provide at least one operand")
     plan = Plan(equation, tensors)
@@ -219,7 +244,8 @@ def contract(a, b, later, plan):
 
 
 def sumproduct_pair(left, right, sum_dims, keepdim):
-    """(left * right).sum(sum_dims) as one bmm: [shared, left's own, summed] @ [shared, summed, right's own]."""
+    """(left * right).sum(sum_dims) as one bmm: [shared, left's own, summed] @ [shared, summed, right's
+    own]."""
     if not sum_dims:
         return left * right
     ndim = left._array.ndim
@@ -238,8 +264,13 @@ def sumproduct_pair(left, right, sum_dims, keepdim):
 
     def size(shape, dims):
         return math.prod(shape[d] for d in dims)
-    left = left.permute(shared + lefts + sums + rights).reshape((size(a, shared), size(a, lefts), size(a, sums)))
-    right = right.permute(shared + sums + rights + lefts).reshape((size(a, shared), size(b, sums), size(b, rights)))
+
+    left = left.permute(shared + lefts + sums + rights).reshape(
+        (size(a, shared), size(a, lefts), size(a, sums))
+    )
+    right = right.permute(shared + sums + rights + lefts).reshape(
+        (size(a, shared), size(b, sums), size(b, rights))
+    )
     order = shared + lefts + sums + rights
     sizes = [a[d] for d in shared + lefts] + [1] * len(sums) + [b[d] for d in rights]
     result = at.bmm(left, right).view(sizes).permute([order.index(d) for d in range(ndim)])

@@ -10,16 +10,20 @@ from ..native_function import native_function
 from .tensor_iterator import WIDENED
 
 embedding = native_function(
-    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool "
+    "sparse=False) -> Tensor",
     out=True, direct=True)
 embedding_dense_backward = native_function(
-    "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")
+    "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, "
+    "bool scale_grad_by_freq) -> Tensor")
 
 
 def check_indices(indices, function):
     if indices._array.dtype.name not in ("int64", "int32"):
-        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-                           f"torch.{SCALAR_TYPE_NAMES[dtype_of(indices)]}Tensor instead (while checking arguments for {function})")
+        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar "
+                           "types: Long, Int; but got "
+                           f"torch.{SCALAR_TYPE_NAMES[dtype_of(indices)]}Tensor instead (while checking "
+                           f"arguments for {function})")
 
 
 @embedding.kernel
@@ -37,7 +41,9 @@ def embedding_cpu(weight, indices, padding_idx, scale_grad_by_freq, sparse):
 class EmbeddingBackward0:
     def weight(grad, indices, weight_sym_sizes, padding_idx, scale_grad_by_freq):
         """In PyTorch: with `sparse=True` the gradient is a sparse tensor."""
-        return embedding_dense_backward.call(grad, indices, weight_sym_sizes[0], padding_idx, scale_grad_by_freq)
+        return embedding_dense_backward.call(
+            grad, indices, weight_sym_sizes[0], padding_idx, scale_grad_by_freq
+        )
 
 
 @embedding_dense_backward.kernel

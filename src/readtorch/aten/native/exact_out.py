@@ -1,7 +1,7 @@
 """out= forms that take no other dtype than the result's.
 
-Pointwise operators cast their result to what `out` holds. Matrix products and decompositions do not: a library routine
-writes straight into the output's memory.
+Pointwise operators cast their result to what `out` holds. Matrix products and decompositions do not: a
+library routine writes straight into the output's memory.
 
 In PyTorch: the `set_output` of structured kernels (`torchgen`, `check_inplace`/`resize_out`).
 """
@@ -38,14 +38,17 @@ def keeps_apart(operator):
         *inputs, out = arguments
         for t in inputs[0] if isinstance(inputs[0], (list, tuple)) else inputs:
             if hasattr(t, "_array") and np.may_share_memory(t._array, out._array):
-                raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
-                                   "refer to a single memory location. Please clone() the tensor before performing the "
+                raise RuntimeError("unsupported operation: some elements of the input tensor and the "
+                                   "written-to tensor "
+                                   "refer to a single memory location. Please clone() the tensor before "
+                                   "performing the "
                                    "operation.")
         return write(*arguments)
 
 
 def exact_out(operator, *messages):
-    """Make `operator.out` refuse an output of another dtype, with the words `message(out, result, *arguments)`.
+    """Make `operator.out` refuse an output of another dtype, with the words `message(out, result,
+    *arguments)`.
 
     messages: one for each output; by default `expected_dtype` for all.
     """

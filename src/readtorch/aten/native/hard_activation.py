@@ -16,7 +16,8 @@ from .tensor_iterator import scalar_tensor
 BOTH = "function, method"
 
 hardsigmoid = declare("hardsigmoid(Tensor self) -> Tensor")
-hardsigmoid_backward = native_function("hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
+hardsigmoid_backward = native_function("hardsigmoid_backward(Tensor grad_output, Tensor self) -> "
+                                       "Tensor", module="nn")
 hardsigmoid.kernel(activation(lambda x: np.clip(x + 3, 0, 6) / 6, "hardsigmoid_cpu"))
 hardsigmoid_backward.kernel(activation_backward(lambda g, x: where_zero((x <= -3) | (x >= 3), g * (1 / 6))))
 
@@ -31,7 +32,8 @@ hardsigmoid_backward.backward(NOT_IMPLEMENTED)
 
 
 hardswish = declare("hardswish(Tensor self) -> Tensor")
-hardswish_backward = native_function("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
+hardswish_backward = native_function("hardswish_backward(Tensor grad_output, Tensor self) -> "
+                                     "Tensor", module="nn")
 hardswish.kernel(activation(lambda x: x * np.clip(x + 3, 0, 6) / 6, "hardswish_cpu"))
 hardswish_backward.kernel(activation_backward(
     lambda g, x: np.where(x <= -3, g.dtype.type(0), np.where(x < 3, g * (x / 3 + g.dtype.type(0.5)), g))))
@@ -53,25 +55,32 @@ class HardswishBackwardBackward0:
         return at.where(inside, grad * grad_output / 3.0, scalar_tensor(0.0))
 
 
-# --------------------------------------------------------------------------------------------------- shrinkage
+# -------------------------------------------------------------------------------------------------- shrinkage
 
-hardshrink = native_function("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", BOTH, out=True, direct=True)
-hardshrink_backward = native_function("hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", BOTH)
-softshrink = native_function("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", module="nn", out=True, direct=True)
-softshrink_backward = native_function("softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", module="nn")
+hardshrink = native_function("hardshrink(Tensor self, Scalar lambd=0.5) -> "
+                             "Tensor", BOTH, out=True, direct=True)
+hardshrink_backward = native_function("hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> "
+                                      "Tensor", BOTH)
+softshrink = native_function("softshrink(Tensor self, Scalar lambd=0.5) -> "
+                             "Tensor", module="nn", out=True, direct=True)
+softshrink_backward = native_function("softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> "
+                                      "Tensor", module="nn")
 
 hardshrink.kernel(activation(lambda x, lambd: where_zero((x >= -lambd) & (x <= lambd), x), "hardshrink_cpu"))
 _shrunk_is_zero = activation_backward(lambda g, x, lambd: where_zero((x >= -lambd) & (x <= lambd), g))
 hardshrink_backward.kernel(_shrunk_is_zero)
 softshrink_backward.kernel(_shrunk_is_zero)
-_softshrink = activation(lambda x, lambd: np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, x * 0)), "softshrink_cpu")
+_softshrink = activation(
+    lambda x, lambd: np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, x * 0)), "softshrink_cpu"
+)
 
 
 @softshrink.kernel
 def softshrink_cpu(self, lambd):
     kind = dtype_of(self)
     if kind.is_floating_point and not 0 <= lambd <= ml_dtypes.finfo(kind.numpy).max:
-        raise RuntimeError(f"lambda must be in range [0, {float(ml_dtypes.finfo(kind.numpy).max):g}] for input dtype {type_name(self)}, "
+        raise RuntimeError(f"lambda must be in range [0, {float(ml_dtypes.finfo(kind.numpy).max):g}] for "
+                           f"input dtype {type_name(self)}, "
                            f"but found {lambd:g}")
     return _softshrink(self, lambd)
 

@@ -1,6 +1,7 @@
 """Factorizations: Cholesky, QR, SVD, eigenvalues.
 
-In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`, formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
+`torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import numpy as np
 
@@ -9,8 +10,15 @@ from ..functions import at
 from ..native_function import native_function
 from . import return_types
 from .exact_out import exact_out
-from .linalg_common import (check_floating, check_info, check_square_floating, describe_indefinite, each_matrix,
-                            lapack, wrap_columns)
+from .linalg_common import (
+    check_floating,
+    check_info,
+    check_square_floating,
+    describe_indefinite,
+    each_matrix,
+    lapack,
+    wrap_columns,
+)
 from .tensor_iterator import conj
 
 BOTH = "function, method"
@@ -22,12 +30,14 @@ def offdiagonal_difference(values):
     return difference + at.eye(values.shape[-1], dtype=values.dtype)
 
 
-# ---------------------------------------------------------------------------------------------------- Cholesky
+# --------------------------------------------------------------------------------------------------- Cholesky
 
 cholesky_ex = native_function(
-    "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+    "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor "
+    "info)",
     module="linalg", name="cholesky_ex", out=True)
-linalg_cholesky = native_function("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", module="linalg",
+linalg_cholesky = native_function("linalg_cholesky(Tensor self, *, bool upper=False) -> "
+                                  "Tensor", module="linalg",
                                   name="cholesky", out=True)
 cholesky = native_function("cholesky(Tensor self, bool upper=False) -> Tensor", BOTH, out=True)
 
@@ -92,9 +102,10 @@ class CholeskyBackward0:
         return cholesky_backward(grad, upper, result)
 
 
-# ---------------------------------------------------------------------------------------------------------- QR
+# --------------------------------------------------------------------------------------------------------- QR
 
-linalg_qr = native_function("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", module="linalg",
+linalg_qr = native_function("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor "
+                            "R)", module="linalg",
                             name="qr", out=True)
 qr = native_function("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", BOTH, out=True)
 
@@ -103,10 +114,13 @@ qr = native_function("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", 
 def qr_cpu(A, mode):
     check_floating(A, "linalg.qr")
     if mode not in ("reduced", "r", "complete"):
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
+                           f"'r', or "
                            "'complete'")
     if mode == "r":
-        return return_types.linalg_qr(wrap(np.empty(0, A._array.dtype)), wrap_columns(np.linalg.qr(A._array, "r")))
+        return return_types.linalg_qr(
+            wrap(np.empty(0, A._array.dtype)), wrap_columns(np.linalg.qr(A._array, "r"))
+        )
     Q, R = np.linalg.qr(A._array, mode)
     return return_types.linalg_qr(wrap_columns(Q), wrap_columns(R))
 
@@ -138,10 +152,12 @@ class LinalgQrBackward0:
         gQ, gR = grads
         m, n = R.shape[-2], R.shape[-1]
         if mode == "r":
-            raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+            raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when "
+                               "mode='r'. Please use "
                                "linalg.qr(A, mode='reduced') if you are going to require gradients.")
         if mode == "complete" and m > n:
-            raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+            raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > "
+                               "ncols.")
         if m >= n:
             return qr_backward(gQ, gR, Q, R)
         if gR is None:
@@ -158,16 +174,19 @@ def qr_composite(self, some):
     return return_types.qr(*linalg_qr.call(self, "reduced" if some else "complete"))
 
 
-# --------------------------------------------------------------------------------------------------------- SVD
+# -------------------------------------------------------------------------------------------------------- SVD
 
 svd_full = native_function(
-    "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
+    "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor "
+    "U, Tensor S, Tensor Vh)")
 linalg_svd = native_function(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     module="linalg", name="svd", out=True)
-svdvals = native_function("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", module="linalg", name="svdvals",
+svdvals = native_function("linalg_svdvals(Tensor A, *, str? driver=None) -> "
+                          "Tensor", module="linalg", name="svdvals",
                           out=True)
-svd = native_function("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", BOTH,
+svd = native_function("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor "
+                      "V)", BOTH,
                       out=True)
 
 
@@ -175,7 +194,8 @@ svd = native_function("svd(Tensor self, bool some=True, bool compute_uv=True) ->
 def svd_cpu(A, full_matrices, compute_uv, driver):
     check_floating(A, "linalg.svd")
     if driver is not None:
-        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs "
+                           "with cuSOLVER "
                            "backend.")
     x = A._array
     if not compute_uv:
@@ -190,15 +210,18 @@ def skew(x):
 
 
 def check_gauge(diagonal, name, vectors):
-    """A loss must not depend on the phase of a complex vector, which is arbitrary: raises RuntimeError if it does."""
+    """A loss must not depend on the phase of a complex vector, which is arbitrary: raises RuntimeError if it
+    does."""
     turning = np.abs(diagonal._array.imag)
     if turning.size and turning.max() > 1e-2 + 1e-2 * np.abs(diagonal._array.real).max():
-        raise RuntimeError(f"{name}: The {vectors} in the complex case are specified up to multiplication by e^{{i phi}}. The "
+        raise RuntimeError(f"{name}: The {vectors} in the complex case are specified up to multiplication by "
+                           f"e^{{i phi}}. The "
                            "specified loss function depends on this quantity, so it is ill-defined.")
 
 
 def svd_backward(gU, gS, gVh, U, S, Vh):
-    """In the basis of the singular vectors: gS on the diagonal, beside it what turns the vectors within their span;
+    """In the basis of the singular vectors: gS on the diagonal, beside it what turns the vectors within their
+    span;
     outside the span what moves them out of it (J. Townsend: Differentiating the SVD, 2016)."""
     if gU is None and gVh is None:
         return U.matmul(gS.unsqueeze(-1) * Vh) if gS is not None else None
@@ -264,13 +287,14 @@ def svd_composite(self, some, compute_uv):
     return return_types.svd(U, S, Vh.mH)
 
 
-# ------------------------------------------------------------------------------------------------- eigenvalues
+# ------------------------------------------------------------------------------------------------ eigenvalues
 
 eigh_full = native_function(
     "_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)")
 eigh = native_function("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
                        module="linalg", name="eigh", out=True)
-eigvalsh = native_function("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", module="linalg", name="eigvalsh",
+eigvalsh = native_function("linalg_eigvalsh(Tensor self, str UPLO='L') -> "
+                           "Tensor", module="linalg", name="eigvalsh",
                            out=True)
 eig = native_function("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", module="linalg",
                       name="eig", out=True)
@@ -283,7 +307,9 @@ def eigh_cpu(A, UPLO, compute_v):
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     if not compute_v:
-        return return_types.linalg_eigh(wrap(np.linalg.eigvalsh(A._array, UPLO.upper())), wrap(np.empty(0, A._array.dtype)))
+        return return_types.linalg_eigh(
+            wrap(np.linalg.eigvalsh(A._array, UPLO.upper())), wrap(np.empty(0, A._array.dtype))
+        )
     values, vectors = np.linalg.eigh(A._array, UPLO.upper())
     return return_types.linalg_eigh(wrap(values), wrap_columns(vectors))
 
@@ -328,7 +354,8 @@ def eig_cpu(self):
 @eig.backward
 class LinalgEigBackward0:
     def self(grads, self_scalar_type, eigenvalues, eigenvectors):
-        """As for eigh, but V⁻ᴴ in the place of V; and vectors of length 1 cannot grow: their gradient's part along
+        """As for eigh, but V⁻ᴴ in the place of V; and vectors of length 1 cannot grow: their gradient's part
+        along
         themselves is taken away."""
         gL, gV = grads
         V = eigenvectors
@@ -352,6 +379,18 @@ def eigvals_composite(self):
     return eig.call(self)[0]
 
 
-for _operator in (cholesky_ex, linalg_cholesky, cholesky, linalg_qr, qr, linalg_svd, svdvals, svd, eigh, eigvalsh, eig,
-                  eigvals):
+for _operator in (
+    cholesky_ex,
+    linalg_cholesky,
+    cholesky,
+    linalg_qr,
+    qr,
+    linalg_svd,
+    svdvals,
+    svd,
+    eigh,
+    eigvalsh,
+    eig,
+    eigvals,
+):
     exact_out(_operator)

@@ -15,32 +15,40 @@ from .exact_out import exact_out, type_name
 from .norms import vector_norm
 
 _TAIL = "bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"
-matrix_norm = native_function(f"linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], {_TAIL}", module="linalg",
+matrix_norm = native_function(f"linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], "
+                              f"{_TAIL}", module="linalg",
                               name="matrix_norm", out=True)
-matrix_norm_named = native_function(f"linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], {_TAIL}",
+matrix_norm_named = native_function(f"linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] "
+                                    f"dim=[-2,-1], {_TAIL}",
                                     module="linalg", name="matrix_norm", out=True)
-norm = native_function(f"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, {_TAIL}", module="linalg", name="norm", out=True)
-norm_named = native_function(f"linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, {_TAIL}", module="linalg", name="norm",
+norm = native_function(f"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, "
+                       f"{_TAIL}", module="linalg", name="norm", out=True)
+norm_named = native_function(f"linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, "
+                             f"{_TAIL}", module="linalg", name="norm",
                              out=True)
 
 
 def check_norm_type(name, self, dtype):
     kind = dtype_of(self)
     if kind.category < FLOAT:
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(self)}")
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
+                           f"{type_name(self)}")
     if dtype is None:
         return
     if dtype.category < FLOAT:
-        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got "
+                           f"{SCALAR_TYPE_NAMES[dtype]}")
     if dtype.is_complex != kind.is_complex:
-        raise RuntimeError(f"{name}: dtype should be {'complex' if kind.is_complex else 'real'} for {'complex' if kind.is_complex else 'real'} "
+        raise RuntimeError(f"{name}: dtype should be {'complex' if kind.is_complex else 'real'} for "
+                           f"{'complex' if kind.is_complex else 'real'} "
                            f"inputs, but got {SCALAR_TYPE_NAMES[dtype]}")
     if scalar_type.promote_types(kind, dtype) is not dtype:
-        raise RuntimeError(f"{name}: the dtype of the input ({SCALAR_TYPE_NAMES[kind]}) should be convertible without narrowing to the "
+        raise RuntimeError(f"{name}: the dtype of the input ({SCALAR_TYPE_NAMES[kind]}) should be "
+                           f"convertible without narrowing to the "
                            f"specified dtype ({SCALAR_TYPE_NAMES[dtype]})")
 
 
-# ---------------------------------------------------------------------------------------------- norms of matrices
+# ------------------------------------------------------------------------------------------ norms of matrices
 
 def check_matrix_norm(self, dim, dtype):
     if self._array.ndim < 2:
@@ -69,7 +77,8 @@ def of_singular_values(self, rows, columns, keepdim, reduce):
 
 @matrix_norm.compose
 def matrix_norm_composite(self, ord, dim, keepdim, dtype):
-    """1, inf: the greatest column or row sum; 2: the greatest singular value; negative orders: the least instead."""
+    """1, inf: the greatest column or row sum; 2: the greatest singular value; negative orders: the least
+    instead."""
     rows, columns = check_matrix_norm(self, dim, dtype)
     size = abs(ord)
     if size not in (1, 2, math.inf):
@@ -107,12 +116,13 @@ def matrix_norm_named_composite(self, ord, dim, keepdim, dtype):
     return of_singular_values(self, rows, columns, keepdim, lambda s: at.sum(s, -1, keepdim))
 
 
-# -------------------------------------------------------------------------------------------------- linalg.norm
+# ------------------------------------------------------------------------------------------------ linalg.norm
 
 def check_norm_dims(self, ord, dim):
     if dim is not None:
         if len(dim) not in (1, 2):
-            raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
+            raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got "
+                               f"{list(dim)}")
     elif ord is not None and self._array.ndim not in (1, 2):
         raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
                            f"{self._array.ndim}D.")
@@ -120,7 +130,8 @@ def check_norm_dims(self, ord, dim):
 
 @norm.compose
 def norm_composite(self, ord, dim, keepdim, dtype):
-    """A matrix norm over two dimensions, a vector norm over any other number; without an order both are the 2-norm."""
+    """A matrix norm over two dimensions, a vector norm over any other number; without an order both are the
+    2-norm."""
     check_norm_dims(self, ord, dim)
     if ord is not None and (len(dim) == 2 if dim is not None else self._array.ndim == 2):
         return matrix_norm.call(self, ord, dim or (0, 1), keepdim, dtype)

@@ -1,16 +1,31 @@
 """Inverse, determinant, linear equations.
 
-In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`, formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
+`torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import numpy as np
 
+from ...c10.layout import contiguous_format
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function
 from . import return_types
 from .exact_out import exact_out, type_name
-from .linalg_common import (_LinAlgError, check_info, check_square, check_square_floating, column_major, describe_singular, each_matrix,
-                            lu_factor_arrays, lu_factor_one, lu_solve_arrays, lu_solve_one, parity, wrap_columns)
+from .linalg_common import (
+    _LinAlgError,
+    check_info,
+    check_square,
+    check_square_floating,
+    column_major,
+    describe_singular,
+    each_matrix,
+    lu_factor_arrays,
+    lu_factor_one,
+    lu_solve_arrays,
+    lu_solve_one,
+    parity,
+    wrap_columns,
+)
 from .tensor_iterator import conj
 
 BOTH = "function, method"
@@ -22,9 +37,10 @@ def grad_mode():
     return bool(tls.mask & AUTOGRAD)
 
 
-# ------------------------------------------------------------------------------------------------------ inverse
+# ---------------------------------------------------------------------------------------------------- inverse
 
-inv_ex = native_function("linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", module="linalg",
+inv_ex = native_function("linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor "
+                         "info)", module="linalg",
                          name="inv_ex", out=True)
 inv = native_function("linalg_inv(Tensor A) -> Tensor", module="linalg", name="inv", out=True)
 inverse = native_function("inverse(Tensor self) -> Tensor", BOTH, out=True)
@@ -67,7 +83,7 @@ def inverse_composite(self):
     return inv_composite(self)
 
 
-# -------------------------------------------------------------------------------------------------- determinant
+# ------------------------------------------------------------------------------------------------ determinant
 
 det_with_factors = native_function("_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)")
 det = native_function("linalg_det(Tensor A) -> Tensor", module="linalg", name="det", out=True)
@@ -153,8 +169,10 @@ def det_composite(A):
     return det_with_factors.call(A)[0]
 
 
-slogdet_with_factors = native_function("_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)")
-slogdet = native_function("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", module="linalg", name="slogdet", out=True)
+slogdet_with_factors = native_function("_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor "
+                                       "LU, Tensor pivots)")
+slogdet = native_function("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor "
+                          "logabsdet)", module="linalg", name="slogdet", out=True)
 torch_slogdet = native_function("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", BOTH)
 logdet = native_function("logdet(Tensor self) -> Tensor", BOTH)
 
@@ -207,11 +225,13 @@ def logdet_composite(self):
     return at.where(sign == -1.0, float("nan"), logabsdet)
 
 
-# ------------------------------------------------------------------------------------------------------- solve
+# ------------------------------------------------------------------------------------------------------ solve
 
 _LEFT = "Tensor A, Tensor B, *, bool left=True"
-solve_with_factors = native_function(f"_linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)")
-solve_ex = native_function(f"linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, Tensor info)", module="linalg",
+solve_with_factors = native_function(f"_linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, "
+                                     f"Tensor LU, Tensor pivots, Tensor info)")
+solve_ex = native_function(f"linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, Tensor "
+                           f"info)", module="linalg",
                            name="solve_ex", out=True)
 solve = native_function(f"linalg_solve({_LEFT}) -> Tensor", module="linalg", name="solve", out=True)
 
@@ -225,17 +245,20 @@ def is_vector(A, B):
 def check_solve(A, B, left):
     check_square_floating(A, "linalg.solve")
     if dtype_of(A) is not dtype_of(B):
-        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type {type_name(A)} and B of type "
+        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type "
+                           f"{type_name(A)} and B of type "
                            f"{type_name(B)} instead")
     vector = is_vector(A, B)
     if vector and not left:
-        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case "
+        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for "
+                           "left=False. In this case "
                            "linalg.solve is equivalent to B / A.squeeze(-1)")
     sizes = B._array.shape[-2:] if not vector else (B._array.shape[-1], 1)
     n = A._array.shape[-1]
     if sizes[0 if left else 1] != n:
         equation = "AX = B" if left else "XA = B"
-        raise RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation {equation} ({n}x{n} and {sizes[0]}x{sizes[1]})")
+        raise RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation {equation} "
+                           f"({n}x{n} and {sizes[0]}x{sizes[1]})")
     return vector
 
 
@@ -254,7 +277,8 @@ def solve_cpu(A, B, left, check_errors):
 
 
 def laid_out(x, vector, left):
-    """The solution in the memory format that PyTorch gives it: column by column, also where the columns hold a batch."""
+    """The solution in the memory format that PyTorch gives it: column by column, also where the columns hold
+    a batch."""
     if vector:
         return column_major(x[..., 0]) if x.ndim > 2 else np.ascontiguousarray(x[..., 0])
     return column_major(x) if left else column_major(x).swapaxes(-1, -2)
@@ -264,7 +288,8 @@ def check_singular(info):
     failure = np.flatnonzero(info._array.reshape(-1))
     if len(failure):
         place = f"(Batch element {failure[0]}): " if info._array.ndim else ""
-        raise _LinAlgError(f"torch.linalg.solve: {place}The solver failed because the input matrix is singular.")
+        raise _LinAlgError(f"torch.linalg.solve: {place}The solver failed because the input matrix is "
+                           f"singular.")
 
 
 @solve_with_factors.backward
@@ -295,9 +320,10 @@ def solve_composite(A, B, left):
     return result
 
 
-# ------------------------------------------------------------------------------------------------- powers of a matrix
+# ----------------------------------------------------------------------------------------- powers of a matrix
 
-matrix_power = native_function("linalg_matrix_power(Tensor self, int n) -> Tensor", module="linalg", name="matrix_power", out=True)
+matrix_power = native_function("linalg_matrix_power(Tensor self, int n) -> "
+                               "Tensor", module="linalg", name="matrix_power", out=True)
 torch_matrix_power = native_function("matrix_power(Tensor self, int n) -> Tensor", BOTH, out=True)
 
 
@@ -307,12 +333,11 @@ def matrix_power_composite(self, n):
     """By squaring: about log2(n) products. Negative powers are powers of the inverse."""
     check_square(self, "linalg.matrix_power")
     if n == 0:
-        identity = at.eye(self.shape[-1], dtype=self.dtype)
-        return identity.expand(self.shape).contiguous() if self.dim() > 2 else identity
+        return self.clone(memory_format=contiguous_format).copy_(at.eye(self.shape[-1], dtype=self.dtype))
     base = self if n > 0 else inv_composite(self)
     n = abs(n)
     if n == 1:
-        return base.clone()
+        return self.clone() if base is self else base
     if n == 3:
         return base.matmul(base).matmul(base)
     result, power = None, base

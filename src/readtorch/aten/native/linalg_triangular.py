@@ -14,10 +14,11 @@ from .linalg_common import (check_floating, check_square_floating, each_matrix, 
 
 BOTH = "function, method"
 
-# ----------------------------------------------------------------------------------------- triangular equations
+# --------------------------------------------------------------------------------------- triangular equations
 
 solve_triangular = native_function(
-    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) "
+    "-> Tensor",
     module="linalg", name="solve_triangular", out=True)
 
 
@@ -36,7 +37,8 @@ def solve_triangular_cpu(self, B, upper, left, unitriangular):
         a, b, upper = a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper
     if a.shape[-1] != b.shape[-2]:
         equation = "AX = B" if left else "XA = B"
-        raise RuntimeError(f"linalg.solve_triangular: Incompatible shapes of A and B for the equation {equation} "
+        raise RuntimeError(f"linalg.solve_triangular: Incompatible shapes of A and B for the equation "
+                           f"{equation} "
                            f"({self.shape[-2]}x{self.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:])
@@ -56,17 +58,21 @@ class LinalgSolveTriangularBackward0:
         return to_a, to_b
 
 
-# ---------------------------------------------------------------------------------------------------------- LU
+# --------------------------------------------------------------------------------------------------------- LU
 
 lu_factor_ex = native_function(
-    "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
+    "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor "
+    "pivots, Tensor info)",
     module="linalg", name="lu_factor_ex", out=True)
-lu_factor = native_function("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", module="linalg",
+lu_factor = native_function("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor "
+                            "pivots)", module="linalg",
                             name="lu_factor", out=True)
-lu = native_function("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", module="linalg", name="lu",
+lu = native_function("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor "
+                     "U)", module="linalg", name="lu",
                      out=True)
 lu_solve = native_function(
-    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", module="linalg",
+    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> "
+    "Tensor", module="linalg",
     name="lu_solve", out=True)
 
 
@@ -90,8 +96,10 @@ def check_zero_pivot(info):
     failure = first_failure(np.asarray(info))
     if failure is not None:
         prefix, i = failure
-        raise RuntimeError(f"torch.linalg.lu_factor: {prefix}U[{i},{i}] is zero and using it on lu_solve would result in a division "
-                           "by zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+        raise RuntimeError(f"torch.linalg.lu_factor: {prefix}U[{i},{i}] is zero and using it on lu_solve "
+                           f"would result in a division "
+                           "by zero. If you still want to perform the factorization, consider calling "
+                           "linalg.lu(A, pivot) or "
                            "linalg.lu_factor_ex(A, pivot)")
 
 
@@ -123,7 +131,9 @@ def lu_cpu(A, pivot):
     lower = np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype)
     upper = np.triu(packed[..., :k, :])
     P = permutation_arrays(pivots, m).astype(packed.dtype)
-    return return_types.linalg_lu(wrap(P), wrap(np.ascontiguousarray(lower)), wrap(np.ascontiguousarray(upper)))
+    return return_types.linalg_lu(
+        wrap(P), wrap(np.ascontiguousarray(lower)), wrap(np.ascontiguousarray(upper))
+    )
 
 
 def lu_backward_square(gL, gU, L, U):
@@ -138,15 +148,20 @@ def lu_backward_square(gL, gU, L, U):
 
 
 def lu_backward(gL, gU, L, U):
-    """A tall or wide matrix has a square block with square factors, and a rest which is linear in one of them."""
+    """A tall or wide matrix has a square block with square factors, and a rest which is linear in one of
+    them."""
     m, k, n = L.shape[-2], L.shape[-1], U.shape[-1]
     if m > k:  # L₂ = A₂ U⁻¹
         if gL is None:
             return at.cat([lu_backward_square(None, gU, L[..., :k, :], U), at.zeros_like(L[..., k:, :])], -2)
         below = solve_triangular.call(U.mH, gL[..., k:, :], False, False, False)
         from_u = -L[..., k:, :].mH.matmul(below).triu()
-        top = lu_backward_square(gL[..., :k, :], from_u.matmul(at.eye(k, dtype=U.dtype)) if gU is None else gU + from_u,
-                                 L[..., :k, :], U)
+        top = lu_backward_square(
+            gL[..., :k, :],
+            from_u.matmul(at.eye(k, dtype=U.dtype)) if gU is None else gU + from_u,
+            L[..., :k, :],
+            U,
+        )
         return at.cat([top, below], -2)
     if n > k:  # U₂ = L⁻¹ A₂
         if gU is None:
@@ -188,21 +203,42 @@ def lu_solve_cpu(LU, pivots, B, left, adjoint):
     return wrap_columns(lu_solve_arrays(LU._array, pivots._array, b, not adjoint).conj().swapaxes(-1, -2))
 
 
-# ------------------------------------------------------------------------------------- pseudo-inverse and rank
+@lu_solve.backward
+class LinalgLuSolveBackward0:
+    def LU__B(grad, LU, pivots, result, left, adjoint, grad_input_mask):
+        """B's gradient solves the adjoint equation; A's is minus a product, and is handed on to A's
+        factors."""
+        to_b = lu_solve.call(LU, pivots, grad, left, not adjoint)
+        if not grad_input_mask[0]:
+            return None, to_b
+        a, b = (to_b, result.mH) if left else (result.mH, to_b)
+        to_a = -(b.mH.matmul(a.mH) if adjoint else a.matmul(b))
+        n = LU.shape[-1]
+        P = wrap(permutation_arrays(pivots._array, n).astype(LU._array.dtype))
+        L, U = LU.tril(-1) + at.eye(n, dtype=LU.dtype), LU.triu()
+        moved = P.mT.matmul(to_a)
+        return moved.matmul(U.mH).tril(-1) + L.mH.matmul(moved).triu(), to_b
+
+
+# ------------------------------------------------------------------------------------ pseudo-inverse and rank
 
 pinv_tensor = native_function(
-    "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+    "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool "
+    "hermitian=False) -> Tensor",
     module="linalg", name="pinv", out=True)
 pinv_float = native_function(
-    "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
+    "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) "
+    "-> Tensor",
     module="linalg", name="pinv", out=True)
-pinv_rcond = native_function("linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", module="linalg",
+pinv_rcond = native_function("linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> "
+                             "Tensor", module="linalg",
                              name="pinv", out=True)
 pinverse = native_function("pinverse(Tensor self, float rcond=1e-15) -> Tensor", BOTH)
 
 
 def tolerance(x, values, atol, rtol):
-    """Singular values up to this count as zero: max(atol, rtol · the greatest), by default eps · max(m, n) · it."""
+    """Singular values up to this count as zero: max(atol, rtol · the greatest), by default eps · max(m, n) ·
+    it."""
     greatest = values.max(-1, initial=0)
     atol = 0 if atol is None else atol
     if rtol is None:
@@ -263,10 +299,16 @@ def pinverse_composite(self, rcond):
     return pinv_rcond_composite(self, rcond, False)
 
 
-rank_float = native_function(
-    "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
+rank_tensor = native_function(
+    "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
+    "hermitian=False) -> Tensor",
     module="linalg", name="matrix_rank", out=True)
-rank_tol = native_function("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor", module="linalg",
+rank_float = native_function(
+    "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool "
+    "hermitian=False) -> Tensor",
+    module="linalg", name="matrix_rank", out=True)
+rank_tol = native_function("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> "
+                           "Tensor", module="linalg",
                            name="matrix_rank", out=True)
 
 
@@ -281,15 +323,21 @@ def matrix_rank_cpu(self, atol, rtol, hermitian):
     return wrap(np.asarray((values > limit[..., None]).sum(-1), np.int64))
 
 
+@rank_tensor.kernel
+def matrix_rank_tensor_cpu(input, atol, rtol, hermitian):
+    return matrix_rank_cpu(input, as_array(atol), as_array(rtol), hermitian)
+
+
 @rank_tol.kernel
 def matrix_rank_tol_cpu(self, tol, hermitian):
     return matrix_rank_cpu(self, tol, 0.0, hermitian)
 
 
-# ----------------------------------------------------------------------------------------------- least squares
+# ---------------------------------------------------------------------------------------------- least squares
 
 lstsq = native_function(
-    "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, "
+    "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor "
+    "residuals, "
     "Tensor rank, Tensor singular_values)", module="linalg", name="lstsq", out=True)
 
 
@@ -301,11 +349,13 @@ def lstsq_one(a, b, rcond):
 
 @lstsq.kernel
 def lstsq_cpu(self, b, rcond, driver):
-    """PyTorch's drivers differ in what else they report: `gelsy` (default) no singular values, `gels` no rank either."""
+    """PyTorch's drivers differ in what else they report: `gelsy` (default) no singular values, `gels` no rank
+    either."""
     check_floating(self, "torch.linalg.lstsq", "input")
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, "
+                           "gelss)")
     a, y = self._array, b._array
     vector = y.ndim == 1 or (a.ndim - 1 == y.ndim and y.shape == a.shape[:-1])
     y = y[..., None] if vector else y
@@ -318,8 +368,12 @@ def lstsq_cpu(self, b, rcond, driver):
     full = m > n and driver != "gelsy" and bool((rank == n).all())
     residuals = wrap((np.abs(y - a @ solution) ** 2).sum(-2)) if full else none
     solution = wrap(solution[..., 0]) if vector else wrap_columns(solution)
-    return return_types.linalg_lstsq(solution, residuals, wrap(np.empty(0, np.int64)) if driver == "gels" else wrap(np.asarray(rank)),
-                                     wrap(values) if driver in ("gelsd", "gelss") else none)
+    return return_types.linalg_lstsq(
+        solution,
+        residuals,
+        wrap(np.empty(0, np.int64)) if driver == "gels" else wrap(np.asarray(rank)),
+        wrap(values) if driver in ("gelsd", "gelss") else none,
+    )
 
 
 @lstsq.backward
@@ -343,6 +397,18 @@ class LinalgLstsqBackward0:
         return to_a, to_b.squeeze(-1) if vector else to_b
 
 
-for _operator in (solve_triangular, lu_factor_ex, lu_factor, lu, lu_solve, pinv_tensor, pinv_float, pinv_rcond, rank_float,
-                  rank_tol, lstsq):
+for _operator in (
+    solve_triangular,
+    lu_factor_ex,
+    lu_factor,
+    lu,
+    lu_solve,
+    pinv_tensor,
+    pinv_float,
+    pinv_rcond,
+    rank_tensor,
+    rank_float,
+    rank_tol,
+    lstsq,
+):
     exact_out(_operator)

@@ -12,19 +12,23 @@ from .linear_algebra import matmul
 from .tensor_iterator import F4
 from .views import t
 
-linear = native_function("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", module="nn", out=True, direct=True)
+linear = native_function("linear(Tensor input, Tensor weight, Tensor? bias=None) -> "
+                         "Tensor", module="nn", out=True, direct=True)
 
 
 @linear.compose
 def linear_composite(input, weight, bias):
-    """With a bias one fused addmm, over the input's leading dimensions flattened into rows where that is free."""
+    """With a bias one fused addmm, over the input's leading dimensions flattened into rows where that is
+    free."""
     array = input._array
     if bias is None:
         return matmul.call(input, t.call(weight))
     if array.ndim == 2:
         return addmm.call(bias, input, t.call(weight), 1, 1)
     if bias._array.ndim == 1 and array.ndim and array.flags.c_contiguous:
-        rows = addmm.call(bias, input.view((math.prod(array.shape[:-1]), array.shape[-1])), t.call(weight), 1, 1)
+        rows = addmm.call(
+            bias, input.view((math.prod(array.shape[:-1]), array.shape[-1])), t.call(weight), 1, 1
+        )
         return rows.view((*array.shape[:-1], rows._array.shape[1]))
     return at.add(matmul.call(input, t.call(weight)), bias)
 

@@ -21,7 +21,8 @@ def refuse_bool(t, kernel_name):
 
 
 def product(x, y):
-    """`x @ y` for arrays of one type; 16-bit floats are widened, because NumPy would add them up in 16 bits."""
+    """`x @ y` for arrays of one type; 16-bit floats are widened, because NumPy would add them up in 16
+    bits."""
     wide = WIDENED.get(x.dtype)
     if wide is not None:
         return np.matmul(x.astype(wide), y.astype(wide)).astype(x.dtype)
@@ -53,7 +54,8 @@ def check_inner_sizes(x, y):
 
 
 def inner_sizes_error(x, y):
-    return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({x.shape[0]}x{x.shape[1]} and {y.shape[0]}x{y.shape[1]})")
+    return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({x.shape[0]}x{x.shape[1]} and "
+                        f"{y.shape[0]}x{y.shape[1]})")
 
 
 @mm.kernel
@@ -74,7 +76,8 @@ def is_column_major(sizes, byte_strides):
 
 
 def mm_mat1_backward(grad, mat2, sizes, byte_strides, alpha):
-    """The gradient of `mat1`, laid out like `mat1` so that adding it up later is a straight run through memory."""
+    """The gradient of `mat1`, laid out like `mat1` so that adding it up later is a straight run through
+    memory."""
     if is_column_major(sizes, byte_strides):
         return maybe_multiply(conj(mat2).mm(grad.t()).t(), alpha.conjugate())
     return maybe_multiply(grad.mm(conj(mat2.t())), alpha.conjugate())
@@ -106,7 +109,8 @@ def check_batches(batch1, batch2):
     if y.ndim != 3:
         raise RuntimeError("batch2 must be a 3D tensor")
     if x.shape[0] != y.shape[0] or x.shape[2] != y.shape[1]:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{x.shape[0]}, {x.shape[2]}] but got: "
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{x.shape[0]}, "
+                           f"{x.shape[2]}] but got: "
                            f"[{y.shape[0]}, {y.shape[1]}].")
 
 
@@ -128,13 +132,14 @@ class BmmBackward0:
         return conj(self.transpose(1, 2)).bmm(grad)
 
 
-# -------------------------------------------------------------------------------- matrix @ vector, vector · vector
+# --------------------------------------------------------------------------- matrix @ vector, vector · vector
 
 mv = native_function("mv(Tensor self, Tensor vec) -> Tensor", BOTH, out=True, direct=True)
 
 
 def mv_types(out, _, mat, vec):
-    return f"addmv input tensors must have the same dtype, but got {type_name(out)}, {type_name(mat)}, and {type_name(vec)}"
+    types = f"{type_name(out)}, {type_name(mat)}, and {type_name(vec)}"
+    return f"addmv input tensors must have the same dtype, but got {types}"
 
 
 exact_out(mv, mv_types)
@@ -146,7 +151,8 @@ def mv_cpu(self, vec):
     if x.ndim != 2 or y.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {x.ndim}, {y.ndim}")
     if x.shape[1] != y.shape[0]:
-        raise RuntimeError(f"size mismatch, got input ({x.shape[0]}), mat ({x.shape[0]}x{x.shape[1]}), vec ({y.shape[0]})")
+        raise RuntimeError(f"size mismatch, got input ({x.shape[0]}), mat ({x.shape[0]}x{x.shape[1]}), vec "
+                           f"({y.shape[0]})")
     if x.dtype != y.dtype:
         raise RuntimeError(mv_types(vec, None, self, vec))
     refuse_bool(self, "addmv_impl_cpu")
@@ -179,9 +185,11 @@ def check_dot(self, other, kernel_name):
     if x.ndim != 1 or y.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {x.ndim}D and {y.ndim}D tensors")
     if x.dtype != y.dtype:
-        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {type_name(self)} and {type_name(other)}")
+        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {type_name(self)} and "
+                           f"{type_name(other)}")
     if x.shape != y.shape:
-        raise RuntimeError(f"inconsistent tensor size, expected tensor [{x.size}] and src [{y.size}] to have the same number of "
+        raise RuntimeError(f"inconsistent tensor size, expected tensor [{x.size}] and src [{y.size}] to have "
+                           f"the same number of "
                            f"elements, but got {x.size} and {y.size} elements respectively")
     refuse_bool(self, kernel_name)
 
@@ -246,7 +254,8 @@ def inner_composite(self, other):
 # ----------------------------------------------------------------------------------------------------- matmul
 
 matmul = native_function("matmul(Tensor self, Tensor other) -> Tensor", BOTH, out=True, direct=True)
-linalg_matmul = native_function("linalg_matmul(Tensor self, Tensor other) -> Tensor", module="linalg", name="matmul", out=True)
+linalg_matmul = native_function("linalg_matmul(Tensor self, Tensor other) -> "
+                                "Tensor", module="linalg", name="matmul", out=True)
 
 
 @linalg_matmul.compose
@@ -274,7 +283,8 @@ def matmul_cpu(self, other):
 
 @matmul.compose
 def matmul_composite(self, other):
-    """Vectors: dot and mv. Matrices: mm. More dimensions: fold them into a matrix if that is free, else bmm."""
+    """Vectors: dot and mv. Matrices: mm. More dimensions: fold them into a matrix if that is free, else
+    bmm."""
     if self._array.ndim == 2 == other._array.ndim:
         return mm.call(self, other)
     ndims = (self._array.ndim, other._array.ndim)
@@ -285,14 +295,16 @@ def matmul_composite(self, other):
     if ndims == (1, 2):
         return self.unsqueeze(0).mm(other).squeeze_(0)
     if 0 in ndims:
-        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {ndims[0]}D and {ndims[1]}D")
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {ndims[0]}D and "
+                           f"{ndims[1]}D")
     return folded_matmul(self, other) if should_fold(self, other) else batched_matmul(self, other)
 
 
 def should_fold(a, b):
     """Whether to multiply a batch of matrices by one matrix or vector as one tall matrix.
 
-    Always when the small operand requires grad: expanding it to the batch would cost a gradient of the batch's size.
+    Always when the small operand requires grad: expanding it to the batch would cost a gradient of the
+    batch's size.
     """
     first_larger = a._array.ndim >= b._array.ndim
     large, small = (a, b) if first_larger else (b, a)

@@ -1,6 +1,7 @@
 """Products beyond the matrix product: tensordot, kron, bilinear, multi_dot, cross, vecdot, trace.
 
-In PyTorch: `aten/src/ATen/native/{Linear,LinearAlgebra,Cross,ReduceOps}.cpp`. Explained in "Layers as functions".
+In PyTorch: `aten/src/ATen/native/{Linear,LinearAlgebra,Cross,ReduceOps}.cpp`.
+Explained in the chapter "Layers as functions".
 """
 import math
 import warnings
@@ -11,20 +12,22 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function, python_face
-from .exact_out import exact_out, type_name
-from .linear_algebra import vdot
+from .exact_out import c_name, exact_out, type_name
+from .linear_algebra import inner, vdot
 from .tensor_iterator import WIDENED, broadcast_error, compute, conj, result_type
 
 BOTH = "function, method"
 
 # -------------------------------------------------------------------------------------------------- tensordot
 
-tensordot = native_function("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", "", out=True)
+tensordot = native_function("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> "
+                            "Tensor", "", out=True)
 
 
 @python_face("tensordot", "function")
 def tensordot_face(a, b, dims=2, out=None):
-    """Contracts dimensions of `a` with dimensions of `b`: a number of them, or two lists. In PyTorch: `torch/functional.py`."""
+    """Contracts dimensions of `a` with dimensions of `b`: a number of them, or two lists. In PyTorch:
+    `torch/functional.py`."""
     if hasattr(dims, "_array"):
         if dims._array.size == 1:
             dims = int(dims.item())
@@ -38,16 +41,33 @@ def tensordot_face(a, b, dims=2, out=None):
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
-    return tensordot.call(a, b, dims_a, dims_b) if out is None else tensordot.out.call(a, b, dims_a, dims_b, out)
+    return (
+        tensordot.call(a, b, dims_a, dims_b) if out is None else tensordot.out.call(a, b, dims_a, dims_b, out)
+    )
 
 
-exact_out(tensordot, lambda out, result, *_: (f"tensordot: Expected the output tensor to have dtype {type_name(result)}, but got an "
-                                             f"output tensor with dtype {type_name(out)}"))
+def tensordot_types(out, result, *_):
+    return (f"tensordot: Expected the output tensor to have dtype {type_name(result)}, but got an output "
+            f"tensor with dtype "
+            f"{type_name(out)}")
+
+
+exact_out(tensordot, tensordot_types)
+
+
+def inner_types(out, result, self, other):
+    if self.dim() and other.dim():
+        return tensordot_types(out, result)
+    return f"result type {type_name(result)} can't be cast to the desired output type {type_name(out)}"
+
+
+exact_out(inner, inner_types)
 
 
 @tensordot.compose
 def tensordot_composite(self, other, dims_self, dims_other):
-    """Moves the contracted dimensions to the end of one operand and to the front of the other, and multiplies matrices."""
+    """Moves the contracted dimensions to the end of one operand and to the front of the other, and multiplies
+    matrices."""
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
     if dtype_of(self) is not dtype_of(other):
@@ -60,11 +80,15 @@ def tensordot_composite(self, other, dims_self, dims_other):
         elif a[d] == 1:
             other = other.sum(e, True, dtype=other.dtype)
         elif a[d] != b[e]:
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {a[d]} in dim {d} and second has size "
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {a[d]} in dim {d} "
+                               f"and second has size "
                                f"{b[e]} in dim {e}")
         else:
             contracted *= a[d]
-    dims_self, dims_other = [wrap_dim(d, len(a)) for d in dims_self], [wrap_dim(d, len(b)) for d in dims_other]
+    dims_self, dims_other = (
+        [wrap_dim(d, len(a)) for d in dims_self],
+        [wrap_dim(d, len(b)) for d in dims_other],
+    )
     rows = [d for d in range(len(a)) if d not in dims_self]
     columns = [d for d in range(len(b)) if d not in dims_other]
     sizes = [a[d] for d in rows], [b[d] for d in columns]
@@ -91,8 +115,10 @@ def kron_composite(self, other):
 
 # --------------------------------------------------------------------------------------------------- bilinear
 
-bilinear = native_function("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
-_trilinear = native_function("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
+bilinear = native_function("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> "
+                           "Tensor")
+_trilinear = native_function("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, "
+                             "int[] expand3, int[] sumdim, "
                              "int unroll_dim=1) -> Tensor")
 
 
@@ -107,18 +133,23 @@ def bilinear_composite(input1, input2, weight, bias):
             raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {m} and {n}")
     for name, size, expected in (("input1", x[-1], w[1]), ("input2", y[-1], w[2])):
         if size != expected:
-            raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {size} but expected {expected}")
+            raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {size} but expected "
+                               f"{expected}")
     if bias is not None and bias._array.shape[0] != w[0]:
-        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias._array.shape[0]} but expected {w[0]}")
+        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias._array.shape[0]} "
+                           f"but expected {w[0]}")
     rows = math.prod(x[:-1])
-    flat = _trilinear.call(input1.reshape((rows, x[-1])), weight, input2.reshape((rows, y[-1])), [1, 3], [0], [1, 2], [2, 3], 1)
+    flat = _trilinear.call(
+        input1.reshape((rows, x[-1])), weight, input2.reshape((rows, y[-1])), [1, 3], [0], [1, 2], [2, 3], 1
+    )
     result = flat.reshape((*x[:-1], w[0]))
     return result if bias is None else result + bias
 
 
 @_trilinear.kernel
 def trilinear_cpu(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim):
-    """The sum over `sumdim` of the product of three tensors, each of which lacks the dimensions in its `expand`.
+    """The sum over `sumdim` of the product of three tensors, each of which lacks the dimensions in its
+    `expand`.
 
     In PyTorch: a loop over one dimension, with a bmm in each step.
     """
@@ -143,15 +174,17 @@ class TrilinearBackward0:
         return _trilinear.call(conj(i1), conj(i2), grad, expand1, expand2, sumdim, expand3, 1)
 
 
-# ---------------------------------------------------------------------------------------------- chains of matrices
+# ----------------------------------------------------------------------------------------- chains of matrices
 
-multi_dot = native_function("linalg_multi_dot(Tensor[] tensors) -> Tensor", module="linalg", name="multi_dot", out=True)
+multi_dot = native_function("linalg_multi_dot(Tensor[] tensors) -> "
+                            "Tensor", module="linalg", name="multi_dot", out=True)
 chain_matmul = native_function("chain_matmul(Tensor[] matrices) -> Tensor", "", out=True)
 
 
 @multi_dot.compose
 def multi_dot_composite(tensors):
-    """The product of many matrices, in the order that costs the fewest multiplications. The ends may be vectors."""
+    """The product of many matrices, in the order that costs the fewest multiplications. The ends may be
+    vectors."""
     check_chain(tensors)
     first, last = tensors[0], tensors[-1]
     shape = (list(first._array.shape[:1]) if first._array.ndim == 2 else []) + (
@@ -163,6 +196,10 @@ def multi_dot_composite(tensors):
     return multiply_range(matrices, cheapest_splits(matrices), 0, len(matrices) - 1).view(shape)
 
 
+exact_out(multi_dot, lambda out, result, *_: f"multi_dot(): expected out tensor to have dtype "
+                                             f"{c_name(result)} but got {c_name(out)}")
+
+
 def check_chain(tensors):
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
@@ -170,7 +207,8 @@ def check_chain(tensors):
         ndim = t._array.ndim
         if i in (0, len(tensors) - 1):
             if ndim not in (1, 2):
-                raise RuntimeError(f"multi_dot(): the {'first' if i == 0 else 'last'} tensor must be 1D or 2D but got {ndim}D")
+                raise RuntimeError(f"multi_dot(): the {'first' if i == 0 else 'last'} tensor must be 1D or "
+                                   f"2D but got {ndim}D")
         elif ndim != 2:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {ndim}D")
 
@@ -178,7 +216,8 @@ def check_chain(tensors):
 def check_chain_sizes(matrices):
     for i, (a, b) in enumerate(zip(matrices, matrices[1:])):
         if a._array.shape[1] != b._array.shape[0]:
-            raise RuntimeError(f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a._array.shape)} and {list(b._array.shape)} "
+            raise RuntimeError(f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a._array.shape)} and "
+                               f"{list(b._array.shape)} "
                                "cannot be multiplied")
 
 
@@ -191,7 +230,8 @@ def cheapest_splits(matrices):
         for i in range(count - length):
             j = i + length
             cost[i, j], splits[i, j] = min(
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
     return splits
 
 
@@ -204,8 +244,10 @@ def multiply_range(matrices, splits, i, j):
 
 @chain_matmul.compose
 def chain_matmul_composite(matrices):
-    warnings.warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, "
-                  "which accepts a list of two or more tensors rather than multiple parameters.", stacklevel=3)
+    warnings.warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
+                  "torch.linalg.multi_dot instead, "
+                  "which accepts a list of two or more tensors rather than multiple "
+                  "parameters.", stacklevel=3)
     for t in matrices:
         if t._array.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {t._array.ndim}, expected 2 instead.")
@@ -218,10 +260,15 @@ def chain_matmul_face(*matrices, out=None):
     return chain_matmul.call(matrices) if out is None else chain_matmul.out.call(matrices, out)
 
 
-# --------------------------------------------------------------------------------------------------- cross, vecdot
+# ---------------------------------------------------------------------------------------------- cross, vecdot
 
-linalg_cross = native_function("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", module="linalg", name="cross", out=True)
+linalg_cross = native_function("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> "
+                               "Tensor", module="linalg", name="cross", out=True)
 cross = native_function("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", BOTH, out=True)
+
+
+exact_out(linalg_cross)
+exact_out(cross)
 
 
 @linalg_cross.kernel
@@ -231,10 +278,14 @@ def linalg_cross_cpu(self, other, dim):
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     axis = wrap_dim(dim, x.ndim)
     if x.shape[axis] != 3 or y.shape[axis] != 3:
-        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {x.shape[axis]} and {y.shape[axis]}")
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {x.shape[axis]} "
+                           f"and {y.shape[axis]}")
     if broadcast_error(x.shape, y.shape) is not None:
         raise broadcast_error(x.shape, y.shape)
-    return wrap(np.ascontiguousarray(compute(lambda x, y: np.cross(x, y, axis=axis), (x, y), result_type(self, other))))
+    common = result_type(self, other)
+    if common.itemsize == 2:  # PyTorch rounds each step of this one to 16 bits
+        return wrap(np.ascontiguousarray(np.cross(x.astype(common.numpy), y.astype(common.numpy), axis=axis)))
+    return wrap(np.ascontiguousarray(compute(lambda x, y: np.cross(x, y, axis=axis), (x, y), common)))
 
 
 @linalg_cross.backward
@@ -250,8 +301,10 @@ class LinalgCrossBackward0:
 def cross_composite(self, other, dim):
     """Without `dim` it looks for the first dimension of size 3."""
     if dim is None:
-        warnings.warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply "
-                      "use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a future "
+        warnings.warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass "
+                      "the dim explicitly or simply "
+                      "use torch.linalg.cross.\nThe default value of dim will change to agree with that of "
+                      "linalg.cross in a future "
                       "release.", stacklevel=3)
         dim = next((d for d, n in enumerate(self._array.shape) if n == 3), None)
         if dim is None:
@@ -259,13 +312,15 @@ def cross_composite(self, other, dim):
     return linalg_cross.call(self, other, dim)
 
 
-vecdot = native_function("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", module="linalg", name="vecdot", out=True)
+vecdot = native_function("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> "
+                         "Tensor", module="linalg", name="vecdot", out=True)
 
 
 @vecdot.compose
 def vecdot_composite(x, y, dim):
     if dtype_of(x).category < 2:
-        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype}".replace("torch.", ""))
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got "
+                           f"{x.dtype}".replace("torch.", ""))
     if dtype_of(x) is not dtype_of(y):
         raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
                            f"{x.dtype} and y of type {y.dtype} instead".replace("torch.", ""))
@@ -274,7 +329,7 @@ def vecdot_composite(x, y, dim):
     return (conj(x) * y).sum(dim)
 
 
-# ------------------------------------------------------------------------------------------------------- trace
+# ------------------------------------------------------------------------------------------------------ trace
 
 trace = native_function("trace(Tensor self) -> Tensor", BOTH)
 

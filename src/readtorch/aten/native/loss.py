@@ -30,7 +30,10 @@ def loss_kernel(function, kernel_name):
         def reduced(x, target):
             losses = function(x, target, *parameters)
             return losses if reduction == NONE else losses.mean() if reduction == MEAN else losses.sum()
-        if kernel_name == "mse_cpu" and common.itemsize == 2:  # PyTorch rounds each step of this one to 16 bits
+
+        if (
+            kernel_name == "mse_cpu" and common.itemsize == 2
+        ):  # PyTorch rounds each step of this one to 16 bits
             with below_autograd():
                 difference = self - target
                 return apply_loss_reduction(difference * difference, reduction)
@@ -39,7 +42,8 @@ def loss_kernel(function, kernel_name):
 
 
 def loss_backward_kernel(function):
-    """A CPU kernel for `function(x, target, *parameters)`, the slope of one loss: scaled by grad, and 1/numel for a mean."""
+    """A CPU kernel for `function(x, target, *parameters)`, the slope of one loss: scaled by grad, and 1/numel
+    for a mean."""
     def kernel(grad_output, self, target, reduction, *parameters):
         def backward(g, x, t):
             slope = function(x, t, *parameters)
@@ -49,7 +53,8 @@ def loss_backward_kernel(function):
 
 
 def declare_backward(name, parameters=""):
-    return native_function(f"{name}_backward(Tensor grad_output, Tensor self, Tensor target, int reduction{parameters}) -> Tensor",
+    return native_function(f"{name}_backward(Tensor grad_output, Tensor self, Tensor target, int "
+                           f"reduction{parameters}) -> Tensor",
                            module="nn")
 
 
@@ -58,9 +63,10 @@ def scaled(grad, numel, reduction):
     return div_scalar.call(grad, numel) if reduction == MEAN else grad
 
 
-# --------------------------------------------------------------------------------------------------- mse and l1
+# ------------------------------------------------------------------------------------------------- mse and l1
 
-mse_loss = native_function("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", module="nn", out=True, direct=True)
+mse_loss = native_function("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> "
+                           "Tensor", module="nn", out=True, direct=True)
 mse_loss_backward = declare_backward("mse_loss")
 
 
@@ -109,12 +115,14 @@ def l1_loss_composite(self, target, reduction):
     return apply_loss_reduction((self - target).abs(), reduction)
 
 
-# ------------------------------------------------------------------------------------------- smooth l1 and huber
+# ---------------------------------------------------------------------------------------- smooth l1 and huber
 
-smooth_l1_loss = native_function("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor",
+smooth_l1_loss = native_function("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float "
+                                 "beta=1.0) -> Tensor",
                                  module="nn", out=True)
 smooth_l1_loss_backward = declare_backward("smooth_l1_loss", ", float beta")
-huber_loss = native_function("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor", module="nn", out=True)
+huber_loss = native_function("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> "
+                             "Tensor", module="nn", out=True)
 huber_loss_backward = declare_backward("huber_loss", ", float delta")
 
 
@@ -151,7 +159,9 @@ def huber_loss_cpu(self, target, reduction, delta):
     return _huber_loss(self, target, reduction, delta)
 
 
-smooth_l1_loss_backward.kernel(loss_backward_kernel(lambda x, t, beta: np.clip((x - t) / beta, -1, 1) if beta else np.sign(x - t)))
+smooth_l1_loss_backward.kernel(
+    loss_backward_kernel(lambda x, t, beta: np.clip((x - t) / beta, -1, 1) if beta else np.sign(x - t))
+)
 huber_loss_backward.kernel(loss_backward_kernel(lambda x, t, delta: np.clip(x - t, -delta, delta)))
 
 
@@ -185,10 +195,18 @@ class SmoothL1LossBackwardBackward0:
         return smooth_l1_loss_backward.call(grad, self, target, reduction, beta)
 
     def self(grad, grad_output, self, target, reduction, beta):
-        return curvature(grad, grad_output, self, target, beta, reduction) / beta if beta else at.zeros_like(grad)
+        return (
+            curvature(grad, grad_output, self, target, beta, reduction) / beta
+            if beta
+            else at.zeros_like(grad)
+        )
 
     def target(grad, grad_output, self, target, reduction, beta):
-        return -curvature(grad, grad_output, self, target, beta, reduction) / beta if beta else at.zeros_like(grad)
+        return (
+            -curvature(grad, grad_output, self, target, beta, reduction) / beta
+            if beta
+            else at.zeros_like(grad)
+        )
 
 
 @huber_loss_backward.backward
@@ -203,9 +221,10 @@ class HuberLossBackwardBackward0:
         return -curvature(grad, grad_output, self, target, delta, reduction)
 
 
-# ------------------------------------------------------------------------------------------------- soft margin
+# ------------------------------------------------------------------------------------------------ soft margin
 
-soft_margin_loss = native_function("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", module="nn", out=True)
+soft_margin_loss = native_function("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> "
+                                   "Tensor", module="nn", out=True)
 soft_margin_loss_backward = declare_backward("soft_margin_loss")
 soft_margin_loss.kernel(loss_kernel(lambda x, t: np.log1p(np.exp(-t * x)), "soft_margin_loss"))
 
@@ -231,4 +250,6 @@ class SoftMarginLossBackwardBackward0:
 
     def self(grad, grad_output, self, target, reduction):
         s = (-target * self).sigmoid()
-        return scaled(grad * grad_output * target * target * s * (1 - s), numel_of(self._array.shape), reduction)
+        return scaled(
+            grad * grad_output * target * target * s * (1 - s), numel_of(self._array.shape), reduction
+        )

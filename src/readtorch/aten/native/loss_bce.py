@@ -14,9 +14,11 @@ _SELF_TARGET = "Tensor self, Tensor target, Tensor? weight=None"
 
 # ------------------------------------------------------------------------------------------- of probabilities
 
-binary_cross_entropy = native_function(f"binary_cross_entropy({_SELF_TARGET}, int reduction=Mean) -> Tensor", module="nn", out=True)
+binary_cross_entropy = native_function(f"binary_cross_entropy({_SELF_TARGET}, int reduction=Mean) -> "
+                                       f"Tensor", module="nn", out=True)
 binary_cross_entropy_backward = native_function(
-    f"binary_cross_entropy_backward(Tensor grad_output, {_SELF_TARGET}, int reduction=Mean) -> Tensor", module="nn")
+    f"binary_cross_entropy_backward(Tensor grad_output, {_SELF_TARGET}, int reduction=Mean) -> "
+    f"Tensor", module="nn")
 
 
 def cross_entropy_of_bits(x, t):
@@ -60,7 +62,9 @@ def share(gradients, weight, reduction):
 
 @binary_cross_entropy_backward.kernel
 def binary_cross_entropy_backward_cpu(grad_output, self, target, weight, reduction):
-    slope = computing(lambda g, x, t: g * (x - t) / np.maximum((1 - x) * x, x.dtype.type(1e-12)), grad_output, self, target)
+    slope = computing(
+        lambda g, x, t: g * (x - t) / np.maximum((1 - x) * x, x.dtype.type(1e-12)), grad_output, self, target
+    )
     with below_autograd():
         return share(slope, weight, reduction)
 
@@ -84,15 +88,17 @@ def room(x):
     return ((1 - x) * x).clamp(min=1e-12)
 
 
-# --------------------------------------------------------------------------------------------------- of logits
+# -------------------------------------------------------------------------------------------------- of logits
 
 binary_cross_entropy_with_logits = native_function(
-    f"binary_cross_entropy_with_logits({_SELF_TARGET}, Tensor? pos_weight=None, int reduction=Mean) -> Tensor", out=True)
+    f"binary_cross_entropy_with_logits({_SELF_TARGET}, Tensor? pos_weight=None, int reduction=Mean) -> "
+    f"Tensor", out=True)
 
 
 @binary_cross_entropy_with_logits.kernel
 def binary_cross_entropy_with_logits_cpu(self, target, weight, pos_weight, reduction):
-    """(1 - t) x - (1 + (pos_weight - 1) t) log sigmoid(x): sigmoid's logarithm is never taken of a rounded 0."""
+    """(1 - t) x - (1 + (pos_weight - 1) t) log sigmoid(x): sigmoid's logarithm is never taken of a rounded
+    0."""
     with below_autograd():
         log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
         loss = (1 - target) * self - at.log_sigmoid(self) * log_weight
@@ -116,9 +122,10 @@ class BinaryCrossEntropyWithLogitsBackward0:
         return share(slope * grad, weight, reduction)
 
 
-# ----------------------------------------------------------------------------------------- of whole distributions
+# ------------------------------------------------------------------------------------- of whole distributions
 
-kl_div = native_function("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor")
+kl_div = native_function("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) "
+                         "-> Tensor")
 
 
 @kl_div.compose

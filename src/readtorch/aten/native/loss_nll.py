@@ -17,7 +17,9 @@ from .softmax import _log_softmax
 _INPUTS = "Tensor self, Tensor target, Tensor? weight"
 _PUBLIC = f"({_INPUTS}=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor"
 _FORWARD = f"({_INPUTS}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
-_BACKWARD = f"(Tensor grad_output, {_INPUTS}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"
+_BACKWARD = (
+    f"(Tensor grad_output, {_INPUTS}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"
+)
 
 nll_loss_forward = native_function(f"nll_loss_forward{_FORWARD}", module="nn")
 nll_loss_backward = native_function(f"nll_loss_backward{_BACKWARD}", module="nn")
@@ -50,7 +52,8 @@ def weights_of(x, index, counted, weight):
 
 
 def forward(x, target, weight, reduction, ignore_index):
-    """The losses or their weighted mean or sum, and the sum of the weights; all computed in float32 at least."""
+    """The losses or their weighted mean or sum, and the sum of the weights; all computed in float32 at
+    least."""
     index, counted = pick(x, target, ignore_index)
     weights = weights_of(x, index, counted, weight)
     losses = -x[index]
@@ -94,11 +97,12 @@ def run_backward(grad, self, x, target, weight, reduction, ignore_index, total_w
     return wrap(result.astype(self._array.dtype, copy=False).reshape(self._array.shape))
 
 
-# --------------------------------------------------------------------------------------------- one loss an example
+# ---------------------------------------------------------------------------------------- one loss an example
 
 def check_target_type(target):
     if target._array.dtype.name not in ("int64", "uint8"):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {SCALAR_TYPE_NAMES[dtype_of(target)]}")
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got "
+                           f"{SCALAR_TYPE_NAMES[dtype_of(target)]}")
 
 
 def check_weight(self, weight, classes):
@@ -106,10 +110,12 @@ def check_weight(self, weight, classes):
         return
     w = weight._array
     if w.ndim != 1 or w.size != classes:
-        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor "
+        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes "
+                           f"but got weight tensor "
                            f"of shape: {list(w.shape)}")
     if w.dtype != self._array.dtype:
-        raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(self)]} but found {SCALAR_TYPE_NAMES[dtype_of(weight)]}")
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(self)]} but found "
+                           f"{SCALAR_TYPE_NAMES[dtype_of(weight)]}")
 
 
 @nll_loss_forward.kernel
@@ -133,7 +139,9 @@ def nll_loss_forward_cpu(self, target, weight, reduction, ignore_index):
 @nll_loss_backward.kernel
 def nll_loss_backward_cpu(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     batch, classes = as_batch(self, target)
-    return run_backward(grad_output._array, self, batch, classes, weight, reduction, ignore_index, total_weight)
+    return run_backward(
+        grad_output._array, self, batch, classes, weight, reduction, ignore_index, total_weight
+    )
 
 
 @nll_loss_forward.backward
@@ -153,15 +161,17 @@ class NllLossBackwardBackward0:
         return at.zeros_like(grad)
 
 
-# --------------------------------------------------------------------------------------- one loss a pixel: (N, C, H, W)
+# ----------------------------------------------------------------------------- one loss a pixel: (N, C, H, W)
 
 @nll_loss2d_forward.kernel
 def nll_loss2d_forward_cpu(self, target, weight, reduction, ignore_index):
     x, t = self._array, target._array
     if t.ndim != 3:
-        raise RuntimeError(f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {t.ndim}")
+        raise RuntimeError(f"only batches of spatial targets supported (3D tensors) but got targets of "
+                           f"dimension: {t.ndim}")
     if x.ndim != 4:
-        raise RuntimeError(f"only batches of spatial inputs supported (4D tensors), but got input of dimension: {x.ndim}")
+        raise RuntimeError(f"only batches of spatial inputs supported (4D tensors), but got input of "
+                           f"dimension: {x.ndim}")
     if weight is not None and weight._array.size != x.shape[1]:
         raise RuntimeError("weight tensor should be defined either for all or no classes")
     if (x.shape[0], *x.shape[2:]) != t.shape:
@@ -172,7 +182,9 @@ def nll_loss2d_forward_cpu(self, target, weight, reduction, ignore_index):
 
 @nll_loss2d_backward.kernel
 def nll_loss2d_backward_cpu(grad_output, self, target, weight, reduction, ignore_index, total_weight):
-    return run_backward(grad_output._array, self, self._array, target._array, weight, reduction, ignore_index, total_weight)
+    return run_backward(
+        grad_output._array, self, self._array, target._array, weight, reduction, ignore_index, total_weight
+    )
 
 
 @nll_loss2d_forward.backward
@@ -192,7 +204,7 @@ class NllLoss2DBackwardBackward0:
         return at.zeros_like(grad)
 
 
-# ----------------------------------------------------------------------------------------------- what users call
+# -------------------------------------------------------------------------------------------- what users call
 
 nll_loss = native_function(f"nll_loss{_PUBLIC}", module="nn", out=True)
 nll_loss2d = native_function(f"nll_loss2d{_PUBLIC}", module="nn", out=True)
@@ -216,7 +228,8 @@ def nll_loss_nd_composite(self, target, weight, reduction, ignore_index):
     if len(shape) < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {len(shape)})")
     if len(shape) != 1 and (not wanted or shape[0] != wanted[0]):
-        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({wanted[0] if wanted else 0}).")
+        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size "
+                         f"({wanted[0] if wanted else 0}).")
     if len(shape) in (1, 2):
         return nll_loss.call(self, target, weight, reduction, ignore_index)
     if len(shape) == 4:
@@ -233,7 +246,8 @@ def nll_loss_nd_composite(self, target, weight, reduction, ignore_index):
 
 
 cross_entropy_loss = native_function(
-    f"cross_entropy_loss({_INPUTS}=None, int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+    f"cross_entropy_loss({_INPUTS}=None, int reduction=Mean, SymInt ignore_index=-100, float "
+    f"label_smoothing=0.0) -> Tensor",
     module="nn", direct=True)
 
 
@@ -275,7 +289,8 @@ def of_probabilities(self, target, weight, reduction, label_smoothing, ignore_in
         raise RuntimeError("ignore_index is not supported for floating point target")
     if weight is not None and (weight._array.ndim != 1 or weight._array.size != classes):
         raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
-                           f"{classes} classes or no classes but got weight tensor of shape: {list(weight._array.shape)}")
+                           f"{classes} classes or no classes but got weight tensor of shape: "
+                           f"{list(weight._array.shape)}")
     scores = log_softmax(self, class_dim)
     if label_smoothing > 0:
         check_smoothing(label_smoothing)
@@ -295,7 +310,9 @@ def of_smoothed_labels(scores, target, weight, reduction, ignore_index, label_sm
     class_dim = 0 if scores._array.ndim == 1 else 1
     classes = scores._array.shape[class_dim]
     nll = nll_loss_nd.call(scores, target, weight, reduction, ignore_index)
-    even = -(scores if weight is None else scores * weight_for_channels(weight, scores, class_dim)).sum(class_dim)
+    even = -(scores if weight is None else scores * weight_for_channels(weight, scores, class_dim)).sum(
+        class_dim
+    )
     ignored = target == ignore_index
     even = even.masked_fill(ignored, 0)
     if reduction == SUM:

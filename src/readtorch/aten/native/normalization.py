@@ -1,6 +1,7 @@
 """Layer normalization.
 
-In PyTorch: `aten/src/ATen/native/layer_norm.cpp` and `cpu/layer_norm_kernel.cpp`. Explained in the chapter "Layers".
+In PyTorch: `aten/src/ATen/native/layer_norm.cpp` and `cpu/layer_norm_kernel.cpp`.
+Explained in the chapter "Layers".
 """
 import numpy as np
 
@@ -9,12 +10,15 @@ from ..native_function import native_function
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 layer_norm = native_function(
-    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float "
+    "eps=1e-05, "
     "bool cudnn_enable=True) -> Tensor")
 native_layer_norm = native_function(
-    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
+    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
+    "(Tensor, Tensor, Tensor)")
 native_layer_norm_backward = native_function(
-    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, "
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, "
+    "Tensor rstd, Tensor? weight, "
     "Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
 
 
@@ -26,22 +30,26 @@ def layer_norm_composite(input, normalized_shape, weight, bias, eps, cudnn_enabl
 def check(input, normalized_shape, weight, bias):
     shape, normalized = input._array.shape, tuple(normalized_shape)
     if not normalized:
-        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at "
+                           "least one element, but got "
                            "normalized_shape = []")
     for name, t in (("weight", weight), ("bias", bias)):
         if t is not None and t._array.shape != normalized:
-            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of "
+                               f"shape "
                                f"{list(t._array.shape)} and normalized_shape = {list(normalized)}")
     if shape[len(shape) - len(normalized):] != normalized:
         expected = "".join(f", {n}" for n in normalized)
-        raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape [*{expected}], but got input of "
+        raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape "
+                           f"[*{expected}], but got input of "
                            f"size{list(shape)}")
     if not dtype_of(input).is_floating_point:
         raise not_implemented("LayerNormKernelImpl")(dtype_of(input))
 
 
 def as_rows(input, normalized_shape):
-    """`input` as a matrix whose rows are what is normalized, in the type to compute in; and the sizes of the statistics."""
+    """`input` as a matrix whose rows are what is normalized, in the type to compute in; and the sizes of the
+    statistics."""
     x = input._array
     axis = x.ndim - len(normalized_shape)
     width = int(np.prod(normalized_shape))
@@ -51,7 +59,8 @@ def as_rows(input, normalized_shape):
 
 @native_layer_norm.kernel
 def native_layer_norm_cpu(input, normalized_shape, weight, bias, eps):
-    """Each row minus its mean, over its standard deviation; then scaled and shifted. Mean and 1/deviation are kept."""
+    """Each row minus its mean, over its standard deviation; then scaled and shifted. Mean and 1/deviation are
+    kept."""
     check(input, normalized_shape, weight, bias)
     x, statistics = as_rows(input, normalized_shape)
     mean = x.mean(1, keepdims=True)
@@ -62,20 +71,30 @@ def native_layer_norm_cpu(input, normalized_shape, weight, bias, eps):
         y *= weight._array.reshape(-1).astype(y.dtype, copy=False)
     if bias is not None:
         y += bias._array.reshape(-1).astype(y.dtype, copy=False)
-    kept = x.dtype if weight is None else cast(weight._array, WIDENED.get(weight._array.dtype, weight._array.dtype)).dtype
+    kept = (
+        x.dtype
+        if weight is None
+        else cast(weight._array, WIDENED.get(weight._array.dtype, weight._array.dtype)).dtype
+    )
     stats_type = input._array.dtype if weight is None or weight._array.dtype == input._array.dtype else kept
-    return (wrap(cast(y.reshape(input._array.shape), input._array.dtype)), wrap(cast(mean.reshape(statistics), stats_type)),
-            wrap(cast(rstd.reshape(statistics), stats_type)))
+    return (
+        wrap(cast(y.reshape(input._array.shape), input._array.dtype)),
+        wrap(cast(mean.reshape(statistics), stats_type)),
+        wrap(cast(rstd.reshape(statistics), stats_type)),
+    )
 
 
 @native_layer_norm.backward
 class NativeLayerNormBackward0:
     def input__weight__bias(grad, input, normalized_shape, result1, result2, weight, bias, grad_input_mask):
-        return native_layer_norm_backward.call(grad, input, normalized_shape, result1, result2, weight, bias, grad_input_mask)
+        return native_layer_norm_backward.call(
+            grad, input, normalized_shape, result1, result2, weight, bias, grad_input_mask
+        )
 
 
 def without_projections(v, xhat, mean):
-    """v without its component along (1, …, 1) and along xhat: what survives subtracting the mean and fixing the length."""
+    """v without its component along (1, …, 1) and along xhat: what survives subtracting the mean and fixing
+    the length."""
     return v - mean(v) - xhat * mean(v * xhat)
 
 
@@ -99,9 +118,12 @@ def native_layer_norm_backward_cpu(grad_out, input, normalized_shape, mean, rstd
 
 @native_layer_norm_backward.backward
 class NativeLayerNormBackwardBackward0:
-    """With P v = rstd · (v without its projections), backward is dx = P(dy·w), dw = Σ dy·x̂, db = Σ dy. P is its own transpose."""
+    """With P v = rstd · (v without its projections), backward is dx = P(dy·w), dw = Σ dy·x̂, db = Σ dy. P is
+    its own transpose."""
 
-    def grad_out__input__weight(grads, grad_out, input, normalized_shape, mean, rstd, weight, grad_input_mask):
+    def grad_out__input__weight(
+        grads, grad_out, input, normalized_shape, mean, rstd, weight, grad_input_mask
+    ):
         to_dx, to_dw, to_db = grads
         dims = list(range(-len(normalized_shape), 0))
         rows = list(range(input.dim() - len(normalized_shape)))

@@ -1,7 +1,8 @@
 """A tensor and a number, as PyTorch's C++ code combines them: add.Scalar, mul.Scalar, div.Scalar.
 
-Python's `t * 2` becomes `mul.Tensor` with a wrapped number; the same line in C++ calls `mul.Scalar`, whose node bears
-another number (MulBackward1). Composites and formulas that are to leave PyTorch's graph use the functions below.
+Python's `t * 2` becomes `mul.Tensor` with a wrapped number; the same line in C++ calls `mul.Scalar`, whose
+node bears another number (MulBackward1). Composites and formulas that are to leave PyTorch's graph use the
+functions below.
 
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp`.
 """

@@ -1,6 +1,7 @@
 """Smooth activation functions: elu and its relatives, gelu, silu, mish, softplus, log_sigmoid, glu.
 
-In PyTorch: `aten/src/ATen/native/Activation.cpp`, `GatedLinearUnit.cpp`. Explained in the chapter "Layers as functions".
+In PyTorch: `aten/src/ATen/native/Activation.cpp`, `GatedLinearUnit.cpp`.
+Explained in the chapter "Layers as functions".
 """
 import math
 
@@ -21,13 +22,14 @@ def sigmoid_array(x):
     return 1 / (1 + np.exp(-x))
 
 
-# --------------------------------------------------------------------------------------------- elu, selu, celu
+# -------------------------------------------------------------------------------------------- elu, selu, celu
 
 _ELU = "Scalar alpha=1, Scalar scale=1, Scalar input_scale=1"
 elu = native_function(f"elu(Tensor self, {_ELU}) -> Tensor", module="nn", out=True, direct=True)
 elu_ = native_function(f"elu_(Tensor(a!) self, {_ELU}) -> Tensor(a!)", module="nn")
 elu_backward = native_function(
-    "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) "
+    "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor "
+    "self_or_result) "
     "-> Tensor", module="nn")
 elu_cpu = elu.kernel(activation(lambda x, alpha, scale, input_scale: np.where(
     x > 0, x * scale, np.expm1(x * input_scale) * (alpha * scale)), "elu_cpu"))
@@ -39,7 +41,8 @@ def elu_cpu_(self, alpha, scale, input_scale):
 
 
 def elu_slope(g, y, alpha, scale, input_scale, is_result):
-    """For y <= 0 the slope is input_scale · (result + alpha·scale); the result is known, or computed from the input."""
+    """For y <= 0 the slope is input_scale · (result + alpha·scale); the result is known, or computed from the
+    input."""
     below = (y + alpha * scale) if is_result else np.exp(y * input_scale) * (alpha * scale)
     return np.where(y <= 0, g * input_scale * below, g * scale)
 
@@ -50,8 +53,10 @@ _elu_backward = activation_backward(elu_slope)
 @elu_backward.kernel
 def elu_backward_cpu(grad_output, alpha, scale, input_scale, is_result, self_or_result):
     if is_result and alpha < 0:
-        raise RuntimeError("In-place elu backward calculation is triggered with a negative slope which is not supported. This is "
-                           "caused by calling in-place forward function with a negative slope, please call out-of-place "
+        raise RuntimeError("In-place elu backward calculation is triggered with a negative slope which is "
+                           "not supported. This is "
+                           "caused by calling in-place forward function with a negative slope, please call "
+                           "out-of-place "
                            "version instead.")
     return _elu_backward(grad_output, self_or_result, alpha, scale, input_scale, is_result)
 
@@ -75,7 +80,9 @@ class EluBackwardBackward0:
 
     def self_or_result(grad, grad_output, self_or_result, alpha, scale, input_scale, is_result):
         below = grad * grad_output * input_scale * (self_or_result < 0)
-        return below if is_result else below * input_scale * alpha * scale * (self_or_result * input_scale).exp()
+        return (
+            below if is_result else below * input_scale * alpha * scale * (self_or_result * input_scale).exp()
+        )
 
 
 # Constants with which a layer of unit variance gives a layer of unit variance (Klambauer et al., 2017).
@@ -124,7 +131,8 @@ class CeluBackward1:
 # ------------------------------------------------------------------------------------------------------- gelu
 
 gelu = declare("gelu(Tensor self, *, str approximate='none') -> Tensor")
-gelu_backward = native_function("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor", module="nn")
+gelu_backward = native_function("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') "
+                                "-> Tensor", module="nn")
 _CUBIC = 0.044715  # weight of x³ in the tanh approximation of the normal distribution's cumulative function
 _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 
@@ -175,7 +183,11 @@ class GeluBackwardBackward0:
         return gelu_backward.call(grad, self, approximate)
 
     def self(grad, grad_output, self, approximate):
-        return grad * grad_output * (gelu_curvature_tanh(self) if approximate == "tanh" else gelu_curvature(self))
+        return (
+            grad
+            * grad_output
+            * (gelu_curvature_tanh(self) if approximate == "tanh" else gelu_curvature(self))
+        )
 
 
 def gelu_curvature(x):
@@ -245,12 +257,18 @@ class MishBackward0:
         return mish_backward.call(grad, self)
 
 
-# ------------------------------------------------------------------------------------- softplus and log_sigmoid
+# ----------------------------------------------------------------------------------- softplus and log_sigmoid
 
-softplus = native_function("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", module="nn", out=True, direct=True)
-softplus_backward = native_function("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", module="nn")
-softplus.kernel(activation(
-    lambda x, beta, threshold: np.where(x * beta > threshold, x, np.log1p(np.exp(x * beta)) / beta), "softplus_cpu"))
+softplus = native_function("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> "
+                           "Tensor", module="nn", out=True, direct=True)
+softplus_backward = native_function("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar "
+                                    "threshold) -> Tensor", module="nn")
+softplus.kernel(
+    activation(
+        lambda x, beta, threshold: np.where(x * beta > threshold, x, np.log1p(np.exp(x * beta)) / beta),
+        "softplus_cpu",
+    )
+)
 
 
 exact_out(softplus, found_dtype)
@@ -281,11 +299,14 @@ class SoftplusBackwardBackward0:
 
 
 log_sigmoid = native_function("log_sigmoid(Tensor self) -> Tensor", module="nn", out=True, direct=True)
-log_sigmoid_forward = native_function("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", module="nn")
-log_sigmoid_backward = native_function("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", module="nn")
+log_sigmoid_forward = native_function("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor "
+                                      "buffer)", module="nn")
+log_sigmoid_backward = native_function("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) "
+                                       "-> Tensor", module="nn")
 
 
-exact_out(log_sigmoid, lambda out, result, *_: f"expected scalar type {type_name(result)} but found {type_name(out)}")
+exact_out(log_sigmoid, lambda out, result, *_: f"expected scalar type {type_name(result)} but found "
+                                               f"{type_name(out)}")
 
 
 @log_sigmoid.compose
@@ -299,8 +320,10 @@ def log_sigmoid_forward_cpu(self):
     kind = dtype_of(self)
     if not kind.is_floating_point:
         raise not_implemented("log_sigmoid_cpu")(kind)
-    return (wrap_result(compute(lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), (self._array,), kind)),
-            wrap_result(compute(lambda x: np.exp(-np.abs(x)), (self._array,), kind)))
+    return (
+        wrap_result(compute(lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), (self._array,), kind)),
+        wrap_result(compute(lambda x: np.exp(-np.abs(x)), (self._array,), kind)),
+    )
 
 
 @log_sigmoid_forward.backward
@@ -315,8 +338,13 @@ class LogSigmoidBackward0:
 def log_sigmoid_backward_cpu(grad_output, self, buffer):
     g, x, z = grad_output._array, self._array, buffer._array
     negative = x < 0
-    return wrap_result(compute(lambda g, z: g * (negative - np.where(negative, 1, -1).astype(g.dtype) * (z / (1 + z))),
-                               (g, z), dtype_of(grad_output)))
+    return wrap_result(
+        compute(
+            lambda g, z: g * (negative - np.where(negative, 1, -1).astype(g.dtype) * (z / (1 + z))),
+            (g, z),
+            dtype_of(grad_output),
+        )
+    )
 
 
 @log_sigmoid_backward.backward
@@ -332,7 +360,8 @@ class LogSigmoidBackwardBackward0:
 # -------------------------------------------------------------------------------------------------------- glu
 
 glu = native_function("glu(Tensor self, int dim=-1) -> Tensor", module="nn", out=True, direct=True)
-glu_backward = native_function("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", module="nn")
+glu_backward = native_function("glu_backward(Tensor grad_output, Tensor self, int dim) -> "
+                               "Tensor", module="nn")
 
 
 def halves(array, dim):
@@ -379,4 +408,6 @@ class GluBackwardBackward0:
         to_a, to_b = grad.chunk(2, dim)
         s = b.sigmoid()
         slope = s * (1 - s)
-        return at.cat([to_b * grad_output * slope, grad_output * slope * (to_a + to_b * a * (1 - 2 * s))], dim)
+        return at.cat(
+            [to_b * grad_output * slope, grad_output * slope * (to_a + to_b * a * (1 - 2 * s))], dim
+        )

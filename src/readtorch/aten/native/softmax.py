@@ -13,11 +13,13 @@ from .tensor_iterator import compute, not_implemented
 BOTH = "function, method"
 _BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
 
-softmax = native_function("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", BOTH, out=True, direct=True)
+softmax = native_function("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> "
+                          "Tensor", BOTH, out=True, direct=True)
 _softmax = native_function("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out=True)
 _softmax_backward_data = native_function(f"_softmax_backward_data{_BACKWARD}")
 
-log_softmax = native_function("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", BOTH, out=True, direct=True)
+log_softmax = native_function("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> "
+                              "Tensor", BOTH, out=True, direct=True)
 _log_softmax = native_function("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out=True)
 _log_softmax_backward_data = native_function(f"_log_softmax_backward_data{_BACKWARD}")
 
@@ -32,8 +34,10 @@ def log_softmax_composite(self, dim, dtype):
     return _log_softmax.call(self if dtype is None else self.to(dtype), dim, False)
 
 
-special_softmax = native_function("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", module="special", name="softmax")
-special_log_softmax = native_function("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", module="special", name="log_softmax")
+special_softmax = native_function("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> "
+                                  "Tensor", module="special", name="softmax")
+special_log_softmax = native_function("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) "
+                                      "-> Tensor", module="special", name="log_softmax")
 special_softmax.compose(softmax_composite)
 special_log_softmax.compose(log_softmax_composite)
 exact_out(softmax)
@@ -85,7 +89,10 @@ def log_softmax_rounding_sum(narrow):
     """As PyTorch computes it for 16-bit floats: the logarithm of the sum is kept in 16 bits."""
     def log_softmax_array(x, axis):
         shifted = x - np.maximum.reduce(x, axis, keepdims=True)
-        return shifted - np.log(np.add.reduce(np.exp(shifted), axis, keepdims=True)).astype(narrow).astype(x.dtype)
+        return shifted - np.log(np.add.reduce(np.exp(shifted), axis, keepdims=True)).astype(narrow).astype(
+            x.dtype
+        )
+
     return log_softmax_array
 
 
@@ -105,7 +112,9 @@ def backward_along(function, grad_output, output, dim, input_dtype):
     """`function(g, y, axis)` on the gradient and the result; 0 dimensions are read as 1."""
     g, y = grad_output._array, output._array
     if y.ndim == 0:
-        return wrap_result(compute(lambda g, y: function(g[None], y[None], 0)[0], (g, y), dtype_of(output), input_dtype))
+        return wrap_result(
+            compute(lambda g, y: function(g[None], y[None], 0)[0], (g, y), dtype_of(output), input_dtype)
+        )
     axis = wrap_dim(dim, y.ndim)
     return wrap_result(compute(lambda g, y: function(g, y, axis), (g, y), dtype_of(output), input_dtype))
 
@@ -141,7 +150,11 @@ class SoftmaxBackwardDataBackward0:
 
     def output(grad, grad_output, output, dim):
         g = grad.to(output.dtype)
-        return g * grad_output - (output * grad_output).sum(dim, True) * g - grad_output * (output * g).sum(dim, True)
+        return (
+            g * grad_output
+            - (output * grad_output).sum(dim, True) * g
+            - grad_output * (output * g).sum(dim, True)
+        )
 
 
 @_log_softmax_backward_data.backward
