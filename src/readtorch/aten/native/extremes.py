@@ -13,7 +13,7 @@ from ..python_arg_parser import make_parser
 from . import return_types
 from .exact_out import exact_out, type_name
 from .reduce_ops import reduced_axes, unreduce
-from .tensor_iterator import not_implemented
+from .tensor_iterator import F4, not_implemented
 
 BOTH = "function, method"
 
@@ -84,12 +84,15 @@ def comparable(array):
 def total_extreme(name, ufunc):
     """Declare max(self) or min(self); nan wins."""
     operator = native_function(f"{name}(Tensor self) -> Tensor", BOTH, out=True)
+    reduce = ufunc.reduce
 
     @operator.kernel
     def extreme(self):
-        check_not_empty(name, self._array)
-        check_not_complex(f"{name}_all", self)
-        return wrap_result(ufunc.reduce(self._array, None))
+        x = self._array
+        if x.dtype is not F4 or not x.size:
+            check_not_empty(name, x)
+            check_not_complex(f"{name}_all", self)
+        return wrap_result(reduce(x, None))
     return operator
 
 
@@ -255,6 +258,15 @@ def place_of(name, find):
             kind = "complex" if dtype.is_complex else "bool"
             raise RuntimeError(f"{name}(): does not support {kind} input")
         return wrap_result(find(comparable(x), dim if x.ndim else None, keepdims=keepdim))
+
+    @python_face(name, BOTH)
+    def face(input, *args, **kwargs):
+        if not kwargs and isinstance(input, TensorImpl) and (not args or len(args) == 1
+                                                             and type(args[0]) is int):
+            return operator.call(input, args[0] if args else None, False)
+        return parse((input, *args), kwargs)
+    face.__name__ = face.__qualname__ = name
+    parse = make_parser(packets["torch", name], is_method=False)
 
 
 place_of("argmax", np.argmax)

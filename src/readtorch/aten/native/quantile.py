@@ -25,14 +25,17 @@ def check(name, self, q, interpolation):
     if self._array.dtype != q._array.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if interpolation not in INTERPOLATIONS:
-        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
+        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or "
+                           "nearest, but "
                            f"got {interpolation}")
     if not ((q._array >= 0) & (q._array <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 
 def ranks_of(q, ranked, ignores_nan):
-    """The place of each quantile in the sorted rows, as a fraction; a row with nan gives the place of the nan."""
+    """The place of each quantile in the sorted rows, as a fraction; a row with nan gives the place of the
+    nan.
+    """
     unknown = ranked.isnan()
     if ignores_nan:
         return (q * (unknown.logical_not().sum(-1, True) - 1)).clamp_min(0)
@@ -60,7 +63,8 @@ def compute_quantile(name, self, q, dim, keepdim, interpolation):
         rows, kept = self.reshape(-1), (1,) * ndim
     else:
         dim = wrap_dim(dim, ndim)
-        rows = self.transpose(dim, -1) if dim == ndim - 1 else self.unsqueeze(-1).transpose(dim, -1).squeeze(dim)
+        rows = self.transpose(dim, -1) if dim == ndim - 1 else self.unsqueeze(-1).transpose(dim,
+                                                                                            -1).squeeze(dim)
         kept = (*self._array.shape[:dim], 1, *self._array.shape[dim + 1:])
     ranked = rows.sort(-1)[0]
     shares = q.detach().reshape(-1)
@@ -82,6 +86,8 @@ def overloads(name):
 
     @of_number.compose
     def quantile_of_number(self, q, dim, keepdim, interpolation):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
         share = wrap(np.array(q, self._array.dtype if self._array.dtype.kind == "f" else np.float32))
         return general.call(self, share, dim, keepdim, interpolation)
 
