@@ -80,19 +80,21 @@ def softmax_cpu(self, dim, half_to_float):
 
 @_log_softmax.kernel
 def log_softmax_cpu(self, dim, half_to_float):
-    if self._array.dtype.itemsize == 2:
+    if self._array.dtype.itemsize == 2 and dim in (-1, self._array.ndim - 1):
         return along(log_softmax_rounding_sum(self._array.dtype), self, dim, "log_softmax")
     return along(log_softmax_array, self, dim, "log_softmax")
 
 
 def log_softmax_rounding_sum(narrow):
-    """As PyTorch computes it for 16-bit floats: the logarithm of the sum is kept in 16 bits."""
+    """As PyTorch computes it for 16-bit floats along the last dimension: the sum and its logarithm are kept in
+    16 bits."""
+    def rounded(x):
+        return x.astype(narrow).astype(x.dtype)
+
     def log_softmax_array(x, axis):
         shifted = x - np.maximum.reduce(x, axis, keepdims=True)
-        return shifted - np.log(np.add.reduce(np.exp(shifted), axis, keepdims=True)).astype(narrow).astype(
-            x.dtype
-        )
-
+        total = rounded(np.add.reduce(np.exp(shifted), axis, keepdims=True))
+        return shifted - rounded(np.log(total))
     return log_softmax_array
 
 
