@@ -22,6 +22,7 @@ from ..c10 import scalar_type
 from ..c10.dispatch_key import GRAD_KEYS, MaskGuard
 from ..c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
 from .dispatcher import register
+from .out_names import OUT_NAMES
 
 # Python name -> Packet: all overloads that share a name and a Python module.
 packets = {}
@@ -117,7 +118,8 @@ def _derive_inplace(operator, packet):
 
 def _derive_out(operator, packet):
     schema = operator.schema
-    overload = f"{schema.overload}_out" if schema.overload and packet.out else "out"
+    usual = f"{schema.overload}_out" if schema.overload and packet.out else "out"
+    overload = OUT_NAMES.get(operator.name.removeprefix("aten::"), usual)
     outputs = [r.name or "out" for r in schema.returns]
     declared = ", ".join(f"Tensor({letter}!) {name}" for letter, name in zip("abcdefg", outputs))
     returns = ", ".join(f"Tensor({letter}!)" + (f" {r.name}" if r.name else "") for letter, r in zip("abcdefg", schema.returns))
