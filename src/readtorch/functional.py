@@ -1,4 +1,5 @@
-"""Functions of several tensors that PyTorch writes in Python: broadcast_tensors, split, meshgrid, atleast_1d …
+"""Functions of several tensors that PyTorch writes in Python: broadcast_tensors, split, meshgrid,
+atleast_1d …
 
 In PyTorch: `torch/functional.py`.
 """
@@ -9,7 +10,6 @@ from .aten.functions import at
 from .aten.native import joining
 from .aten.native.tensor_shape import broadcast_shape, view_on_grid
 from .c10.size import Size
-from .c10.tensor_impl import TensorImpl
 
 
 def _list_of(tensors):
@@ -25,7 +25,8 @@ def broadcast_tensors(*tensors):
 
 
 def broadcast_shapes(*shapes):
-    """The Size to which all of `shapes` broadcast; an int counts as a shape of one dimension. Raises RuntimeError."""
+    """The Size to which all of `shapes` broadcast; an int counts as a shape of one dimension. Raises
+    RuntimeError."""
     result = [1] * max((1 if isinstance(s, int) else len(s) for s in shapes), default=0)
     for position, shape in enumerate(shapes):
         sizes = (shape,) if isinstance(shape, int) else tuple(map(operator.index, shape))
@@ -39,8 +40,10 @@ def _merge_size(result, i, sizes, position):
         raise RuntimeError(f"Trying to create tensor with negative dimension ({sizes[i]}): ({sizes[i]})")
     if sizes[i] not in (1, result[i]):
         if result[i] != 1:
-            raise RuntimeError(f"Attempting to broadcast a dimension of length {sizes[i]} at {i}! Mismatching argument at "
-                               f"index {position} had {sizes}; but expected shape should be broadcastable to {result}")
+            raise RuntimeError(f"Attempting to broadcast a dimension of length {sizes[i]} at {i}! "
+                               "Mismatching argument at "
+                               f"index {position} had {sizes}; but expected shape should be broadcastable "
+                               f"to {result}")
         result[i] = sizes[i]
 
 
@@ -50,13 +53,16 @@ def split(tensor, split_size_or_sections, dim=0):
 
 
 def meshgrid(*tensors, indexing=None):
-    """Each 1-dimensional tensor expanded to the grid that all of them span; indexing: "ij" (matrices) or "xy" (plots)."""
+    """Each 1-dimensional tensor expanded to the grid that all of them span; indexing: "ij" (matrices) or
+    "xy" (plots)."""
     tensors = list(_list_of(tensors))
     if indexing is None:
-        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2)
+        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+                      "argument.", stacklevel=2)
         indexing = "ij"
     if indexing not in ("ij", "xy"):
-        raise RuntimeError('torch.meshgrid: indexing must be one of "xy" or "ij", but received: ' + str(indexing))
+        raise RuntimeError('torch.meshgrid: indexing must be one of "xy" or "ij", but received: ' +
+        str(indexing))
     if indexing == "ij" or len(tensors) < 2:
         return tuple(view_on_grid(tensors))
     rows, columns, *others = view_on_grid([tensors[1], tensors[0], *tensors[2:]])
@@ -70,7 +76,8 @@ def _each(operator_):
             return operator_.call(tensors[0])
         return tuple([operator_.call(t) for t in tensors])
     at_least.__name__ = at_least.__qualname__ = operator_.schema.name
-    at_least.__doc__ = f"Each tensor with at least {operator_.schema.name[8]} dimensions; one tensor, or a tuple of several."
+    count = operator_.schema.name[8]
+    at_least.__doc__ = f"Each tensor with at least {count} dimensions; one tensor, or a tuple of several."
     return at_least
 
 

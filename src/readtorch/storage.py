@@ -4,10 +4,9 @@ In PyTorch: `torch/storage.py`, `torch/csrc/Storage.cpp`. Explained in the chapt
 """
 import numpy as np
 
-from .c10.device import cpu
-from .c10.scalar_type import dtype_by_name, uint8
+from .c10.scalar_type import dtype_by_name
 from .c10.storage_impl import StorageImpl
-from .c10.tensor_impl import TensorImpl, storage_impl, wrap
+from .c10.tensor_impl import storage_impl, wrap
 
 
 class UntypedStorage:
@@ -89,7 +88,8 @@ class UntypedStorage:
         return untyped(StorageImpl(self._impl.buffer.copy()))
 
     def resize_(self, size):
-        """Make room for `size` bytes; what fits of the old ones is kept. Raises RuntimeError if that cannot be."""
+        """Make room for `size` bytes; what fits of the old ones is kept. Raises RuntimeError if that
+        cannot be."""
         if not self._impl.resizable:
             raise RuntimeError("Trying to resize storage that is not resizable")
         self._impl.resize(size)
@@ -182,7 +182,8 @@ class TypedStorage:
 
     def __repr__(self):
         rows = "\n".join(f" {value}" for value in self.tolist())
-        return f"{rows}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        facts = f"(dtype={self.dtype}, device={self.device})"
+        return f"{rows}\n[torch.storage.TypedStorage{facts} of size {len(self)}]"
 
 
 def untyped(impl):

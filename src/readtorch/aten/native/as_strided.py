@@ -1,6 +1,8 @@
-"""Views with strides of the caller's choice: as_strided, unfold, and how gradients find their way back from them.
+"""Views with strides of the caller's choice: as_strided, unfold, and how gradients find their way back
+from them.
 
-In PyTorch: `aten/src/ATen/native/TensorShape.cpp`, `as_strided_backward` in `torch/csrc/autograd/FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/TensorShape.cpp`; `as_strided_backward` in
+`torch/csrc/autograd/FunctionsManual.cpp`.
 Explained in the chapter "Tensor and Storage".
 """
 import numpy as np
@@ -14,14 +16,16 @@ from .views import becomes_view
 BOTH = "function, method"
 
 as_strided = native_function(
-    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", BOTH)
+    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
+    "Tensor(a)", BOTH)
 
 
 def check_strides(size, stride, offset):
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     if min(stride, default=0) < 0:
-        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+        raise RuntimeError("as_strided: Negative strides are not supported at the moment, got strides: "
+                           f"{list(stride)}")
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
 
@@ -33,8 +37,10 @@ def as_strided_cpu(self, size, stride, offset):
     check_strides(size, stride, offset)
     needed = (offset + reach(size, stride)) * dtype.itemsize if 0 not in size else 0
     if needed > storage.nbytes:
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
-                           f"{dtype.itemsize} requiring a storage size of {needed} are out of bounds for storage of size "
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset "
+                           f"{offset}, and itemsize "
+                           f"{dtype.itemsize} requiring a storage size of {needed} are out of bounds for "
+                           "storage of size "
                            f"{storage.nbytes}")
     return view_of(self, storage.as_strided(dtype, size, stride, offset if needed else 0))
 
@@ -45,7 +51,8 @@ class AsStridedBackward0:
         return as_strided_backward(grad, self_geometry, size, stride, storage_offset)
 
 
-becomes_view(as_strided, "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
+becomes_view(as_strided, "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? "
+                         "storage_offset=None) -> Tensor(a!)",
              "AsStridedBackward1")
 
 
@@ -68,10 +75,11 @@ def may_overlap(size, stride):
 def as_strided_backward(grad, base, size, stride, offset):
     """Note [ The gradient of as_strided ]
 
-    `base` and the result are two windows on one storage. So: make a storage of zeros, add `grad` to it through the
-    result's window, read it through the base's. Two things can overlap. If the *result* shows an element several times
-    its gradient is the sum. If the *base* does (it was expanded), its copies of an element share the gradient, each
-    an equal part, because what made the base will add the copies up again.
+    `base` and the result are two windows on one storage. So: make a storage of zeros, add `grad` to it
+    through the result's window, read it through the base's. Two things can overlap. If the *result*
+    shows an element several times its gradient is the sum. If the *base* does (it was expanded), its
+    copies of an element share the gradient, each an equal part, because what made the base will add the
+    copies up again.
     """
     offset = base.offset if offset is None else offset
     if 0 in base.sizes:
@@ -104,12 +112,14 @@ def sum_over_expanded(grad, size, stride):
 
 def window_of(length, size, stride, start):
     """Which elements of a storage a window shows, one after the other."""
-    return wrap(np.lib.stride_tricks.as_strided(np.arange(length)[start:], size, [8 * s for s in stride]).reshape(-1))
+    return wrap(np.lib.stride_tricks.as_strided(np.arange(length)[start:], size, [8 * s for s in
+    stride]).reshape(-1))
 
 
 # ---------------------------------------------------------------------------------------------------- unfold
 
-unfold = native_function("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", "method", direct=True)
+unfold = native_function(
+    "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", "method", direct=True)
 
 
 @unfold.kernel
@@ -138,7 +148,8 @@ class UnfoldBackward0:
 
 
 unfold_backward = native_function(
-    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor", "function")
+    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> "
+    "Tensor", "function")
 
 
 @unfold_backward.kernel

@@ -8,7 +8,8 @@ from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, storage_offset, strides_of, view as view_of, wrap_result
 from ..functions import at
 from ..native_function import native_function
-from .views import restrided, select
+from .slicing import select
+from .views import restrided
 
 BOTH = "function, method"
 
@@ -37,7 +38,8 @@ def view_as_complex_cpu(self):
     """Pairs along the last dimension become complex numbers."""
     array, dtype = self._array, dtype_of(self)
     if dtype.numpy.kind != "f":
-        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a "
+                           "tensor of scalar type: "
                            f"{SCALAR_TYPE_NAMES[dtype]}")
     if array.ndim == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")
@@ -102,7 +104,8 @@ def conj_composite(self):
 
 @conj_physical.kernel
 def conj_physical_cpu(self):
-    return wrap_result(np.conjugate(self._array)) if self._array.dtype.kind == "c" else wrap_result(self._array.copy())
+    array = self._array
+    return wrap_result(np.conjugate(array) if array.dtype.kind == "c" else array.copy())
 
 
 @conj_physical_.kernel

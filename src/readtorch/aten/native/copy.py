@@ -1,6 +1,7 @@
 """Copies and conversions: clone, contiguous, copy_, to and its relatives.
 
-In PyTorch: `aten/src/ATen/native/{Copy,TensorConversions,TensorProperties}.cpp`. Explained in "Tensor and Storage".
+In PyTorch: `aten/src/ATen/native/{Copy,TensorConversions,TensorProperties}.cpp`. Explained in "Tensor and "
+                                                                                               "Storage".
 """
 import math
 
@@ -19,7 +20,8 @@ BOTH = "function, method"
 
 
 def cast(array, numpy_dtype):
-    """The array's elements as another type, in C's way: floats to ints cut off, complex to real drops the imaginary part."""
+    """The array's elements as another type, in C's way: floats to ints cut off, complex to real drops the
+    imaginary part."""
     if array.dtype.kind == "c" and numpy_dtype.kind not in "cb":
         array = array.real
     return array.astype(numpy_dtype)
@@ -51,7 +53,8 @@ def overflow(dtype):
 
 # ------------------------------------------------------------------------------------------------------ clone
 
-clone = native_function("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", BOTH, direct=True)
+clone = native_function(
+    "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", BOTH, direct=True)
 
 
 def is_dense_permutation(array):
@@ -79,7 +82,8 @@ def check_rank(array, memory_format):
 def allocate(size, strides, numpy_dtype):
     """Uninitialised memory for `size` and `strides`, which count elements."""
     if min(strides, default=0) < 0:
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(strides)}")
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and "
+                           f"strides={list(strides)}")
     last = sum([(n - 1) * s for n, s in zip(size, strides)]) + 1 if 0 not in size else 0
     buffer = np.empty(last * numpy_dtype.itemsize, np.uint8)
     return StorageImpl(buffer).as_strided(numpy_dtype, tuple(size), strides, 0)
@@ -113,7 +117,8 @@ def fastest_first(shape, *strides):
 
 
 def allocate_like(array, memory_format=None, numpy_dtype=None):
-    """Uninitialised memory in the likeness of `array`: its strides if it has no gaps, else none in the same order."""
+    """Uninitialised memory in the likeness of `array`: its strides if it has no gaps, else none in the
+    same order."""
     numpy_dtype = numpy_dtype or array.dtype
     if memory_format in (layout.channels_last, layout.channels_last_3d):
         check_rank(array, memory_format)
@@ -156,7 +161,8 @@ class CloneBackward0:
         return grad
 
 
-contiguous = native_function("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", "method")
+contiguous = native_function(
+    "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", "method")
 
 
 def has_format(array, memory_format):
@@ -217,7 +223,8 @@ class CopyBackwards:
 # --------------------------------------------------------------------------------------------------------- to
 
 _to_copy = native_function(
-    "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+    "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None, "
     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", "function")
 
 
@@ -240,7 +247,8 @@ def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     if device is not None:
         check_device(device)
     same_type = dtype is None or dtype is dtype_of(self)
-    same_format = memory_format in (None, layout.preserve_format) or suggested_format(self._array) is memory_format
+    any_format = memory_format in (None, layout.preserve_format)
+    same_format = any_format or suggested_format(self._array) is memory_format
     if same_type and same_format and not copy:
         return self
     return _to_copy.call(self, dtype, None, device, None, False, memory_format)
@@ -270,14 +278,16 @@ def check_device(place):
 _TO = """to() received an invalid combination of arguments - got ({}), but expected one of:
  * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, \
 torch.memory_format memory_format = None)
- * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
+ * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, \
+torch.memory_format memory_format = None)
  * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
 """
 
 
 @python_face("to", "method")
 def to(self, *args, **kwargs):
-    """`to(dtype)`, `to(device, dtype)`, `to(other)`, each also with non_blocking, copy: self, or a converted copy."""
+    """`to(dtype)`, `to(device, dtype)`, `to(other)`, each also with non_blocking, copy: self, or a
+    converted copy."""
     device, dtype, non_blocking, copy, memory_format = parse_to(*args, **kwargs)
     return convert(self, dtype, device, copy, memory_format)
 
@@ -303,7 +313,8 @@ def parse_to(*args, dtype=None, device=None, other=None, non_blocking=False, cop
 
 
 def _is_dtype(value):
-    return isinstance(value, scalar_type.dtype) or isinstance(value, type) and scalar_type.from_python_type(value) is not None
+    known_type = isinstance(value, type) and scalar_type.from_python_type(value) is not None
+    return known_type or isinstance(value, scalar_type.dtype)
 
 
 def _type_name(value):
@@ -318,7 +329,8 @@ def _conversion(name, dtype):
     face.__doc__ = f"`self.to({dtype})`."
 
 
-for _name, _dtype in {**scalar_type.ALIASES, "bool": scalar_type.bool, "bfloat16": scalar_type.bfloat16, "char": scalar_type.int8,
+for _name, _dtype in {**scalar_type.ALIASES, "bool": scalar_type.bool, "bfloat16": scalar_type.bfloat16,
+"char": scalar_type.int8,
                       "byte": scalar_type.uint8}.items():
     _conversion(_name, _dtype)
 

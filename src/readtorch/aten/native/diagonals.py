@@ -17,12 +17,14 @@ BOTH = "function, method"
 
 # -------------------------------------------------------------------------------------------------- diagonal
 
-diagonal = native_function("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", BOTH, direct=True)
+diagonal = native_function(
+    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", BOTH, direct=True)
 
 
 @diagonal.kernel
 def diagonal_cpu(self, offset, dim1, dim2):
-    """Elements whose indices in `dim1` and `dim2` differ by `offset`; a view with one dimension less, the diagonal last."""
+    """Elements whose indices in `dim1` and `dim2` differ by `offset`; a view with one dimension less, the
+    diagonal last."""
     array = self._array
     if array.ndim == 0:
         wrap_dim(dim1, 0), wrap_dim(dim2, 0)
@@ -45,7 +47,8 @@ class DiagonalBackward0:
 
 
 diagonal_backward = native_function(
-    "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor", "function")
+    "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> "
+    "Tensor", "function")
 
 
 @diagonal_backward.kernel
@@ -61,7 +64,8 @@ class DiagonalBackwardBackward0:
         return grad.diagonal(offset, dim1, dim2)
 
 
-diag_embed = native_function("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", BOTH, direct=True)
+diag_embed = native_function(
+    "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", BOTH, direct=True)
 
 
 @diag_embed.kernel
@@ -99,7 +103,8 @@ def diag_composite(self, offset):
     return at.diag_embed(self, offset) if ndim == 1 else at.diagonal_copy(self, offset)
 
 
-diagonal_copy = native_function("diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", "function", out=True)
+diagonal_copy = native_function(
+    "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", "function", out=True)
 
 
 @diagonal_copy.kernel
@@ -115,8 +120,10 @@ class DiagonalBackward0_copy:
 
 # ------------------------------------------------------------------------------------------------- triangles
 
-tril = native_function("tril(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True, direct=True)
-triu = native_function("triu(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+tril = native_function("tril(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True,
+direct=True)
+triu = native_function("triu(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True,
+direct=True)
 
 
 def check_matrix(self, name):
@@ -153,10 +160,12 @@ class TriuBackward0:
         return grad.triu(diagonal)
 
 
-tril_indices = native_function(f"tril_indices(int row, int col, int offset=0, *, {OPTIONS.replace('=None', '=long', 1)}) -> Tensor",
-                               "function")
-triu_indices = native_function(f"triu_indices(int row, int col, int offset=0, *, {OPTIONS.replace('=None', '=long', 1)}) -> Tensor",
-                               "function")
+tril_indices = native_function(
+    f"tril_indices(int row, int col, int offset=0, *, {OPTIONS.replace('=None', '=long', 1)}) -> Tensor",
+    "function")
+triu_indices = native_function(
+    f"triu_indices(int row, int col, int offset=0, *, {OPTIONS.replace('=None', '=long', 1)}) -> Tensor",
+    "function")
 
 
 def check_rectangle(name, dtype, row, col, layout, device):

@@ -1,6 +1,7 @@
 """Indexing by tensors: index, index_put and the index_… family along one dimension.
 
-In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`, `IndexingUtils.h`. Explained in "Tensor and Storage".
+In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`, `IndexingUtils.h`. Explained in "Tensor and "
+                                                                                               "Storage".
 """
 import warnings
 
@@ -19,7 +20,8 @@ LONG, INT, BYTE, BOOL = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint
 
 
 def writes_elements(operator, apart=True):
-    """Decorator: `write(self, …)` changes elements of `self`; the in-place form of `operator` and the one that works on a
+    """Decorator: `write(self, …)` changes elements of `self`; the in-place form of `operator` and the one
+    that works on a
     copy both follow from it.
 
     apart: no other tensor may share memory with `self`.
@@ -44,27 +46,32 @@ def writes_elements(operator, apart=True):
 
 
 def check_apart(self, other):
-    """Raises RuntimeError if what is written lies in the memory of what is read, where that is easily seen."""
+    """Raises RuntimeError if what is written lies in the memory of what is read, where that is easily
+    seen."""
     array = getattr(other, "_array", None)
     if array is not None and array.flags.c_contiguous and self._array.flags.c_contiguous:
         if np.may_share_memory(array, self._array):
-            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to "
-                               "a single memory location. Please clone() the tensor before performing the operation.")
+            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to "
+                               "tensor refer to "
+                               "a single memory location. Please clone() the tensor before performing the "
+                               "operation.")
 
 
 def type_name(t):
     return SCALAR_TYPE_NAMES[dtype_of(t)]
 
 
-# ------------------------------------------------------------------------------------------ several dimensions
+# ----------------------------------------------------------------------------------------- several dimensions
 
 index = native_function("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", BOTH, out=True)
-index_put = native_function("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", BOTH,
+index_put = native_function(
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", BOTH,
                             inplace=True)
 
 
 def array_indices(self, indices):
-    """The index tensors as NumPy takes them, masks expanded to positions. Raises IndexError for what does not fit."""
+    """The index tensors as NumPy takes them, masks expanded to positions. Raises IndexError for what does
+    not fit."""
     result = []
     for place, t in enumerate(indices):
         if t is None:
@@ -83,11 +90,13 @@ def array_indices(self, indices):
 def positions(self, mask, place, dim):
     """The positions where `mask` is true, one array a dimension."""
     if dtype_of(mask) is uint8:
-        warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", stacklevel=6)
+        warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+                      "instead.", stacklevel=6)
     shape, sizes = mask._array.shape, self._array.shape
     for d, n in enumerate(shape):
         if dim + d >= len(sizes) or n != sizes[dim + d]:
-            raise IndexError(f"The shape of the mask {list(shape)} at index {d} does not match the shape of the indexed tensor "
+            raise IndexError(f"The shape of the mask {list(shape)} at index {d} does not match the shape of "
+                             "the indexed tensor "
                              f"{list(sizes)} at index {dim + d}")
     return np.nonzero(mask._array)
 
@@ -99,7 +108,8 @@ def explain(error, self, places):
         np.broadcast_shapes(*[a.shape for a in arrays])
     except ValueError:
         shapes = ", ".join(str(list(a.shape)) for a in arrays)
-        return IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}")
+        return IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
+                          f"{shapes}")
     for dim, (p, size) in enumerate(zip(places, self._array.shape)):
         outside = p[(p < -size) | (p >= size)] if isinstance(p, np.ndarray) else ()
         if len(outside):
@@ -109,7 +119,8 @@ def explain(error, self, places):
 
 @index.kernel
 def index_cpu(self, indices):
-    """`self[indices]`: the index tensors, broadcast, stand for the dimensions where they are; always a copy."""
+    """`self[indices]`: the index tensors, broadcast, stand for the dimensions where they are; always a
+    copy."""
     array, places = self._array, array_indices(self, indices)
     try:
         picked = array[places]
@@ -149,7 +160,8 @@ class IndexBackward0:
 def index_put_cpu(self, indices, values, accumulate):
     """`self[indices] = values`, or `+=`, where a place that is named several times receives every value."""
     if values._array.dtype != self._array.dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(self)} for the destination "
+        raise RuntimeError("Index put requires the source and destination dtypes match, got "
+                           f"{type_name(self)} for the destination "
                            f"and {type_name(values)} for the source.")
     places = array_indices(self, indices)
     try:
@@ -161,7 +173,8 @@ def index_put_cpu(self, indices, values, accumulate):
         error = explain(error, self, places)
         if isinstance(error, ValueError):
             target = self._array[places].shape
-            raise RuntimeError(f"shape mismatch: value tensor of shape {list(values._array.shape)} cannot be broadcast to indexing "
+            raise RuntimeError(f"shape mismatch: value tensor of shape {list(values._array.shape)} cannot "
+                               "be broadcast to indexing "
                                f"result of shape {list(target)}") from None
         raise error from None
 
@@ -185,13 +198,19 @@ class IndexPutBackward0:
 
 # ---------------------------------------------------------------------------------------------- one dimension
 
-index_select = native_function("index_select(Tensor self, int dim, Tensor index) -> Tensor", BOTH, out=True, direct=True)
-index_add = native_function("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", BOTH,
+index_select = native_function(
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor", BOTH, out=True, direct=True)
+index_add = native_function(
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", BOTH,
                             inplace=True, out=True, direct=True)
-index_copy = native_function("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", BOTH, inplace=True, out=True, direct=True)
-index_fill_tensor = native_function("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", BOTH,
+index_copy = native_function(
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    BOTH, inplace=True, out=True, direct=True)
+index_fill_tensor = native_function(
+    "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", BOTH,
                                     inplace=True)
-index_fill = native_function("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True)
+index_fill = native_function(
+    "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True)
 
 
 exact_out(index_add)
@@ -209,7 +228,8 @@ def index_select_cpu(self, dim, index):
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if array.ndim == 0:
         if places.size != 1:
-            raise RuntimeError("index_select(): Index to scalar can have only 1 value, got {} value(s)".format(places.size))
+            raise RuntimeError("index_select(): Index to scalar can have only 1 value, got {} "
+                               "value(s)".format(places.size))
         return wrap(array.copy())
     if places.size and not (0 <= places.min() and places.max() < array.shape[dim]):
         raise IndexError("index out of range in self")
@@ -229,10 +249,12 @@ def check_index_vector(self, dim, index, source, name):
     if places.dtype not in (LONG, INT):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if places.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {places.ndim} with type: {type_name(index)} and "
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {places.ndim} with "
+                         f"type: {type_name(index)} and "
                          f"size: {list(places.shape)}")
     if source._array.dtype != self._array.dtype:
-        raise RuntimeError(f"{name}(): self ({type_name(self)}) and source ({type_name(source)}) must have the same scalar type")
+        raise RuntimeError(f"{name}(): self ({type_name(self)}) and source ({type_name(source)}) must have "
+                           "the same scalar type")
     return dim
 
 
@@ -271,7 +293,8 @@ def check_same_slices(self, source, dim, index):
 
 
 def shape_mismatch(own, other):
-    return RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+    return RuntimeError("source tensor shape must match self tensor shape, excluding the specified "
+                        "dimension. Got "
                         f"self.shape = {list(own)} source.shape = {list(other)}")
 
 
@@ -298,18 +321,24 @@ def index_copy_cpu(self, dim, index, source):
     dim = check_index_vector(self, dim, index, source, "index_copy_")
     own, other, places = self._array.shape, source._array.shape, index._array.reshape(-1)
     if other == () and places.size != 1:
-        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {places.size})")
+        raise IndexError("index_copy_(): When source is scalar, index should have one element (got "
+                         f"{places.size})")
     if other and own and len(other) != len(own):
-        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality "
+                         "must match. Source "
                          f"dimensionality ({len(other)}), destination dimensionality ({len(own)})")
     if other and own and (*own[:dim], *own[dim + 1:]) != (*other[:dim], *other[dim + 1:]):
-        raise RuntimeError(f"index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
-                           f"{' '.join(map(str, (*own[:dim], *own[dim + 1:])))} at dimension {dim} and source slice shape: "
+        raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. "
+                           "Destination slice shape: "
+                           f"{' '.join(map(str, (*own[:dim], *own[dim + 1:])))} at dimension {dim} and "
+                           "source slice shape: "
                            f"{' '.join(map(str, (*other[:dim], *other[dim + 1:])))} at dimension 0.")
     if other and places.size != other[dim]:
-        raise IndexError(f"index_copy_(): Number of indices ({places.size}) should be equal to source.size(dim) ({other[dim]})")
+        raise IndexError(f"index_copy_(): Number of indices ({places.size}) should be equal to "
+                         f"source.size(dim) ({other[dim]})")
     target = slices_along(self, dim)
-    check_places(places, target.shape[0], f"index_copy_(): index {places.max(initial=0)} is out of bounds for dimension {dim} with "
+    check_places(places, target.shape[0], f"index_copy_(): index {places.max(initial=0)} is out of bounds "
+                                          f"for dimension {dim} with "
                                           f"size {target.shape[0]}")
     target[places] = slices_along(source, dim)
 
@@ -348,7 +377,8 @@ def index_fill_cpu(self, dim, index, value):
 @writes_elements(index_fill_tensor, apart=False)
 def index_fill_tensor_cpu(self, dim, index, value):
     if value._array.ndim:
-        raise RuntimeError(f"Only supports 0-dimension value tensor, but got tensor with {value._array.ndim} dimension(s).")
+        raise RuntimeError("Only supports 0-dimension value tensor, but got tensor with "
+                           f"{value._array.ndim} dimension(s).")
     fill_slices(self, dim, index, cast(value._array, self._array.dtype))
 
 
@@ -364,8 +394,4 @@ class IndexFillBackward1:
         return grad.index_fill(dim, index, 0)
 
     def value(grad, dim, index):
-        return grad.index_select(dim, distinct(index)).sum()
-
-
-def distinct(index):
-    return wrap(np.unique(index._array))
+        return grad.index_select(dim, wrap(np.unique(index._array))).sum()

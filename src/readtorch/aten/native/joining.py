@@ -4,13 +4,14 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
 import numpy as np
 
-from ...c10 import scalar_type
+from ...c10 import layout, scalar_type
 from ...c10.dispatch_key import CPU
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
+from .copy import copy_in_format, suggested_format
 from .exact_out import keeps_apart
 from .tensor_iterator import result_type
 
@@ -20,7 +21,8 @@ cat = native_function("cat(Tensor[] tensors, int dim=0) -> Tensor", "function", 
 
 
 def is_skipped(t):
-    """An empty one-dimensional tensor may stand among tensors of any shape (`at::native::cat_should_skip_tensor`)."""
+    """An empty one-dimensional tensor may stand among tensors of any shape
+    (`at::native::cat_should_skip_tensor`)."""
     return t._array.shape == (0,)
 
 
@@ -46,7 +48,8 @@ def check_cat_shape(first, shape, dim, position):
         raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
     for d, (a, b) in enumerate(zip(first, shape)):
         if d != dim and a != b:
-            raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size {b} for "
+            raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size {a} "
+                               f"but got size {b} for "
                                f"tensor number {position} in the list.")
 
 
@@ -56,15 +59,26 @@ def cat_cpu(tensors, dim):
     try:
         first = arrays[0].dtype if arrays else None
         if arrays and all([a.dtype is first for a in arrays]):  # the common case: NumPy's rules are PyTorch's
-            result = np.concatenate(arrays, dim)
-            return wrap(result if result.flags.c_contiguous else result.copy())
+            return wrap(in_common_format(np.concatenate(arrays, dim), arrays))
     except ValueError:
         pass  # PyTorch lets an empty vector pass, and has its own words for the rest
     kept, dim = check_cat(tensors, dim)
     common = result_type(*tensors).numpy
     if not kept:
         return wrap(np.empty((0,), common))
-    return wrap(np.array(np.concatenate([t._array for t in kept], dim, dtype=common, casting="unsafe"), order="C"))
+    arrays = [t._array for t in kept]
+    return wrap(in_common_format(np.concatenate(arrays, dim, dtype=common, casting="unsafe"), arrays))
+
+
+def in_common_format(result, arrays):
+    """`result` in row-major order, or channels-last if all of `arrays` are."""
+    wanted = layout.contiguous_format
+    if result.ndim in (4, 5):
+        formats = {suggested_format(a) for a in arrays}
+        wanted = formats.pop() if len(formats) == 1 else wanted
+    if wanted is layout.contiguous_format and result.flags.c_contiguous:
+        return result
+    return copy_in_format(result, wanted)
 
 
 def _checked_out(operator):
@@ -116,9 +130,11 @@ def stack_cpu(tensors, dim):
     dim = wrap_dim(dim, len(first) + 1)
     for i, t in enumerate(tensors):
         if t._array.shape != first:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry "
+                               "0 and "
                                f"{list(t._array.shape)} at entry {i}")
-    return wrap(np.stack([t._array for t in tensors], dim, dtype=result_type(*tensors).numpy, casting="unsafe"))
+    return wrap(np.stack([t._array for t in tensors], dim, dtype=result_type(*tensors).numpy,
+    casting="unsafe"))
 
 
 _checked_out(cat)
@@ -132,7 +148,7 @@ class StackBackward0:
         return list(grad.unbind(dim))
 
 
-# -------------------------------------------------------------------- along the first, second, third dimension
+# ------------------------------------------------------------------- along the first, second, third dimension
 
 atleast_1d = native_function("atleast_1d(Tensor self) -> Tensor", "")
 atleast_2d = native_function("atleast_2d(Tensor self) -> Tensor", "")
@@ -161,7 +177,8 @@ def atleast_3d_composite(self):
 
 
 def _stack_along(name, raise_dims, dim, alias=None):
-    """hstack, vstack, dstack: tensors get at least so many dimensions, then they are joined along one of them."""
+    """hstack, vstack, dstack: tensors get at least so many dimensions, then they are joined along one of
+    them."""
     def join(tensors):
         if not tensors:
             raise RuntimeError(f"{name} expects a non-empty TensorList")
@@ -195,12 +212,14 @@ def block_diag_cpu(tensors):
     """Matrices along the diagonal of a larger one."""
     for i, t in enumerate(tensors):
         if t._array.ndim > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t._array.ndim} "
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} "
+                               f"has {t._array.ndim} "
                                "dimensions")
     if not tensors:
         return wrap(np.empty((1, 0), scalar_type.get_default_dtype().numpy))
     blocks = [np.atleast_2d(t._array) for t in tensors]
-    result = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), result_type(*tensors).numpy)
+    size = (sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks))
+    result = np.zeros(size, result_type(*tensors).numpy)
     row = column = 0
     for b in blocks:
         result[row:row + b.shape[0], column:column + b.shape[1]] = b

@@ -11,7 +11,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function, python_face
 from ..python_arg_parser import number_as_tensor
-from .copy import cast, number_as
+from .copy import number_as
 from .exact_out import exact_out, keeps_apart
 from .indexing import type_name, writes_elements
 from .tensor_iterator import broadcast_error, result_type
@@ -20,7 +20,8 @@ BOTH = "function, method"
 
 # --------------------------------------------------------------------------------------------------- where
 
-where = native_function("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", "function", out=True,
+where = native_function(
+    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", "function", out=True,
                         numbers_as_tensors=True)
 where_nonzero = native_function("where(Tensor condition) -> Tensor[]", "function")
 
@@ -36,7 +37,7 @@ def where_cpu(condition, self, other):
         mask = mask.astype(bool)
     common = result_type(self, other).numpy
     try:
-        return wrap(np.where(mask, self._array.astype(common, copy=False), other._array.astype(common, copy=False)))
+        return wrap(np.where(mask, np.asarray(self._array, common), np.asarray(other._array, common)))
     except ValueError:
         raise broadcast_error(mask.shape, self._array.shape, other._array.shape) from None
 
@@ -63,7 +64,9 @@ def where_function(condition, input=None, other=None, *, out=None):
         return where_nonzero.call(condition)
     input = input if hasattr(input, "_keys") else as_operand(input, "input")
     other = other if hasattr(other, "_keys") else as_operand(other, "other")
-    return where.call(condition, input, other) if out is None else where.out.call(condition, input, other, out)
+    if out is not None:
+        return where.out.call(condition, input, other, out)
+    return where.call(condition, input, other)
 
 
 def as_operand(number, name):
@@ -106,7 +109,8 @@ def nonzero_numpy_composite(self):
 
 @python_face("nonzero")
 def nonzero_face(input, *, as_tuple=False, out=None):
-    """Indices of the elements that are not 0: an (n, dims) tensor, or with `as_tuple` one vector a dimension."""
+    """Indices of the elements that are not 0: an (n, dims) tensor, or with `as_tuple` one vector a
+    dimension."""
     if as_tuple:
         return tuple(nonzero_numpy.call(input))
     return nonzero.call(input) if out is None else nonzero.out.call(input, out)
@@ -114,8 +118,10 @@ def nonzero_face(input, *, as_tuple=False, out=None):
 
 # -------------------------------------------------------------------------------------------------- masked_…
 
-masked_fill_tensor = native_function("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", BOTH, inplace=True)
-masked_fill = native_function("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", BOTH, inplace=True)
+masked_fill_tensor = native_function(
+    "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", BOTH, inplace=True)
+masked_fill = native_function(
+    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", BOTH, inplace=True)
 
 
 def mask_error(mask):
@@ -156,13 +162,15 @@ def as_element_of(self, value):
     if value._array.ndim:
         raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                            f"{value._array.ndim} dimension(s).")
-    return cast(value._array, self._array.dtype)
+    return number_as(value.item(), dtype_of(self))
 
 
 masked_fill.kernel(lambda self, mask, value: fill_where(self, mask, number_as(value, dtype_of(self))))
-masked_fill.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, number_as(value, dtype_of(self))))
+masked_fill.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, number_as(value,
+dtype_of(self))))
 masked_fill_tensor.kernel(lambda self, mask, value: fill_where(self, mask, as_element_of(self, value)))
-masked_fill_tensor.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, as_element_of(self, value)))
+masked_fill_tensor.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, as_element_of(self,
+value)))
 
 
 @python_face("masked_fill", "function, method")
@@ -186,13 +194,16 @@ class MaskedFillBackward1:
         return at.where(mask, grad, 0).sum()
 
 
-masked_select = native_function("masked_select(Tensor self, Tensor mask) -> Tensor", BOTH, out=True, direct=True)
-masked_scatter = native_function("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", BOTH, inplace=True)
+masked_select = native_function("masked_select(Tensor self, Tensor mask) -> Tensor", BOTH, out=True,
+direct=True)
+masked_scatter = native_function(
+    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", BOTH, inplace=True)
 
 
 exact_out(masked_select, lambda *_: "masked_select(): self and result must have the same scalar type")
 keeps_apart(masked_select)
-exact_out(nonzero, lambda out, *_: f"nonzero: Expected out tensor to have scalar type Long but got scalar type{type_name(out)}")
+exact_out(nonzero, lambda out, *_: "nonzero: Expected out tensor to have scalar type Long but got scalar "
+                                   f"type{type_name(out)}")
 
 
 @masked_select.kernel
@@ -218,10 +229,12 @@ class MaskedSelectBackward0:
 def masked_scatter_cpu_(self, mask, source):
     """The elements where the mask is true become those of `source`, in order."""
     if self._array.dtype != source._array.dtype:
-        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got {type_name(self)} and "
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
+                           f"{type_name(self)} and "
                            f"{type_name(source)}")
     if mask._array.dtype != bool:
-        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + type_name(mask))
+        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " +
+        type_name(mask))
     try:
         chosen = np.broadcast_to(mask._array, self._array.shape)
     except ValueError:

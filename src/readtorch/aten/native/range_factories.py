@@ -17,9 +17,13 @@ from .tensor_factories import OPTIONS, check_options
 # ---------------------------------------------------------------------------------------------------- arange
 
 arange_end = native_function(f"arange(Scalar end, *, {OPTIONS}) -> Tensor", "function", out=True)
-arange_start = native_function(f"arange.start(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor", "function", out=True)
-arange = native_function(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor", "function", out=True)
-range_ = native_function(f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor", "function", out=True)
+arange_start = native_function(
+    f"arange.start(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor", "function", out=True)
+arange = native_function(
+    f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor",
+    "function", out=True)
+range_ = native_function(
+    f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor", "function", out=True)
 
 
 @arange_end.compose
@@ -82,8 +86,10 @@ def arange_cpu(start, end, step, dtype, layout, device, pin_memory):
 @range_.kernel
 def range_cpu(start, end, step, dtype, layout, device, pin_memory):
     """The old form, which includes `end`."""
-    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-                  "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).", stacklevel=4)
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior "
+                  "is inconsistent with "
+                  "Python's range builtin. Instead, use torch.arange, which produces values in [start, "
+                  "end).", stacklevel=4)
     check_range(start, end, step)
     dtype = dtype or scalar_type.get_default_dtype()
     check_computable(dtype, "range_cpu")
@@ -120,13 +126,15 @@ def arange_face(*bounds, **options):
 
 def _with_tensor_bounds(name, more, kernel):
     """Declare `name` for numbers and for 0-dimensional tensors as bounds; both give the same."""
-    forms = {"Tensor_Tensor": ("Tensor", "Tensor"), "Tensor_Scalar": ("Tensor", "Scalar"), "Scalar_Tensor": ("Scalar", "Tensor"),
-             "": ("Scalar", "Scalar")}
+    forms = {"Tensor_Tensor": ("Tensor", "Tensor"), "Tensor_Scalar": ("Tensor", "Scalar"),
+             "Scalar_Tensor": ("Scalar", "Tensor"), "": ("Scalar", "Scalar")}
     for overload, (first, second) in forms.items():
         dot = f".{overload}" if overload else ""
-        operator = native_function(f"{name}{dot}({first} start, {second} end, int steps{more}, *, {OPTIONS}) -> Tensor", "function",
+        operator = native_function(f"{name}{dot}({first} start, {second} end, int steps{more}, *, "
+                                   f"{OPTIONS}) -> Tensor", "function",
                                    out=True)
-        operator.kernel(lambda start, end, *rest: kernel(bound(start, "start", name), bound(end, "end", name), *rest))
+        operator.kernel(
+            lambda start, end, *rest: kernel(bound(start, "start", name), bound(end, "end", name), *rest))
         keeps_shape_of_out(operator)
     return operator
 
@@ -136,18 +144,21 @@ def bound(value, which, name):
     if isinstance(value, (int, float, complex)):
         return value
     if value._array.ndim:
-        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {which} with {value._array.ndim} "
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {which} with "
+                           f"{value._array.ndim} "
                            "dimension(s).")
     return value.item()
 
 
 def series_type(name, start, end, dtype, steps):
-    """The result's dtype. Raises RuntimeError for a negative number of steps or a dtype that cannot hold the bounds."""
+    """The result's dtype. Raises RuntimeError for a negative number of steps or a dtype that cannot hold
+    the bounds."""
     inferred = scalar_type.get_default_dtype()
     if isinstance(start, complex) or isinstance(end, complex):
         inferred = scalar_type.get_default_complex_dtype()
         if dtype is not None and not dtype.is_complex:
-            raise RuntimeError(f"torch.{name}(): inferred dtype c10::complex<{'float' if inferred.itemsize == 8 else 'double'}> can't "
+            raise RuntimeError(f"torch.{name}(): inferred dtype "
+                               f"c10::complex<{'float' if inferred.itemsize == 8 else 'double'}> can't "
                                f"be safely cast to passed dtype {SCALAR_TYPE_NAMES[dtype]}")
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
@@ -157,7 +168,8 @@ def series_type(name, start, end, dtype, steps):
 
 
 def even_steps(start, end, steps, dtype):
-    """`steps` numbers from `start` to `end`: the first half counted up from start, the second down from end."""
+    """`steps` numbers from `start` to `end`: the first half counted up from start, the second down from
+    end."""
     integral = dtype.category < FLOAT
     kind = np.dtype(np.float64) if integral else op_math_type(dtype).numpy
     start, end = (np.asarray(int(v) if integral else v).astype(kind) for v in (start, end))
@@ -167,7 +179,8 @@ def even_steps(start, end, steps, dtype):
     if not integral:
         step = step.astype(dtype.numpy).astype(kind)
     place = np.arange(steps).astype(kind)
-    return np.where(np.arange(steps) < steps // 2, start + step * place, end - step * (steps - 1 - place).astype(kind))
+    counted_down = end - step * (steps - 1 - place).astype(kind)
+    return np.where(np.arange(steps) < steps // 2, start + step * place, counted_down)
 
 
 def linspace_cpu(start, end, steps, dtype, layout, device, pin_memory):

@@ -16,7 +16,9 @@ BOTH = "function, method"
 
 # -------------------------------------------------------------------------------------------------- gather
 
-gather = native_function("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", BOTH, out=True, direct=True)
+gather = native_function(
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    BOTH, out=True, direct=True)
 
 
 def at_least_1d(array):
@@ -52,7 +54,8 @@ keeps_apart(gather)
 
 @gather.kernel
 def gather_cpu(self, dim, index, sparse_grad):
-    """`result[i][j] = self[index[i][j]][j]` for dim 0, and so on: the index replaces the coordinate along `dim`."""
+    """`result[i][j] = self[index[i][j]][j]` for dim 0, and so on: the index replaces the coordinate along
+    `dim`."""
     dim = check_index(self, dim, index, "gather")
     places = index._array
     if places.size == 0:
@@ -60,7 +63,8 @@ def gather_cpu(self, dim, index, sparse_grad):
     shape, own = at_least_1d(places).shape, at_least_1d(self._array)
     for d, (n, m) in enumerate(zip(shape, own.shape)):
         if d != dim and n > m:
-            raise RuntimeError(f"Size does not match at dimension {d} expected index {list(places.shape)} to be no larger than self "
+            raise RuntimeError(f"Size does not match at dimension {d} expected index {list(places.shape)} "
+                               "to be no larger than self "
                                f"{list(own.shape)} apart from dimension {dim}")
     check_bounds(places, own.shape[dim], dim)
     taken = np.take_along_axis(window(own, shape, dim), at_least_1d(places).astype(LONG, copy=False), dim)
@@ -75,25 +79,33 @@ class GatherBackward0:
 
 # -------------------------------------------------------------------------------------------------- scatter
 
-scatter = native_function("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", BOTH, inplace=True, out=True)
+scatter = native_function(
+    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", BOTH, inplace=True, out=True)
 scatter_reduce_src = native_function(
-    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", BOTH, inplace=True, out=True)
+    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> "
+    "Tensor", BOTH, inplace=True, out=True)
 scatter_value = native_function(
     "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True, out=True)
 scatter_reduce_value = native_function(
-    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", BOTH, inplace=True, out=True)
-scatter_add = native_function("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> "
+    "Tensor", BOTH, inplace=True, out=True)
+scatter_add = native_function(
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    BOTH, inplace=True, out=True, direct=True)
 scatter_reduce = native_function(
-    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", BOTH,
+    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool "
+    "include_self=True) -> Tensor", BOTH,
     inplace=True, out=True)
 
 
-for _operator in (scatter, scatter_reduce_src, scatter_value, scatter_reduce_value, scatter_add, scatter_reduce):
+for _operator in (scatter, scatter_reduce_src, scatter_value, scatter_reduce_value, scatter_add,
+scatter_reduce):
     exact_out(_operator)
 
 
 def targets(self, dim, index, src=None):
-    """(array to write, its index, values to write): for each element of `index` one place in `self`, one element of `src`."""
+    """(array to write, its index, values to write): for each element of `index` one place in `self`, one
+    element of `src`."""
     dim = check_index(self, dim, index, "scatter")
     if src is not None and src._array.dtype != self._array.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
@@ -106,16 +118,19 @@ def targets(self, dim, index, src=None):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for d, n in enumerate(places.shape):
         if d != dim and n > own.shape[d] or values is not None and n > values.shape[d]:
-            raise RuntimeError(f"Expected index {list(index._array.shape)} to be no larger than self {list(self._array.shape)} apart "
+            raise RuntimeError(f"Expected index {list(index._array.shape)} to be no larger than self "
+                               f"{list(self._array.shape)} apart "
                                f"from dimension {dim}" + ("" if src is None else
-                                                          f" and to be no larger size than src {list(src._array.shape)}"))
+                                                          " and to be no larger size than src "
+                                                          f"{list(src._array.shape)}"))
     check_bounds(places, own.shape[dim], dim)
     where = list(np.ogrid[tuple([slice(n) for n in places.shape])])
     where[dim] = places
     return own, tuple(where), None if values is None else values[tuple([slice(n) for n in places.shape])]
 
 
-_REDUCTIONS = {"add": add_at, "multiply": np.multiply.at, "sum": add_at, "mean": add_at, "prod": np.multiply.at,
+_REDUCTIONS = {"add": add_at, "multiply": np.multiply.at,
+               "sum": add_at, "mean": add_at, "prod": np.multiply.at,
                "amax": np.maximum.at, "amin": np.minimum.at}
 
 
@@ -217,7 +232,8 @@ def neutral(reduce, dtype):
 
 @writes_elements(scatter_reduce)
 def scatter_reduce_cpu(self, dim, index, src, reduce, include_self):
-    """Each place of `self` becomes the reduction of what `src` sends there, and of its own element if `include_self`."""
+    """Each place of `self` becomes the reduction of what `src` sends there, and of its own element if
+    `include_self`."""
     apply = reduction(reduce, tuple(_NEUTRAL))
     found = targets(self, dim, index, src)
     if not found:
@@ -272,7 +288,8 @@ def product_backward(grad, self, dim, index, src, include_self, result):
     filled = src.masked_fill(single, 1)
     with_ones = at.scatter_reduce(self, dim, index, filled, "prod", include_self=include_self)
     divisor = at.where(src_zero, at.ones_like(src), src)
-    of_src = at.where(single, (grad * with_ones).gather(dim, index), (grad * result).gather(dim, index) / divisor)
+    of_src = at.where(single, (grad * with_ones).gather(dim, index), (grad * result).gather(dim, index) /
+    divisor)
     return of_self, of_src
 
 
@@ -291,8 +308,10 @@ def extreme_backward(grad, self, dim, index, src, include_self, result):
 # ---------------------------------------------------------------------------------------------- take and put
 
 take = native_function("take(Tensor self, Tensor index) -> Tensor", BOTH, out=True, direct=True)
-put = native_function("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", BOTH, inplace=True)
-take_along_dim = native_function("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", BOTH, out=True)
+put = native_function(
+    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", BOTH, inplace=True)
+take_along_dim = native_function(
+    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", BOTH, out=True)
 
 
 def flat_places(index, size, name):
@@ -305,7 +324,8 @@ def flat_places(index, size, name):
                          "put_(): tried to put elements into an empty tensor")
     outside = places[(places < -size) | (places >= size)]
     if outside.size:
-        raise IndexError("out of range: tried to access index {} on a tensor of {} elements.".format(outside[0], size))
+        raise IndexError("out of range: tried to access index {} on a tensor of {} "
+                         "elements.".format(outside[0], size))
     return places
 
 
@@ -325,12 +345,15 @@ class TakeBackward0:
 def put_cpu(self, index, source, accumulate):
     places = flat_places(index, self._array.size, "put_")
     if source._array.dtype != self._array.dtype:
-        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {type_name(self)} and "
+        raise RuntimeError("put_(): self and source expected to have the same dtype, but got self.dtype = "
+                           f"{type_name(self)} and "
                            f"source.dtype = {type_name(source)}")
     if source._array.size != places.size:
-        raise RuntimeError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+        raise RuntimeError("put_(): Expected source and index to have the same number of elements, but got "
+                           "source.numel() = "
                            f"{source._array.size}, index.numel() = {places.size}")
-    where = np.unravel_index(places.reshape(-1) % max(self._array.size, 1), self._array.shape) if self._array.ndim else (...,)
+    shape = self._array.shape
+    where = np.unravel_index(places.reshape(-1) % max(self._array.size, 1), shape) if shape else (...,)
     values = source._array.reshape(-1)
     if accumulate:
         add_at(self._array, where, values if self._array.ndim else values.sum())
@@ -351,12 +374,14 @@ class PutBackward0:
 def take_along_dim_composite(self, indices, dim):
     """gather, after `self` and `indices` were broadcast in all dimensions but `dim`."""
     if indices._array.dtype != LONG:
-        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {type_name(indices)}")
+        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
+                           f"{type_name(indices)}")
     if dim is None:
         return self.reshape((-1,)).gather(0, indices.reshape((-1,)))
     own, other = self._array.shape, indices._array.shape
     if len(own) != len(other):
-        raise RuntimeError(f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of "
+                           "dimensions, but got "
                            f"{len(own)} dimensions for input, and {len(other)} dimensions for indices")
     dim = wrap_dim(dim, len(own))
     common = np.broadcast_shapes((*own[:dim], *own[dim + 1:]), (*other[:dim], *other[dim + 1:]))

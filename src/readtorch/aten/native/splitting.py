@@ -7,7 +7,7 @@ from ...c10.tensor_impl import Creation, dtype_of, view as view_of
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
-from .views import slice_
+from .slicing import slice_
 
 BOTH = "function, method"
 
@@ -56,10 +56,14 @@ class UnbindBackward0:
 
 # ----------------------------------------------------------------------------------------------------- split
 
-split = native_function("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", BOTH)
-split_sizes = native_function("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", BOTH)
-split_with_sizes = native_function("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", BOTH)
-unsafe_split = native_function("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", BOTH)
+split = native_function(
+    "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", BOTH)
+split_sizes = native_function(
+    "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", BOTH)
+split_with_sizes = native_function(
+    "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", BOTH)
+unsafe_split = native_function(
+    "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", BOTH)
 
 
 def cuts(self, lengths, dim):
@@ -77,7 +81,8 @@ def equal_lengths(size, split_size):
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
     if split_size == 0:
         if size:
-            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
+            raise RuntimeError("split_size can only be 0 if dimension size is 0, but got dimension size of "
+                               f"{size}")
         return [0]
     count = max((size + split_size - 1) // split_size, 1)
     return [split_size] * (count - 1) + [size - split_size * (count - 1)]
@@ -105,7 +110,8 @@ def split_with_sizes_cpu(self, split_sizes, dim):
         raise RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, but got "
                            f"split_sizes={list(split_sizes)}")
     if sum(split_sizes) != size:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), "
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's "
+                           f"size at dimension {dim}), "
                            f"but got split_sizes={list(split_sizes)}")
     return several_views(self, cuts(self, split_sizes, dim))
 
@@ -184,13 +190,15 @@ tensor_split_sections = native_function(
 tensor_split = native_function(
     "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]", BOTH)
 tensor_split_tensor = native_function(
-    "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+    "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int "
+    "dim=0) -> Tensor(a)[]",
     BOTH)
 
 
 def check_tensor_split(self, dim):
     if self._array.ndim == 0:
-        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 "
+                           "dims")
     return wrap_dim(dim, self._array.ndim)
 
 
@@ -224,7 +232,8 @@ def tensor_split_tensor_composite(self, tensor_indices_or_sections, dim):
         raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
                            f"{SCALAR_TYPE_NAMES[dtype_of(where)]}")
     if where._array.ndim > 1:
-        raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
+        raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                           "one-dimensional tensor, "
                            f"but got a tensor with {where._array.ndim} dims")
     return at.tensor_split(self, where.tolist(), dim)
 
@@ -246,7 +255,8 @@ def _split_along(name, dim, needed):
         d = place(self)
         size = self._array.shape[d]
         if sections == 0 or size % sections:
-            raise RuntimeError(f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {size} is not "
+            raise RuntimeError(f"torch.{name} attempted to split along dimension {d}, but the size of the "
+                               f"dimension {size} is not "
                                f"divisible by the split_size {sections}!")
         return tensor_split_sections.call(self, sections, d)
 

@@ -40,7 +40,8 @@ def check_options(layout, device):
 
 
 def contiguous_array(make, size, numpy_dtype):
-    """`make(size, dtype)`, with PyTorch's strides also if there are no elements (NumPy then makes them all 0)."""
+    """`make(size, dtype)`, with PyTorch's strides also if there are no elements (NumPy then makes them all
+    0)."""
     try:
         array = make(size, numpy_dtype)
     except ValueError:
@@ -51,7 +52,9 @@ def contiguous_array(make, size, numpy_dtype):
 
 # ------------------------------------------------------------------------------------------------ from a size
 
-empty = native_function(f"empty.memory_format(SymInt[] size, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", "function",
+empty = native_function(
+    f"empty.memory_format(SymInt[] size, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+    "function",
                         out=True)
 
 
@@ -59,7 +62,8 @@ empty = native_function(f"empty.memory_format(SymInt[] size, *, {OPTIONS}, Memor
 def empty_cpu(size, dtype, layout, device, pin_memory, memory_format):
     check_options(layout, device)
     array = contiguous_array(np.empty, size, numpy_type(dtype))
-    return wrap(array if memory_format in (None, layouts.contiguous_format) else allocate_like(array, memory_format))
+    return wrap(array if memory_format in (None, layouts.contiguous_format) else allocate_like(array,
+    memory_format))
 
 
 zeros = native_function(f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor", "function", out=True)
@@ -78,7 +82,8 @@ def ones_cpu(size, dtype, layout, device, pin_memory):
     return wrap(contiguous_array(np.ones, size, numpy_type(dtype)))
 
 
-full = native_function(f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", "function", out=True)
+full = native_function(
+    f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", "function", out=True)
 
 
 @full.kernel
@@ -98,7 +103,8 @@ def infer_full_type(value):
     return scalar_type.from_python_type(type(value))
 
 
-empty_strided = native_function(f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor", "function")
+empty_strided = native_function(
+    f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor", "function")
 
 
 @empty_strided.kernel
@@ -106,7 +112,8 @@ def empty_strided_cpu(size, stride, dtype, layout, device, pin_memory):
     check_options(layout, device)
     check_size(size)
     if len(size) != len(stride):
-        raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})")
+        raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
+                           f"({len(stride)})")
     return wrap(allocate(size, stride, numpy_type(dtype)))
 
 
@@ -142,14 +149,16 @@ def scalar_tensor_cpu(s, dtype, layout, device, pin_memory):
 empty_like = native_function(f"empty_like(Tensor self, *, {LIKE_OPTIONS}) -> Tensor", "function")
 zeros_like = native_function(f"zeros_like(Tensor self, *, {LIKE_OPTIONS}) -> Tensor", "function")
 ones_like = native_function(f"ones_like(Tensor self, *, {LIKE_OPTIONS}) -> Tensor", "function")
-full_like = native_function(f"full_like(Tensor self, Scalar fill_value, *, {LIKE_OPTIONS}) -> Tensor", "function")
+full_like = native_function(
+    f"full_like(Tensor self, Scalar fill_value, *, {LIKE_OPTIONS}) -> Tensor", "function")
 
 
 def like(self, dtype, memory_format, numpy_make):
     """What `numpy_make(size, dtype)` makes, laid out like `self`."""
     array = self._array
     kind = array.dtype if dtype is None else dtype.numpy
-    if array.flags.c_contiguous and memory_format in (None, layouts.preserve_format, layouts.contiguous_format):
+    if array.flags.c_contiguous and memory_format in (None, layouts.preserve_format,
+    layouts.contiguous_format):
         return contiguous_array(numpy_make, array.shape, kind)
     result = allocate_like(array, memory_format, kind)
     if numpy_make is not np.empty:
@@ -181,7 +190,8 @@ def full_like_cpu(self, fill_value, dtype, layout, device, pin_memory, memory_fo
 new_empty = native_function(f"new_empty(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", "method")
 new_zeros = native_function(f"new_zeros(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", "method")
 new_ones = native_function(f"new_ones(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", "method")
-new_full = native_function(f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", "method")
+new_full = native_function(
+    f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", "method")
 new_empty_strided = native_function(
     f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor", "method")
 
@@ -214,7 +224,8 @@ def new_empty_strided_cpu(self, size, stride, dtype, layout, device, pin_memory)
 # --------------------------------------------------------------------------------------------- quick faces
 
 def _quick(name, operator, *more):
-    """The face of `zeros(2, 3)` when nothing but plain sizes and perhaps a dtype is given; the parser does the rest."""
+    """The face of `zeros(2, 3)` when nothing but plain sizes and perhaps a dtype is given; the parser does
+    the rest."""
     table, parse = operator.table, None
 
     def face(*size, dtype=None, **options):
@@ -222,7 +233,8 @@ def _quick(name, operator, *more):
         sizes = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
         plain = not options and size and (dtype is None or type(dtype) is scalar_type.dtype)
         if plain and all([type(n) is int for n in sizes]):
-            return table[NO_TENSOR_KEYS & (tls.mask if changed else DEFAULT_MASK)](tuple(sizes), dtype, None, None, None, *more)
+            kernel = table[NO_TENSOR_KEYS & (tls.mask if changed else DEFAULT_MASK)]
+            return kernel(tuple(sizes), dtype, None, None, None, *more)
         parse = parse or make_parser(packets["torch", name], False)
         return parse(size, options if dtype is None else {"dtype": dtype, **options})
     face.__name__ = face.__qualname__ = name
@@ -242,7 +254,8 @@ def _quick_like(name, operator):
     def face(input=None, **options):
         nonlocal parse
         if not options and hasattr(input, "_keys"):
-            return table[input._keys & (tls.mask if changed else DEFAULT_MASK)](input, None, None, None, None, None)
+            kernel = table[input._keys & (tls.mask if changed else DEFAULT_MASK)]
+            return kernel(input, None, None, None, None, None)
         parse = parse or make_parser(packets["torch", name], False)
         return parse(() if input is None else (input,), options)
     face.__name__ = face.__qualname__ = name
@@ -260,8 +273,8 @@ _parse_full = make_parser(packets["torch", "full"], False)
 @python_face("full", "function")
 def full_face(size=None, fill_value=None, *, dtype=None, **options):
     """A tensor of `size` with every element `fill_value`."""
-    plain = not options and type(size) is tuple and type(fill_value) in (int, float) and all([type(n) is int for n in size])
-    if plain and (dtype is None or type(dtype) is scalar_type.dtype):
+    plain = not options and type(size) is tuple and all([type(n) is int for n in size])
+    if plain and type(fill_value) in (int, float) and (dtype is None or type(dtype) is scalar_type.dtype):
         return full.call(size, fill_value, dtype, None, None, None)
     given = {"size": size, "fill_value": fill_value, "dtype": dtype, **options}
     return _parse_full((), {name: value for name, value in given.items() if value is not None})

@@ -12,8 +12,10 @@ from ...c10.tensor_impl import view as view_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
+from .slicing import slice_
 from .tensor_iterator import broadcast_error
-from .views import alias_, compute_strides, expand, infer_size, permute, restrided, sizes_face, slice_, transpose, transpose_, view
+from .views import (alias_, compute_strides, expand, infer_size, permute, restrided, sizes_face, transpose,
+                    transpose_, view)
 
 BOTH = "function, method"
 
@@ -24,7 +26,8 @@ reshape = native_function("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)"
 
 @reshape.compose
 def reshape_composite(self, shape):
-    """A view when the strides allow one, else a copy (`reshape` has no derivative of its own: ViewBackward0 or
+    """A view when the strides allow one, else a copy (`reshape` has no derivative of its own:
+    ViewBackward0 or
     UnsafeViewBackward0 shows which it was)."""
     array = self._array
     if array.flags.c_contiguous:
@@ -84,7 +87,8 @@ def reshape_as_composite(self, other):
     return reshape.call(self, other._array.shape)
 
 
-flatten = native_function("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", BOTH, direct=True)
+flatten = native_function(
+    "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", BOTH, direct=True)
 ravel = native_function("ravel(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 unflatten = native_function("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", BOTH)
 
@@ -120,12 +124,13 @@ def unflatten_composite(self, dim, sizes):
     except RuntimeError as error:
         if "only one dimension" in str(error) or "invalid shape" in str(error):
             raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None
-        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {place} ({shape[place]}) "
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim "
+                           f"{place} ({shape[place]}) "
                            "in the input tensor") from None
     return view.call(self, (*shape[:place], *inferred, *shape[place + 1:]))
 
 
-# ----------------------------------------------------------------------------------------- order of dimensions
+# ---------------------------------------------------------------------------------------- order of dimensions
 
 swapaxes = native_function("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", BOTH, direct=True)
 swapdims = native_function("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, direct=True)
@@ -137,9 +142,11 @@ swapaxes.compose(lambda self, axis0, axis1: transpose.call(self, axis0, axis1))
 swapdims.compose(lambda self, dim0, dim1: transpose.call(self, dim0, dim1))
 
 movedim_int = native_function("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", BOTH)
-movedim = native_function("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", BOTH)
+movedim = native_function(
+    "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", BOTH)
 moveaxis_int = native_function("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", BOTH)
-moveaxis = native_function("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", BOTH)
+moveaxis = native_function(
+    "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", BOTH)
 
 
 @movedim.compose
@@ -148,7 +155,8 @@ def movedim_composite(self, source, destination):
     ndim = self._array.ndim
     if len(source) != len(destination):
         raise RuntimeError("movedim: Invalid source or destination dims: source ("
-                           f"{list(source)} dims) should contain the same number of dims as destination ({list(destination)} dims)")
+                           f"{list(source)} dims) should contain the same number of dims as destination "
+                           f"({list(destination)} dims)")
     sources, targets = [wrap_dim(d, ndim) for d in source], [wrap_dim(d, ndim) for d in destination]
     for name, wrapped, given in (("source", sources, source), ("destination", targets, destination)):
         if len(set(wrapped)) != len(wrapped):
@@ -185,9 +193,11 @@ def numpy_T_composite(self):
     if ndim == 0:
         warn_of_scalar("Tensor.T")
     else:
-        warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
+        warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+                      "deprecated and it will throw "
                       "an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-                      "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", stacklevel=3)
+                      "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a "
+                      "tensor.", stacklevel=3)
     return permute.call(self, tuple(reversed(range(ndim))))
 
 
@@ -232,7 +242,8 @@ def conjugate_transpose(self, scalar_name, name):
 
 def check_batch_of_matrices(self, name):
     if self._array.ndim < 2:
-        raise RuntimeError(f"{name} is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor.")
+        raise RuntimeError(f"{name} is only supported on matrices or batches of matrices. Got "
+                           f"{self._array.ndim}-D tensor.")
 
 
 def transpose_conj(self):
@@ -258,7 +269,8 @@ def broadcast_shape(*shapes):
 narrow = native_function("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", BOTH)
 
 
-narrow_tensor = native_function("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", BOTH)
+narrow_tensor = native_function(
+    "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", BOTH)
 
 
 @narrow_tensor.compose
@@ -277,7 +289,8 @@ def narrow_composite(self, dim, start, length):
         raise RuntimeError("narrow(): length must be non-negative.")
     size = shape[wrap_dim(dim, len(shape))]
     if not -size <= start <= size:
-        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got "
+                         f"{start})")
     start = start + size if start < 0 else start
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
@@ -295,4 +308,5 @@ def view_on_grid(tensors):
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
     sizes = [t._array.size for t in tensors]
     ones = [1] * len(sizes)
-    return [expand.call(view.call(t, (*ones[:i], -1, *ones[i + 1:])), sizes, False) for i, t in enumerate(tensors)]
+    return [expand.call(view.call(t, (*ones[:i], -1, *ones[i + 1:])), sizes, False) for i, t in
+    enumerate(tensors)]

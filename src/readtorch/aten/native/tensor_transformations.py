@@ -16,7 +16,7 @@ from .views import sizes_face
 
 BOTH = "function, method"
 
-# ----------------------------------------------------------------------------------------------- flip and roll
+# ---------------------------------------------------------------------------------------------- flip and roll
 
 flip = native_function("flip(Tensor self, int[] dims) -> Tensor", BOTH)
 
@@ -90,7 +90,8 @@ def check_rot90(ndim, dims):
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
     if dims[0] == dims[1] or abs(dims[0] - dims[1]) == ndim:
-        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = "
+                           f"{dims[1]}")
     wrap_dim(dims[0], ndim), wrap_dim(dims[1], ndim)
 
 
@@ -122,7 +123,8 @@ repeat = native_function("repeat(Tensor self, SymInt[] repeats) -> Tensor", "met
 def repeat_cpu(self, repeats):
     """The whole tensor side by side with itself, `repeats[d]` times along dimension d."""
     if len(repeats) < self._array.ndim:
-        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of "
+                           "dimensions of tensor")
     added = len(repeats) - self._array.ndim
     check_size([n * size for n, size in zip(repeats, (*[1] * added, *self._array.shape))])
     return wrap(np.tile(self._array, repeats))
@@ -158,12 +160,14 @@ def tile_composite(self, dims):
     return at.repeat(self, (*[1] * (self._array.ndim - len(dims)), *dims))
 
 
-repeat_interleave_indices = native_function("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-                                            "function")
+repeat_interleave_indices = native_function(
+    "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", "function")
 repeat_interleave = native_function(
-    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor", BOTH)
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) "
+    "-> Tensor", BOTH)
 repeat_interleave_int = native_function(
-    "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor", BOTH)
+    "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> "
+    "Tensor", BOTH)
 
 
 @repeat_interleave_indices.kernel
@@ -173,7 +177,8 @@ def repeat_interleave_indices_cpu(repeats, output_size):
     if counts.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if counts.dtype not in (np.int64, np.int32):
-        raise NotImplementedError(f'"repeat_interleave_cpu" not implemented for \'{SCALAR_TYPE_NAMES[dtype_of(repeats)]}\'')
+        name = SCALAR_TYPE_NAMES[dtype_of(repeats)]
+        raise NotImplementedError(f'"repeat_interleave_cpu" not implemented for \'{name}\'')
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and output_size != counts.sum():
@@ -193,14 +198,16 @@ def repeat_interleave_composite(self, repeats, dim, output_size):
     elif counts.ndim != 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     elif counts.shape[0] != size:
-        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.shape[0]} and "
+        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
+                           f"{counts.shape[0]} and "
                            f"input.size({dim}) = {size}")
     return at.index_select(self, dim, at.repeat_interleave(repeats, output_size=output_size))
 
 
 @repeat_interleave_int.compose
 def repeat_interleave_int_composite(self, repeats, dim, output_size):
-    """Each element along `dim` `repeats` times in a row: expand a new dimension beside it, then merge the two."""
+    """Each element along `dim` `repeats` times in a row: expand a new dimension beside it, then merge the
+    two."""
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     if dim is None:
@@ -210,6 +217,7 @@ def repeat_interleave_int_composite(self, repeats, dim, output_size):
         self = self.reshape((1,))
     shape = self._array.shape
     if output_size is not None and output_size != shape[dim] * repeats:
-        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats} but got {output_size}")
+        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats} but "
+                           f"got {output_size}")
     spread = self.unsqueeze(dim + 1).expand((*shape[:dim + 1], repeats, *shape[dim + 1:]))
     return spread.clone(memory_format=contiguous_format).flatten(dim, dim + 1)

@@ -7,8 +7,8 @@ import numpy as np
 from ...c10.dispatch_key import AUTOGRAD, CPU, DEFAULT_MASK, changed, tls
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.storage_impl import address_of
-from ...c10.tensor_impl import alias, dtype_of, storage_impl, storage_offset, strides_of, view as view_of, wrap
-from ...c10.wrap_dim import wrap_dim, wrap_dims
+from ...c10.tensor_impl import alias, dtype_of, storage_impl, storage_offset, strides_of, view as view_of
+from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import contiguous_strides, native_function, packets, python_face
 from ..python_arg_parser import make_parser
@@ -17,7 +17,8 @@ BOTH = "function, method"
 
 
 def restrided(self, shape, strides, start=0, numpy_dtype=None):
-    """The memory of `self` as an array of other sizes, strides and perhaps type; `strides` and `start` count bytes."""
+    """The memory of `self` as an array of other sizes, strides and perhaps type; `strides` and `start`
+    count bytes."""
     array = self._array
     numpy_dtype = numpy_dtype or array.dtype
     if not start and array.flags.c_contiguous:
@@ -41,7 +42,8 @@ def sizes_face(name, operator, variants="method", *more):
         else:
             if sizes and not kwargs:
                 return table[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, sizes, *more)
-        if len(sizes) == 1 and not kwargs and isinstance(sizes[0], (tuple, list)) and _INT.issuperset(map(type, sizes[0])):
+        one = sizes[0] if len(sizes) == 1 and not kwargs else None
+        if isinstance(one, (tuple, list)) and _INT.issuperset(map(type, one)):
             return table[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, tuple(sizes[0]), *more)
         parse = parse or make_parser(packets["torch", name], variants == "method")
         return parse((self, *sizes), kwargs)
@@ -53,7 +55,7 @@ def sizes_face(name, operator, variants="method", *more):
 _INT = frozenset({int})
 
 
-# ------------------------------------------------------------------------------------------- sizes and strides
+# ------------------------------------------------------------------------------------------ sizes and strides
 
 view = native_function("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "method")
 view_dtype = native_function("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", "method")
@@ -77,13 +79,15 @@ def infer_size(size, numel):
     elif known and numel % known == 0:
         return (*size[:unknown], numel // known, *size[unknown + 1:])
     elif known == 0 and numel == 0:
-        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified dimension size "
+        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(size)} because the "
+                           "unspecified dimension size "
                            "-1 can be any value and is ambiguous")
     raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
 
 
 def compute_strides(shape, strides, sizes, item):
-    """Byte strides with which `sizes` view memory laid out as `shape` and `strides`, or None if there are none.
+    """Byte strides with which `sizes` view memory laid out as `shape` and `strides`, or None if there are
+    none.
 
     Neighbouring dimensions that could be one ("chunks") may be cut anew; nothing may reach across two chunks.
     In PyTorch: `at::detail::computeStride` (`aten/src/ATen/TensorUtils.cpp`).
@@ -114,7 +118,7 @@ def compute_strides(shape, strides, sizes, item):
 def view_cpu(self, size):
     array = self._array
     shape = array.shape
-    if array.flags.c_contiguous and 1 not in shape and 0 not in shape:  # mostly, and NumPy's strides are PyTorch's
+    if array.flags.c_contiguous and 1 not in shape and 0 not in shape:  # mostly; NumPy's strides are right
         try:
             seen = array.reshape(size)
             if seen.shape == size or size.count(-1) == 1 and min(size) == -1:
@@ -124,7 +128,8 @@ def view_cpu(self, size):
     size = infer_size(size, array.size)
     strides = compute_strides(array.shape, array.strides, size, array.itemsize)
     if strides is None:
-        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one "
+                           "dimension "
                            "spans across two contiguous subspaces). Use .reshape(...) instead.")
     return view_of(self, restrided(self, size, strides))
 
@@ -147,9 +152,11 @@ def view_dtype_cpu(self, dtype):
     shape, strides = list(array.shape), list(array.strides)
     have, want = array.itemsize, target.itemsize
     if not shape:
-        raise RuntimeError(f"self.dim() cannot be 0 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} (different element sizes)")
+        raise RuntimeError(f"self.dim() cannot be 0 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} "
+                           "(different element sizes)")
     if strides[-1] != have:
-        raise RuntimeError(f"self.stride(-1) must be 1 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} (different element sizes), but got "
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {type_name(self)} as "
+                           f"{SCALAR_TYPE_NAMES[dtype]} (different element sizes), but got "
                            f"{strides[-1] // have}")
     if want > have:
         check_widening(self, dtype, want // have)
@@ -163,17 +170,20 @@ def type_name(t):
 
 def check_widening(self, dtype, ratio):
     """Raises RuntimeError unless size, offset and strides count whole elements of the wider type."""
-    shape, strides, types = self._array.shape, strides_of(self), f"to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} (different element sizes)"
+    shape, strides = self._array.shape, strides_of(self)
+    types = f"to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} (different element sizes)"
     if shape[-1] % ratio:
         raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {types}, but got {shape[-1]}")
     if storage_offset(self) % ratio:
-        raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} {types}, but got {storage_offset(self)}")
+        raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} {types}, but got "
+                           f"{storage_offset(self)}")
     for d, step in enumerate(strides[:-1]):
         if step % ratio:
             raise RuntimeError(f"self.stride({d}) must be divisible by {ratio} {types}, but got {step}")
 
 
-expand = native_function("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "method")
+expand = native_function(
+    "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "method")
 
 
 @expand.kernel
@@ -182,8 +192,10 @@ def expand_cpu(self, size, implicit):
     array = self._array
     shape, added = array.shape, len(size) - array.ndim
     if added < 0:
-        raise RuntimeError(f"expand({tensor_type_name(self)}{{{list(shape)}}}, size={list(size)}): the number of sizes provided "
-                           f"({len(size)}) must be greater or equal to the number of dimensions in the tensor "
+        raise RuntimeError(f"expand({tensor_type_name(self)}{{{list(shape)}}}, size={list(size)}): the "
+                           "number of sizes provided "
+                           f"({len(size)}) must be greater or equal to the number of dimensions in the "
+                           "tensor "
                            f"({array.ndim})")
     sizes, strides = list(size), [0] * added
     for dim, own, step in zip(range(added, len(size)), shape, array.strides):
@@ -193,12 +205,15 @@ def expand_cpu(self, size, implicit):
         elif own == 1:
             step = 0
         else:
-            raise RuntimeError(f"The expanded size of the tensor ({wanted}) must match the existing size ({own}) at "
-                               f"non-singleton dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}")
+            raise RuntimeError(f"The expanded size of the tensor ({wanted}) must match the existing size "
+                               f"({own}) at "
+                               f"non-singleton dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: "
+                               f"{list(shape)}")
         strides.append(step)
     for dim in reversed(range(added)):
         if sizes[dim] == -1:
-            raise RuntimeError("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
+            raise RuntimeError("The expanded size of the tensor (-1) isn't allowed in a leading, "
+                               "non-existing dimension "
                                f"{dim}")
         if sizes[dim] == 1:
             strides[dim] = sizes[dim + 1] * strides[dim + 1] if dim + 1 < len(sizes) else array.itemsize
@@ -218,7 +233,8 @@ class ExpandBackward0:
         return at.sum_to_size(grad, self_sym_sizes)
 
 
-transpose = native_function("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, direct=True)
+transpose = native_function(
+    "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, direct=True)
 
 
 @transpose.kernel
@@ -264,8 +280,10 @@ def permute_cpu(self, dims):
         for d in dims:
             wrap_dim(d, array.ndim)
         raise RuntimeError("permute(): duplicate dims are not allowed.") from None
-    raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
-                       f"desired ordering of dimensions i.e. input.dim() = {array.ndim} is not equal to len(dims) = "
+    raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the "
+                       "length of the "
+                       f"desired ordering of dimensions i.e. input.dim() = {array.ndim} is not equal to "
+                       "len(dims) = "
                        f"{len(dims)}")
 
 
@@ -281,197 +299,7 @@ class PermuteBackward0:
         return grad.permute(inverse)
 
 
-# ------------------------------------------------------------------------------------------ one index, one slice
-
-select = native_function("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", BOTH, direct=True)
-
-
-@select.kernel
-def select_cpu(self, dim, index):
-    array = self._array
-    try:
-        if dim == 0:
-            return view_of(self, array[index, ...])
-        dim = wrap_dim(dim, array.ndim)
-        return view_of(self, array[(slice(None),) * dim + (index, ...)])
-    except IndexError:
-        raise select_error(array.shape, dim, index) from None
-
-
-def select_error(shape, dim, index):
-    if not shape:
-        return IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, len(shape))
-    return IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {dim}")
-
-
-@select.backward
-class SelectBackward0:
-    def self(grad, self_sym_sizes, dim, index):
-        return at.select_backward(grad, self_sym_sizes, dim, index)
-
-
-slice_ = native_function(
-    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", "")
-
-
-@slice_.kernel
-def slice_cpu(self, dim, start, end, step):
-    array = self._array
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    if array.ndim == 0:
-        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    if dim == 0:
-        seen = array[start:end:step]
-    else:
-        dim = wrap_dim(dim, array.ndim)
-        seen = array[(slice(None),) * dim + (slice(start, end, step),)]
-    if not seen.size and array.size:
-        seen = empty_slice(self, dim, slice(start, end, step))
-    return view_of(self, seen)
-
-
-def empty_slice(self, dim, part):
-    """A slice without elements, which still begins where it would begin if it had some."""
-    array = self._array
-    start, stop, step = part.indices(array.shape[dim])
-    sizes, strides = list(array.shape), list(array.strides)
-    sizes[dim] = 0
-    offset = start * strides[dim]
-    strides[dim] *= step
-    buffer = storage_impl(self).buffer
-    begin = min(address_of(array) - address_of(buffer) + offset, buffer.nbytes)
-    return np.ndarray(sizes, array.dtype, buffer, begin, strides)
-
-
-@slice_.backward
-class SliceBackward0:
-    def self(grad, self_sym_sizes, dim, start, end, step):
-        return at.slice_backward(grad, self_sym_sizes, dim, start, end, step)
-
-
-def _scatter_into_zeros(name, text, kernel_index):
-    """select_backward and slice_backward: zeros of the input's sizes with `grad` in the place that was cut out."""
-    operator = native_function(text, "function")
-
-    @operator.kernel
-    def embed(grad_output, input_sizes, *place):
-        result = np.zeros(input_sizes, grad_output._array.dtype)
-        result[kernel_index(*place, len(input_sizes))] = grad_output._array
-        return wrap(result)
-    return operator
-
-
-select_backward = _scatter_into_zeros(
-    "select_backward", "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
-    lambda dim, index, ndim: (slice(None),) * wrap_dim(dim, ndim) + (index,))
-slice_backward = _scatter_into_zeros(
-    "slice_backward",
-    "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt? start, SymInt? end, SymInt step) -> Tensor",
-    lambda dim, start, end, step, ndim: (slice(None),) * wrap_dim(dim, ndim) + (slice(start, end, step),))
-
-
-@select_backward.backward
-class SelectBackwardBackward0:
-    def grad_output(grad, dim, index):
-        return grad.select(dim, index)
-
-
-@slice_backward.backward
-class SliceBackwardBackward0:
-    def grad_output(grad, dim, start, end, step):
-        return slice_.call(grad, dim, start, end, step)
-
-
-# ---------------------------------------------------------------------------------------------- size-1 dimensions
-
-unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", BOTH, direct=True)
-
-
-@unsqueeze.kernel
-def unsqueeze_cpu(self, dim):
-    array = self._array
-    shape = array.shape
-    dim = wrap_dim(dim, len(shape) + 1)
-    sizes = (*shape[:dim], 1, *shape[dim:])
-    if 1 not in shape and array.flags.c_contiguous:
-        return view_of(self, array.reshape(sizes))
-    strides = array.strides
-    step = shape[dim] * strides[dim] if dim < len(shape) else array.itemsize
-    return view_of(self, restrided(self, sizes, (*strides[:dim], step, *strides[dim:])))
-
-
-@unsqueeze.backward
-class UnsqueezeBackward0:
-    def self(grad, dim):
-        return grad.squeeze(dim)
-
-
-squeeze = native_function("squeeze(Tensor(a) self) -> Tensor(a)", BOTH)
-squeeze_dim = native_function("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", BOTH)
-squeeze_dims = native_function("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", BOTH)
-
-
-@squeeze.kernel
-def squeeze_cpu(self):
-    return view_of(self, self._array.squeeze())
-
-
-@squeeze_dim.kernel
-def squeeze_dim_cpu(self, dim):
-    array = self._array
-    dim = wrap_dim(dim, array.ndim)
-    return view_of(self, array.squeeze(dim) if array.ndim and array.shape[dim] == 1 else array)
-
-
-@squeeze_dims.kernel
-def squeeze_dims_cpu(self, dims):
-    array = self._array
-    ones = tuple([d for d in wrap_dims(dims, array.ndim) if array.ndim and array.shape[d] == 1])
-    return view_of(self, array.squeeze(ones))
-
-
-@python_face("squeeze")
-def squeeze_face(input, dim=None):
-    """`input` without its dimensions of size 1, or without those among `dim` that are of size 1."""
-    if dim is None:
-        return squeeze.call(input)
-    if type(dim) is int:
-        return squeeze_dim.call(input, dim)
-    if isinstance(dim, (tuple, list)):
-        return squeeze_dims.call(input, dim)
-    return squeeze_dim.call(input, dim.__index__())
-
-
-def unsqueeze_to(grad, sizes, dims=None):
-    """`grad` with the dimensions back that squeeze took away."""
-    dims = range(len(sizes)) if dims is None else sorted(wrap_dims(dims, len(sizes)))
-    for dim in dims:
-        if sizes and sizes[dim] == 1:
-            grad = grad.unsqueeze(dim)
-    return grad
-
-
-@squeeze.backward
-class SqueezeBackward0:
-    def self(grad, self_sym_sizes):
-        return unsqueeze_to(grad, self_sym_sizes)
-
-
-@squeeze_dim.backward
-class SqueezeBackward1:
-    def self(grad, self_sym_sizes, dim):
-        return unsqueeze_to(grad, self_sym_sizes, (dim,))
-
-
-@squeeze_dims.backward
-class SqueezeBackward2:
-    def self(grad, self_sym_sizes, dim):
-        return unsqueeze_to(grad, self_sym_sizes, dim)
-
-
-# ------------------------------------------------------------------------------------------------------- detach
+# ----------------------------------------------------------------------------------------------------- detach
 
 detach = native_function("detach(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 
@@ -502,7 +330,8 @@ class AliasBackward0:
 # -------------------------------------------------------------------------------------------- views in place
 
 def becomes_view(functional, text, node_name):
-    """Declare `x.squeeze_()` and its like: x itself gets the sizes and strides of the view that `functional` gives.
+    """Declare `x.squeeze_()` and its like: x itself gets the sizes and strides of the view that
+    `functional` gives.
 
     PyTorch counts them as operators of their own, so their nodes have numbers of their own.
     """
@@ -519,9 +348,6 @@ def becomes_view(functional, text, node_name):
     return operator
 
 
-becomes_view(squeeze, "squeeze_(Tensor(a!) self) -> Tensor(a!)", "SqueezeBackward3")
-becomes_view(squeeze_dim, "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", "SqueezeBackward4")
-becomes_view(squeeze_dims, "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", "SqueezeBackward5")
-becomes_view(unsqueeze, "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", "UnsqueezeBackward1")
-transpose_ = becomes_view(transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", "TransposeBackward1")
+transpose_ = becomes_view(transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> "
+                                     "Tensor(a!)", "TransposeBackward1")
 becomes_view(t, "t_(Tensor(a!) self) -> Tensor(a!)", "TBackward1")

@@ -12,7 +12,8 @@ from ...aten.functions import at
 from ...aten.native.copy import number_as
 from ...aten.native.indexing import index as _index
 from ...aten.native.slicing import select, slice_
-from ...aten.native.views import alias_, unsqueeze
+from ...aten.native.squeezing import unsqueeze
+from ...aten.native.views import alias_
 from ...c10.dispatch_key import DEFAULT_MASK, changed, tls
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
@@ -24,7 +25,8 @@ _BOUND = frozenset({int, type(None)})
 
 
 def getitem(self, index):
-    """`self[index]`: a view for ints, slices, None and Ellipsis; a copy as soon as a tensor, list or bool is among them."""
+    """`self[index]`: a view for ints, slices, None and Ellipsis; a copy as soon as a tensor, list or bool
+    is among them."""
     kind = type(index)
     if kind is int:
         try:
@@ -35,7 +37,8 @@ def getitem(self, index):
         start, stop, step = index.start, index.stop, index.step
         if step is not None or type(start) not in _BOUND or type(stop) not in _BOUND:
             start, stop, step = bounds(index)
-        return _slice[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, 0, start or 0, MAX if stop is None else stop, step or 1)
+        return _slice[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, 0, start or 0, MAX if
+        stop is None else stop, step or 1)
     tensors = []
     if kind is tuple and _BASIC.issuperset(map(type, index)):
         result = apply_views(self, index)
@@ -65,13 +68,14 @@ def setitem(self, index, value):
         copy_to(target, value)
 
 
-# ------------------------------------------------------------------------------------------- one index after another
+# ------------------------------------------------------------------------------------ one index after another
 
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis)})
 
 
 def apply_views(self, indices):
-    """`self` seen through ints, slices, None and Ellipsis: the common case of `apply_indices`, which gives the same."""
+    """`self` seen through ints, slices, None and Ellipsis: the common case of `apply_indices`, which gives
+    the same."""
     specified = len(indices) - indices.count(None) - indices.count(Ellipsis)
     ndim = self._array.ndim
     if specified > ndim:
@@ -89,7 +93,8 @@ def apply_views(self, indices):
 
 
 def apply_indices(self, indices, tensors):
-    """Apply the views among `indices` to `self`; put the indices that are tensors into `tensors`, at their dimension.
+    """Apply the views among `indices` to `self`; put the indices that are tensors into `tensors`, at their
+    dimension.
 
     `tensors` has None where a dimension is taken whole; a mask stands for as many dimensions as it has.
     """
@@ -172,10 +177,11 @@ def out_of_bounds(shape, dim, index, place):
     return IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
 
 
-# ---------------------------------------------------------------------------------------------- kinds of index
+# --------------------------------------------------------------------------------------------- kinds of index
 
 def is_integer(index):
-    """An int, or anything that Python accepts as one; a 0-dimensional integer tensor too, unless it is a mask."""
+    """An int, or anything that Python accepts as one; a 0-dimensional integer tensor too, unless it is a
+    mask."""
     array = array_of(index)
     if array is not None:
         return array.ndim == 0 and array.dtype.kind in "iu" and array.dtype not in _MASKS
@@ -183,7 +189,8 @@ def is_integer(index):
 
 
 def as_tuple(index):
-    """The indices one by one. A short list that holds sequences, slices or None counts as a tuple, as it once did in NumPy."""
+    """The indices one by one. A short list that holds sequences, slices or None counts as a tuple, as it
+    once did in NumPy."""
     if isinstance(index, tuple):
         return index
     if isinstance(index, list) and len(index) < 32 and any(map(_makes_tuple, index)):
@@ -219,7 +226,7 @@ def to_index_tensor(index):
                      f"(got {name})")
 
 
-# ------------------------------------------------------------------------------------------------------ values
+# ----------------------------------------------------------------------------------------------------- values
 
 def value_to_tensor(self, value):
     """A number to be assigned, as a tensor of `self`'s dtype. Raises TypeError for what is none."""

@@ -19,7 +19,8 @@ from .tensor_numpy import check_array, from_numpy, tensor_from_buffer
 
 @python_face("tensor", "function")
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
-    """A new leaf tensor that holds a copy of `data`: numbers, nested sequences of numbers, an array, a tensor.
+    """A new leaf tensor that holds a copy of `data`: numbers, nested sequences of numbers, an array, a
+    tensor.
 
     dtype: by default the smallest that holds every element; a Python float counts as the default dtype.
     Raises ValueError for ragged sequences, TypeError for strings, RuntimeError for what cannot be converted.
@@ -58,7 +59,8 @@ def as_tensor(data, dtype=None, device=None):
 
 @python_face("asarray", "function")
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
-    """`obj` as a tensor: shares memory if it can and `copy` is not True. Raises ValueError if `copy=False` cannot be."""
+    """`obj` as a tensor: shares memory if it can and `copy` is not True. Raises ValueError if `copy=False`
+    cannot be."""
     dtype = as_dtype(dtype)
     shared = shared_tensor(obj, dtype)
     if shared is None:
@@ -115,8 +117,8 @@ def from_data(data, dtype=None, device=None):
     return wrap(to_array(data, dtype))
 
 
-_PLAIN = {bool: lambda: scalar_type.bool, int: lambda: scalar_type.int64, float: scalar_type.get_default_dtype,
-          complex: scalar_type.get_default_complex_dtype}
+_PLAIN = {bool: lambda: scalar_type.bool, int: lambda: scalar_type.int64,
+          float: scalar_type.get_default_dtype, complex: scalar_type.get_default_complex_dtype}
 
 
 def infer_scalar_type(data):
@@ -187,7 +189,8 @@ def first_leaf(data):
 
 
 def integers(array, dtype):
-    """`array` as integers, floats cut off. Raises OverflowError for numbers out of range, -1 as uint8 is 255."""
+    """`array` as integers, floats cut off. Raises OverflowError for numbers out of range, -1 as uint8 is
+    255."""
     if array.dtype.kind not in "iufb" or array.dtype.kind == "f" and not np.isfinite(array).all():
         raise OverflowError
     limits = np.iinfo(dtype.numpy)

@@ -40,7 +40,8 @@ def check_array(array):
 
 @python_face("from_numpy", "function")
 def from_numpy(ndarray):
-    """A tensor over the memory of a NumPy array: writing to one writes to the other. Raises TypeError, ValueError."""
+    """A tensor over the memory of a NumPy array: writing to one writes to the other. Raises TypeError,
+    ValueError."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type_name(ndarray)})")
     check_array(ndarray)
