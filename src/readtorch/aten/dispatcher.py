@@ -68,9 +68,9 @@ class Operator:
         if kernel is None and keys & BACKENDS and highest_key(keys & BACKENDS) in fallbacks:
             kernel = fallbacks[highest_key(keys & BACKENDS)](self, keys)
         if kernel is None:
-            raise RuntimeError(f"Could not run '{self.name}' with arguments from the "
-                               f"'{key_names(keys or CPU)[0]}' backend. '{self.name}' is only available for "
-                               f"these backends: [{', '.join(NAMES[key] for key in self.kernels)}].")
+            raise NotImplementedError(f"Could not run '{self.name}' with arguments from the "
+                                      f"'{key_names(keys or CPU)[0]}' backend. '{self.name}' is only available for "
+                                      f"these backends: [{', '.join(NAMES[key] for key in self.kernels)}].")
         return kernel
 
     def __getattr__(self, name):
