@@ -37,7 +37,7 @@ def keeps_apart(operator):
     def check_then_write(*arguments):
         *inputs, out = arguments
         for t in inputs[0] if isinstance(inputs[0], (list, tuple)) else inputs:
-            if hasattr(t, "_array") and np.may_share_memory(t._array, out._array):
+            if t is out or hasattr(t, "_array") and np.may_share_memory(t._array, out._array):
                 raise RuntimeError("unsupported operation: some elements of the input tensor and the "
                                    "written-to tensor "
                                    "refer to a single memory location. Please clone() the tensor before "

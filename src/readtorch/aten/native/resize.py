@@ -2,14 +2,15 @@
 
 In PyTorch: `aten/src/ATen/native/{Resize,TensorShape}.cpp`. Explained in the chapter "Tensor and Storage".
 """
+from ...c10.dispatch_key import AUTOGRAD
 from ...c10.layout import contiguous_format, preserve_format
 from ...c10.scalar_type import C_TYPE_NAMES
 from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
 from ..native_function import native_function, python_face, resize
 
-resize_ = native_function("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
-                          "method")
+resize_ = native_function(
+    "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", "method")
 resize_as_ = native_function(
     "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
     "function, method")
@@ -27,6 +28,9 @@ def resize_cpu(self, size, memory_format):
     return self
 
 
+resize_.kernel(resize_cpu, AUTOGRAD)  # sees to it itself that no graph is harmed
+
+
 @resize_as_.kernel
 def resize_as_cpu(self, the_template, memory_format):
     return resize_cpu(self, the_template._array.shape, memory_format)
@@ -34,7 +38,8 @@ def resize_as_cpu(self, the_template, memory_format):
 
 @python_face("set_", "method")
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
-    """Let `self` look at another storage: that of a tensor, or a Storage with sizes and strides of its own."""
+    """Let `self` look at another storage: that of a tensor, or a Storage with sizes and strides of its
+    own."""
     if source is None:
         look_at(self, StorageImpl(storage_impl(self).buffer[:0].copy()), 0, (0,), (1,))
     elif hasattr(source, "_array"):
@@ -54,7 +59,8 @@ storage_offset_of = storage_offset
 
 def check_same_dtype(self, source):
     if source._array.dtype != self._array.dtype:
-        raise RuntimeError(f"Could not set tensor of type {C_TYPE_NAMES[dtype_of(source)]} to a tensor of type "
+        raise RuntimeError(f"Could not set tensor of type {C_TYPE_NAMES[dtype_of(source)]} to a tensor of "
+                           "type "
                            f"{C_TYPE_NAMES[dtype_of(self)]}")
 
 
@@ -80,7 +86,7 @@ def is_set_to_cpu(self, tensor):
             and self._array.shape == tensor._array.shape and strides_of(self) == strides_of(tensor))
 
 
-# ------------------------------------------------------------------------------------------- questions as functions
+# ------------------------------------------------------------------------------------- questions as functions
 
 @python_face("numel", "function")
 def numel(input):
