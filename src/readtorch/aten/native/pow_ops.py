@@ -14,6 +14,7 @@ from ...c10.tensor_impl import TensorImpl, dtype_of, wrap_result
 from ..functions import at
 from ..native_function import native_function, python_face
 from .exact_out import exact_out, type_name
+from .scalar_ops import mul_scalar
 from .tensor_iterator import (F4, F8, NUMBERS, broadcast_error, compute, conj, not_implemented, number_of,
                               result_type, scalar_tensor)
 
@@ -86,8 +87,7 @@ def pow_grad(grad, self, exponent):
     """d(self ** exponent) for a number `exponent`."""
     if exponent == 0:
         return at.zeros_like(self)
-    factor = self if exponent == 2 else self.pow(exponent - 1)
-    return grad * conj(exponent * factor)
+    return grad * conj(mul_scalar.call(self.pow(exponent - 1), exponent))
 
 
 def pow_grad_self(grad, self, exponent):

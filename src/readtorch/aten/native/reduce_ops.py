@@ -14,6 +14,7 @@ from ...c10.wrap_dim import wrap_dim, wrap_dims
 from ..functions import at
 from ..native_function import native_function, packets, python_face, write_out
 from ..python_arg_parser import make_parser
+from .scalar_ops import div_scalar
 from .tensor_iterator import F4, F8, cast, conj
 
 BOTH = "function, method"
@@ -38,7 +39,9 @@ def unreduce(grad, sizes, dim, keepdim):
     if keepdim or not sizes:
         return grad
     axes = wrap_dims(dim, len(sizes)) if dim else range(len(sizes))
-    return grad.reshape([1 if d in axes else n for d, n in enumerate(sizes)])
+    for axis in sorted(axes):
+        grad = grad.unsqueeze(axis)
+    return grad
 
 
 def sum_type(array, dtype):
@@ -199,7 +202,7 @@ def mean_all_cpu(self, dtype):
 @mean_all.backward
 class MeanBackward0:
     def self(grad, self_sym_sizes):
-        return grad.expand(self_sym_sizes) / math.prod(self_sym_sizes)
+        return div_scalar.call(grad.expand(self_sym_sizes), math.prod(self_sym_sizes))
 
 
 @mean_dim.kernel
@@ -219,7 +222,7 @@ def reduced_count(sizes, dim):
 class MeanBackward1:
     def self(grad, self_sym_sizes, dim, keepdim):
         grad = unreduce(grad, self_sym_sizes, dim, keepdim).expand(self_sym_sizes)
-        return grad / max(1, reduced_count(self_sym_sizes, dim))
+        return div_scalar.call(grad, max(1, reduced_count(self_sym_sizes, dim)))
 
 
 total_or_dim_face("mean", mean_all, mean_dim)

@@ -7,6 +7,7 @@ import numpy as np
 from ...c10.tensor_impl import wrap_result
 from ..functions import at
 from ..native_function import alias_of, native_function
+from .scalar_ops import add_scalar
 from .tensor_iterator import binary_float_kernel, conj, float_result_type, not_implemented, unary_float_kernel
 from .unary_ops import unary
 
@@ -37,7 +38,7 @@ class CosBackward0:
 @tan.backward
 class TanBackward0:
     def self(grad, result):
-        return grad * conj(1 + result.pow(2))
+        return grad * conj(add_scalar.call(result.pow(2), 1, 1))
 
 
 @asin.backward

@@ -11,6 +11,7 @@ from ...c10.tensor_impl import wrap
 from ..functions import at
 from ..native_function import alias_of, native_function, python_face
 from .exact_out import exact_out, found_dtype, type_name
+from .scalar_ops import add_scalar, mul_scalar
 from .tensor_iterator import conj, not_implemented, unary_float_kernel, unary_kernel
 
 BOTH = "function, method"
@@ -144,7 +145,7 @@ sqrt = unary("sqrt", unary_float_kernel(np.sqrt))
 @sqrt.backward
 class SqrtBackward0:
     def self(grad, result):
-        return grad / (2 * conj(result))
+        return grad / mul_scalar.call(conj(result), 2)
 
 
 def rsqrt_array(x):
@@ -157,7 +158,7 @@ rsqrt = unary("rsqrt", unary_float_kernel(rsqrt_array))
 @rsqrt.backward
 class RsqrtBackward0:
     def self(grad, result):
-        return -0.5 * grad * conj(result.pow(3))
+        return mul_scalar.call(grad, -0.5) * conj(result.pow(3))
 
 
 reciprocal = unary("reciprocal", unary_float_kernel(np.reciprocal))
@@ -190,7 +191,7 @@ exp2 = unary("exp2", unary_float_kernel(exp2_array))
 @exp2.backward
 class Exp2Backward0:
     def self(grad, result):
-        return grad * conj(result) * math.log(2)
+        return mul_scalar.call(grad * conj(result), math.log(2))
 
 
 expm1 = unary("expm1", unary_float_kernel(np.expm1))
@@ -199,7 +200,7 @@ expm1 = unary("expm1", unary_float_kernel(np.expm1))
 @expm1.backward
 class Expm1Backward0:
     def self(grad, result):
-        return grad * (conj(result) + 1)
+        return grad * add_scalar.call(conj(result), 1, 1)
 
 
 log = unary("log", unary_float_kernel(np.log))
@@ -221,7 +222,7 @@ log2 = unary("log2", unary_float_kernel(log2_array))
 @log2.backward
 class Log2Backward0:
     def self(grad, self):
-        return grad / (conj(self) * math.log(2))
+        return grad / mul_scalar.call(conj(self), math.log(2))
 
 
 log10 = unary("log10", unary_float_kernel(np.log10))
@@ -230,7 +231,7 @@ log10 = unary("log10", unary_float_kernel(np.log10))
 @log10.backward
 class Log10Backward0:
     def self(grad, self):
-        return grad / (conj(self) * math.log(10))
+        return grad / mul_scalar.call(conj(self), math.log(10))
 
 
 log1p = unary("log1p", unary_float_kernel(np.log1p))
@@ -239,7 +240,7 @@ log1p = unary("log1p", unary_float_kernel(np.log1p))
 @log1p.backward
 class Log1PBackward0:
     def self(grad, self):
-        return grad / conj(self + 1)
+        return grad / conj(add_scalar.call(self, 1, 1))
 
 
 # --------------------------------------------------------------------------------------------------- rounding
