@@ -94,6 +94,11 @@ def storage_impl(t):
     return t._storage_impl
 
 
+# What a view's key set has of its base's: everything but what depends on the base's own history.
+_KEPT_BY_VIEWS = ~(AUTOGRAD | WRAPPED_NUMBER)
+_FOLLOWED = Creation.DEFAULT
+
+
 def view(base, array):
     """A new tensor over `array`, which looks at `base`'s memory: shares storage and version counter.
 
@@ -101,13 +106,13 @@ def view(base, array):
     """
     t = new(tensor_class)
     t._array = array
-    t._keys = base._keys & ~(AUTOGRAD | WRAPPED_NUMBER) | ADINPLACEORVIEW
+    t._keys = base._keys & _KEPT_BY_VIEWS | ADINPLACEORVIEW
     t._counter = counter = base._counter
     t._edge = NO_EDGE
     t._storage_impl = base._storage_impl or storage_impl(base)
     root = base._base
     if (tls.mask if changed else DEFAULT_MASK) & AUTOGRAD:
-        t._creation = Creation.DEFAULT if root is None else base._creation
+        t._creation = _FOLLOWED if root is None else base._creation
     else:
         t._creation = Creation.INFERENCE_MODE if tls.mask & dispatch_key.INFERENCE_MODE else Creation.NO_GRAD_MODE
         if base._edge is not NO_EDGE:  # no node records the cut: the view requires grad as a leaf of its own
