@@ -70,8 +70,7 @@ def run(script, arguments):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="readtorch", description="PyTorch from the inside, small enough "
-                                                                   "to read.")
+    parser = argparse.ArgumentParser(prog="readtorch", description="PyTorch from the inside, made to be read.")
     commands = parser.add_subparsers(dest="command", required=True)
     run_parser = commands.add_parser("run", help="run a PyTorch script with `torch` resolved to readtorch")
     run_parser.add_argument("script")

@@ -17,9 +17,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     """`(func(inputs), v^T J)`: the outputs and the vector-Jacobian product. `v` has the outputs' shapes."""
     with enable_grad():
         call = _Call(func, inputs, "vjp", create_graph, strict)
-        v = call.vector(v, call.outputs, call.many_outputs, "The vector v can only be None if the "
-                                                            "user-provided function returns a single Tensor "
-                                                            "with a single element.")
+        v = call.vector(v, call.outputs, call.many_outputs, "user-provided function returns")
     with set_grad_enabled(create_graph or is_grad_enabled()):
         product = _grad(call.outputs, call.inputs, v, create_graph)
         product = _fill_zeros(product, call.inputs, strict, create_graph, "back")
@@ -138,21 +136,19 @@ class _Call:
         self.many_inputs, given = _as_tuple(inputs, "inputs", name)
         self.inputs = _prepare(given, create_graph, need_graph=True)
         if name in ("jvp", "vhp", "hvp"):
-            self.v = self.vector(early_v, self.inputs, self.many_inputs, "The vector v can only be None if "
-                                                                         "the input to the user-provided "
-                                                                         "function is a single Tensor with "
-                                                                         "a single element.")
+            self.v = self.vector(early_v, self.inputs, self.many_inputs, "input to the user-provided function is")
         outputs = func(*self.inputs)
         self.many_outputs, self.outputs = _as_tuple(outputs, "outputs of the user-provided function", name)
         _check_requires_grad(self.outputs, "outputs", strict)
         if scalar:
             _check_scalar(self.outputs, self.many_outputs, name)
 
-    def vector(self, v, others, many, message):
+    def vector(self, v, others, many, subject):
         """`v` as a tuple of tensors that fit `others`."""
         if v is None:
             if len(others) != 1 or others[0].numel() != 1:
-                raise RuntimeError(message)
+                raise RuntimeError(f"The vector v can only be None if the {subject} a single Tensor with a single "
+                                   "element.")
             return None
         _, v = _as_tuple(v, "v", self.name)
         v = _prepare(v, self.create_graph, need_graph=False)

@@ -1,7 +1,7 @@
 """Copies and conversions: clone, contiguous, copy_, to and its relatives.
 
-In PyTorch: `aten/src/ATen/native/{Copy,TensorConversions,TensorProperties}.cpp`. Explained in "Tensor and "
-                                                                                               "Storage".
+In PyTorch: `aten/src/ATen/native/{Copy,TensorConversions,TensorProperties}.cpp`.
+Explained in the chapter "Tensor and Storage".
 """
 import math
 

@@ -1,7 +1,7 @@
 """Indexing by tensors: index, index_put and the index_… family along one dimension.
 
-In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`, `IndexingUtils.h`. Explained in "Tensor and "
-                                                                                               "Storage".
+In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`, `IndexingUtils.h`.
+Explained in the chapter "Tensor and Storage".
 """
 import warnings
 

@@ -97,6 +97,10 @@ def _needs_no_grad(a):
     return f"all([e is NO_EDGE for e in edge_{a.name}])" if a.type.is_list else f"edge_{a.name} is NO_EDGE"
 
 
+def _needs_grad(a):
+    return f"not {_needs_no_grad(a)}" if a.type.is_list else f"edge_{a.name} is not NO_EDGE"
+
+
 def _no_input_needs_grad(formulas):
     return " and ".join(map(_needs_no_grad, formulas.inputs))
 
@@ -104,9 +108,8 @@ def _no_input_needs_grad(formulas):
 def _node_lines(formulas):
     """Lines that make the node; `Node_(…)` spelled out, because this runs in every operation that is recorded."""
     edges = ", ".join(f"{'*' if a.type.is_list else ''}edge_{a.name}" for a in formulas.inputs)
-    lines = ["node = new(Node_)", "node._seq_nr = next_sequence_nr()", "node._hooks = None", "node._next_edges "
-                                                                                                "= "
-                                                                                                f"({edges},)"]
+    lines = ["node = new(Node_)", "node._seq_nr = next_sequence_nr()", "node._hooks = None",
+             f"node._next_edges = ({edges},)"]
     if formulas.has_list:
         lengths = ", ".join(f"len({_list(a)})" if a.type.is_list else "1" for a in formulas.inputs)
         lines.append(f"node.list_lengths = ({lengths},)")
@@ -166,8 +169,7 @@ def _save_conditions(formulas, name, users):
     conditions = [f"{name} is not None"] if formulas.arguments[name].type.optional else []
     users = [a for a in formulas.inputs if a.name in users]
     if len(users) < len(formulas.inputs):
-        wanted = " or ".join(f"not {_needs_no_grad(a)}" if a.type.is_list else f"edge_{a.name} is not "
-                                                                               "NO_EDGE" for a in users)
+        wanted = " or ".join(map(_needs_grad, users))
         conditions.append(f"({wanted})" if len(users) > 1 else wanted)
     return conditions
 
