@@ -12,7 +12,7 @@ from ..functions import at
 from ..native_function import native_function
 from .loss import MEAN, NONE, SUM
 from .scalar_ops import add_scalar, div_scalar, mul_scalar
-from .softmax import _log_softmax
+from .softmax import _log_softmax, has_short_rows, loops
 
 _INPUTS = "Tensor self, Tensor target, Tensor? weight"
 _PUBLIC = f"({_INPUTS}=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor"
@@ -99,8 +99,11 @@ def run_backward(grad, self, x, target, weight, reduction, ignore_index, total_w
 
 # ---------------------------------------------------------------------------------------- one loss an example
 
+I8, U1 = np.dtype(np.int64), np.dtype(np.uint8)
+
+
 def check_target_type(target):
-    if target._array.dtype.name not in ("int64", "uint8"):
+    if target._array.dtype not in (I8, U1):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got "
                            f"{SCALAR_TYPE_NAMES[dtype_of(target)]}")
 
@@ -129,6 +132,8 @@ def nll_loss_forward_cpu(self, target, weight, reduction, ignore_index):
         raise RuntimeError(f"size mismatch (got input: {list(x.shape)}, target: {list(t.shape)})")
     check_weight(self, weight, x.shape[-1])
     check_target_type(target)
+    if weight is None and reduction != NONE and has_short_rows(x):
+        return in_short_rows(x, t, reduction, ignore_index)
     batch, classes = as_batch(self, target)
     output, total = run_forward(self, batch, classes, weight, reduction, ignore_index)
     if reduction == NONE and x.ndim == 1:
@@ -136,8 +141,28 @@ def nll_loss_forward_cpu(self, target, weight, reduction, ignore_index):
     return output, total
 
 
+def check_row(target, wrong_row):
+    if wrong_row >= 0:
+        raise IndexError(f"Target {target[wrong_row]} is out of bounds.")
+
+
+def in_short_rows(x, target, reduction, ignore_index):
+    """What `run_forward` does, for the training step of a classifier."""
+    total, count, wrong_row = loops().nll_sum(x, target, ignore_index)
+    check_row(target, wrong_row)
+    if reduction == MEAN:
+        total = total / count if count else math.nan
+    return wrap(np.array(total, x.dtype)), wrap(np.array(count, x.dtype))
+
+
 @nll_loss_backward.kernel
 def nll_loss_backward_cpu(grad_output, self, target, weight, reduction, ignore_index, total_weight):
+    if weight is None and reduction != NONE and has_short_rows(self._array):
+        share = grad_output._array / total_weight._array if reduction == MEAN else grad_output._array
+        result = np.zeros(self._array.shape, self._array.dtype)
+        wrong_row = loops().nll_sum_backward(-share[()], target._array, ignore_index, result)
+        check_row(target._array, wrong_row)
+        return wrap(result)
     batch, classes = as_batch(self, target)
     return run_backward(
         grad_output._array, self, batch, classes, weight, reduction, ignore_index, total_weight

@@ -2,13 +2,15 @@
 
 In PyTorch: `aten/src/ATen/native/SoftMax.cpp`. Explained in the chapter "One training step".
 """
+import functools
+
 import numpy as np
 
-from ...c10.tensor_impl import dtype_of, wrap_result
+from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim
 from ..native_function import native_function
 from .exact_out import exact_out
-from .tensor_iterator import compute, not_implemented
+from .tensor_iterator import F4, compute, not_implemented
 
 BOTH = "function, method"
 _BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
@@ -73,6 +75,24 @@ def log_softmax_array(x, axis):
     return result
 
 
+# Compiled loops serve from so many numbers on (fewer are not worth loading the compiler for), and rows up to
+# such a length (over longer ones NumPy's vectorized exp is faster).
+FROM_SIZE, TO_LENGTH = 256, 128
+
+
+def has_short_rows(x):
+    """Whether the loops of `cpu/loss_kernels.py` serve `x`: many short rows, one after the other."""
+    return (x.dtype is F4 and x.ndim == 2 and x.size >= FROM_SIZE and x.shape[1] <= TO_LENGTH
+            and x.flags.c_contiguous)
+
+
+@functools.cache
+def loops():
+    """The compiled loops; imported when first needed."""
+    from .cpu import loss_kernels
+    return loss_kernels
+
+
 @_softmax.kernel
 def softmax_cpu(self, dim, half_to_float):
     return along(softmax_array, self, dim, "softmax")
@@ -80,8 +100,14 @@ def softmax_cpu(self, dim, half_to_float):
 
 @_log_softmax.kernel
 def log_softmax_cpu(self, dim, half_to_float):
-    if self._array.dtype.itemsize == 2 and dim in (-1, self._array.ndim - 1):
-        return along(log_softmax_rounding_sum(self._array.dtype), self, dim, "log_softmax")
+    x = self._array
+    if dim in (-1, x.ndim - 1):
+        if has_short_rows(x):
+            result = np.empty_like(x)
+            loops().log_softmax(x, result)
+            return wrap(result)
+        if x.dtype.itemsize == 2:
+            return along(log_softmax_rounding_sum(x.dtype), self, dim, "log_softmax")
     return along(log_softmax_array, self, dim, "log_softmax")
 
 
@@ -142,6 +168,11 @@ def softmax_backward_cpu(grad_output, output, dim, input_dtype):
 
 @_log_softmax_backward_data.kernel
 def log_softmax_backward_cpu(grad_output, output, dim, input_dtype):
+    g, y = grad_output._array, output._array
+    if dim in (-1, y.ndim - 1) and has_short_rows(y) and has_short_rows(g) and input_dtype.numpy is F4:
+        result = np.empty_like(y)
+        loops().log_softmax_backward(g, y, result)
+        return wrap(result)
     return backward_along(log_softmax_slope, grad_output, output, dim, input_dtype)
 
 
