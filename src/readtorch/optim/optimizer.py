@@ -144,11 +144,9 @@ class Optimizer:
         """Forget the gradients of all parameters, or fill them with zeros if not `set_to_none`."""
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is None:
-                    continue
                 if set_to_none:
                     p.grad = None
-                else:
+                elif p.grad is not None:
                     p.grad.detach_() if p.grad.grad_fn is not None else p.grad.requires_grad_(False)
                     p.grad.zero_()
 
@@ -375,8 +373,15 @@ def _device_dtype_check_for_fused(p):
 
 def _kernel_serves(params, grads, numbers):
     """Whether a compiled kernel (`aten/native/fused_*.py`) can do it: it wants flat memory, plain numbers."""
-    return not any(isinstance(number, Tensor) for number in numbers) and all(
-        p.device.type == "cpu" and p.dtype in (readtorch.float32, readtorch.float64)
-        and p.is_contiguous() and g.is_contiguous()
-        for p, g in zip(params, grads)
-    )
+    if any([isinstance(number, Tensor) for number in numbers]):
+        return False
+    for p, g in zip(params, grads):
+        if not (p.is_cpu and p.dtype in _KERNEL_TYPES):
+            return False
+        # What `is_contiguous` would say, without its search through memory formats.
+        if not (p._array.flags.c_contiguous and g._array.flags.c_contiguous):
+            return False
+    return True
+
+
+_KERNEL_TYPES = (readtorch.float32, readtorch.float64)

@@ -89,12 +89,13 @@ class SGD(Optimizer):
     def _init_group(self, group, params, grads, momentum_buffer_list):
         """Collect the parameters that have a gradient, and what is remembered of them."""
         for p in group["params"]:
-            if p.grad is None:
+            grad = p.grad
+            if grad is None:
                 continue
             if group["fused"]:
                 _device_dtype_check_for_fused(p)
             params.append(p)
-            grads.append(p.grad)
+            grads.append(grad)
             if group["momentum"] != 0:
                 momentum_buffer_list.append(self.state[p].get("momentum_buffer"))
 

@@ -2,9 +2,8 @@
 
 In PyTorch: `aten/src/ATen/native/FusedAdam.cpp`. Chapter 11 shows when `optim.Adam` calls it.
 """
-import numpy as np
-
 from ..native_function import native_function
+from .tensor_iterator import F4, F8
 
 _ARGUMENTS = (
     "Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, "
@@ -53,12 +52,22 @@ def run_flat(kernel, tensors, numbers, *flags):
     An array that has no flat view, or too few bits to compute in, is copied, and written back.
     """
     dtype = tensors[0]._array.dtype
-    wide = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
-    flat = [t._array.ravel().astype(wide, copy=False) for t in tensors]
-    kernel(*flat, *[wide.type(n) for n in numbers], *flags)
+    wide = dtype if dtype is F4 or dtype is F8 else F4
+    flat = [as_flat(t._array, wide) for t in tensors]
+    number = wide.type
+    kernel(*flat, *[number(n) for n in numbers], *flags)
     for i, (t, result) in enumerate(zip(tensors, flat)):
         if i == 1:
             continue
-        if not np.may_share_memory(result, t._array):
+        if not has_flat_view(t._array, wide):
             t._array[...] = result.reshape(t._array.shape)
         t._counter[0] += 1
+
+
+def has_flat_view(array, dtype):
+    return array.dtype is dtype and array.flags.c_contiguous
+
+
+def as_flat(array, dtype):
+    """The elements of `array` in one row: a view if there is one, else a copy."""
+    return array.reshape(-1) if has_flat_view(array, dtype) else array.ravel().astype(dtype)

@@ -16,6 +16,7 @@ from ..native_function import native_function, packets, python_face, write_out
 from ..python_arg_parser import make_parser
 from .scalar_ops import div_scalar
 from .tensor_iterator import F4, F8, cast, conj
+from .views import sizes_face
 
 BOTH = "function, method"
 add_up = np.add.reduce
@@ -130,6 +131,17 @@ def total_or_dim_face(name, of_all, of_dim):
 total_or_dim_face("sum", sum_all, sum_dim)
 
 sum_to_size = native_function("sum_to_size(Tensor self, SymInt[] size) -> Tensor", "method")
+sizes_face("sum_to_size", sum_to_size)
+
+
+@sum_to_size.kernel
+def sum_to_size_cpu(self, size):
+    """Without a graph, the gradient of a bias is one reduction, over the dimensions that the bias did not have."""
+    x = self._array
+    added = x.ndim - len(size)
+    if added > 0 and x.shape[added:] == tuple(size):
+        return wrap_result(sum_array(x, tuple(range(added)), False, None))
+    return sum_to_size_composite(self, size)
 
 
 @sum_to_size.compose

@@ -203,9 +203,11 @@ class TensorBase(TensorImpl):
 
     @property
     def grad(self):
-        if not self.is_leaf and not (self._meta and (self._meta.retains_grad or self._meta.grad is not None)):
+        meta = self._meta
+        grad = None if meta is None else meta.grad
+        if grad is None and not self.is_leaf and not (meta and meta.retains_grad):
             _warn_non_leaf_grad()
-        return None if self._meta is None else self._meta.grad
+        return grad
 
     @grad.setter
     def grad(self, value):
