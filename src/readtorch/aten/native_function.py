@@ -35,6 +35,7 @@ class Packet:
         self.name = name
         self.module = module  # where its function lives: "torch", "nn", "linalg", "special", "fft"
         self.overloads = []
+        self.hidden = set()  # those that have no Python face: error messages do not offer them
         self.is_function = False
         self.is_method = False
         self.out = {}  # functional Operator -> its out= Operator
@@ -57,6 +58,8 @@ def native_function(text, variants="function", *, module="torch", inplace=False,
     python_name = name or operator.schema.name
     packet = _packet(python_name, module)
     packet.overloads.append(operator)
+    if not variants:
+        packet.hidden.add(operator)
     packet.is_function |= "function" in variants
     packet.is_method |= "method" in variants
     packet.direct |= direct

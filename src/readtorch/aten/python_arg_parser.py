@@ -31,6 +31,9 @@ class Signature:
         self.names = ["input" if a.name == "self" else a.name.removesuffix("_") for a in self.arguments]
         self.numbers_as_tensors = packet.numbers_as_tensors
         self.positional = [a for a in self.arguments if not a.keyword_only]
+        self.fewest = len([a for a in self.arguments if not a.has_default])
+        self.most = len(self.arguments) + (out_operator is not None)
+        self.hidden = operator in packet.hidden
         self.is_method = is_method
         # A factory may also be told `requires_grad`. Operators know nothing of it: the parser sees to it.
         self.dtype_position = self._find("dtype") if self._find("pin_memory") is not None else None
@@ -269,9 +272,16 @@ def require_grad(t):
 
 
 def describe_failures(name, signatures, failures, args, kwargs, is_method):
-    """The message of a call that fits no overload, worded as PyTorch words it."""
-    if len(signatures) == 1:
-        reason = str(failures[0])
+    """The message of a call that fits no overload, worded as PyTorch words it.
+
+    If there is but one signature, or one that takes so many arguments, it says what is wrong with that one.
+    """
+    failures = [failure for signature, failure in zip(signatures, failures) if not signature.hidden] or failures
+    signatures = [signature for signature in signatures if not signature.hidden] or signatures
+    count = len(args) + len(kwargs)
+    plausible = [f for s, f in zip(signatures, failures) if s.fewest <= count <= s.most]
+    if len(signatures) == 1 or len(plausible) == 1:
+        reason = str((plausible or failures)[0])
         joint = " " if reason.startswith(("missing", "takes", "got")) else ": "
         return f"{name}(){joint}{reason}"
     given = [type(a).__name__ for a in (args[1:] if is_method else args)]

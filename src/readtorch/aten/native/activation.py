@@ -10,7 +10,7 @@ from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import dtype_of, wrap_result
 from ..functions import at
 from ..native_function import native_function, write_result
-from .tensor_iterator import F4, F8, compute, computing, not_implemented, scalar_tensor
+from .tensor_iterator import F4, F8, compute, computing, not_implemented, refuse_overlap, scalar_tensor
 
 BOTH = "function, method"
 
@@ -78,6 +78,7 @@ def relu_cpu(self):
 @relu.inplace.kernel
 def relu_cpu_(self):
     check_relu(self)
+    refuse_overlap(self)
     np.maximum(self._array, self._array.dtype.type(0), out=self._array)
     self._counter[0] += 1
     return self

@@ -14,7 +14,7 @@ from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function, python_face
-from .tensor_iterator import inplace_shape_error
+from .tensor_iterator import inplace_shape_error, refuse_overlap
 
 BOTH = "function, method"
 
@@ -195,6 +195,7 @@ copy_ = native_function("copy_(Tensor(a!) self, Tensor src, bool non_blocking=Fa
 @copy_.kernel
 def copy_cpu(self, src, non_blocking):
     target, source = self._array, src._array
+    refuse_overlap(self)
     if source.dtype is target.dtype and source.shape == target.shape:
         target[...] = source
         self._counter[0] += 1

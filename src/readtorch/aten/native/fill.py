@@ -8,6 +8,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function, python_face
 from .copy import cast, number_as
+from .tensor_iterator import refuse_overlap
 
 BOTH = "function, method"
 
@@ -25,6 +26,7 @@ def fill_cpu(self, value):
 @fill_scalar_.kernel
 def fill_cpu_(self, value):
     array = self._array
+    refuse_overlap(self)
     fits_any_float = type(value) in (int, float) and -6e4 < value < 6e4
     array[...] = value if fits_any_float and array.dtype.kind == "f" else number_as(value, dtype_of(self))
     self._counter[0] += 1
@@ -46,6 +48,7 @@ def fill_tensor_cpu(self, value):
 
 @fill_tensor_.kernel
 def fill_tensor_cpu_(self, value):
+    refuse_overlap(self)
     self._array[...] = element_of(value, self)
     self._counter[0] += 1
     return self

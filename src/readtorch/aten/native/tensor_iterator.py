@@ -139,6 +139,12 @@ def inplace_shape_error(shape, *others):
     return RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(target)}")
 
 
+def refuse_overlap(self):
+    """Raises RuntimeError if `self`, about to be written to, shows an element several times. Only a view can do that."""
+    if self._storage_impl is not None and 0 in self._array.strides:
+        check_no_overlap(self)
+
+
 def cast_error(have, want):
     return RuntimeError(f"result type {SCALAR_TYPE_NAMES[have]} can't be cast to the desired output type "
                         f"{SCALAR_TYPE_NAMES[want]}")
@@ -184,8 +190,7 @@ def binary_inplace_kernel(ufunc, common_type=result_type):
     """A CPU kernel that writes `ufunc(self, other)` to `self`."""
     def kernel(self, other):
         x, y = self._array, other._array
-        if self._storage_impl is not None and 0 in x.strides:  # only a view can show an element several times
-            check_no_overlap(self)
+        refuse_overlap(self)
         try:
             if x.dtype is y.dtype and (common_type is result_type or x.dtype is F4):
                 ufunc(x, y, x)

@@ -12,7 +12,7 @@ from ..functions import at
 from ..native_function import alias_of, native_function, python_face
 from .exact_out import exact_out, found_dtype, type_name
 from .scalar_ops import add_scalar, mul_scalar
-from .tensor_iterator import conj, not_implemented, unary_float_kernel, unary_kernel
+from .tensor_iterator import conj, not_implemented, refuse_overlap, unary_float_kernel, unary_kernel
 
 BOTH = "function, method"
 
@@ -74,6 +74,7 @@ absolute = unary("abs", unary_kernel(np.abs, not_implemented("abs_cpu")), conver
 def abs_cpu_(self):
     if self._array.dtype.kind == "c":
         raise RuntimeError("In-place abs is not supported for complex tensors.")
+    refuse_overlap(self)
     np.copyto(self._array, absolute.call(self)._array)
     self._counter[0] += 1
     return self

@@ -1,0 +1,55 @@
+"""Calls that must be refused, and with which words."""
+import pytest
+import torch
+
+import readtorch
+
+
+def outcome(lib, call):
+    try:
+        result = call(lib)
+    except Exception as error:
+        result = f"{type(error).__name__}: {error}"
+    return str(result).replace("readtorch.", "torch.")
+
+
+UNARY = ["zero_", "relu_", "abs_", "exp_", "neg_", "sigmoid_"]
+BINARY = ["fill_", "copy_", "add_", "sub_", "mul_", "div_", "pow_"]
+
+
+@pytest.mark.parametrize("name", UNARY + BINARY)
+def test_what_shows_an_element_twice_is_not_written_to(name):
+    def write(lib):
+        operands = [lib.tensor(2.0)] if name in BINARY else []
+        return getattr(lib.ones(1).expand(3), name)(*operands)
+
+    theirs = outcome(torch, write)
+    assert name == "zero_" or "more than one element" in theirs
+    assert outcome(readtorch, write) == theirs
+
+
+@pytest.mark.parametrize("call", [
+    lambda lib: lib.add(lib.ones(2), "x"),
+    lambda lib: lib.add(lib.ones(2), [1]),
+    lambda lib: lib.add(lib.ones(2), 1, beta=2),
+    lambda lib: lib.mul(lib.ones(2), "x"),
+    lambda lib: lib.ones(2).add("x"),
+    lambda lib: lib.relu(3),
+    lambda lib: lib.relu(lib.ones(1), 3),
+    lambda lib: lib.ones(2) + "x",
+    lambda lib: lib.add(lib.ones(2, dtype=lib.int64), 1, alpha=2.5),
+    lambda lib: lib.tensor([1.0], dtype=lib.bfloat16).numpy(),
+    lambda lib: lib.promote_types(lib.uint16, lib.bool),
+])
+def test_the_words_of_a_refusal(call):
+    assert outcome(readtorch, call) == outcome(torch, call)
+
+
+def test_an_operator_without_a_kernel_for_a_backend():
+    """What is refused has other names here, but the words and the type are PyTorch's."""
+    from readtorch.aten.dispatcher import registry
+    from readtorch.c10.dispatch_key import CUDA
+
+    theirs = outcome(torch, lambda lib: lib.ones(2).to_sparse().cos_())
+    ours = outcome(readtorch, lambda lib: registry["aten::hypot"].resolve(CUDA))
+    assert ours.split(". ")[0] == theirs.split(". ")[0].replace("cos_", "hypot").replace("SparseCPU", "CUDA")
