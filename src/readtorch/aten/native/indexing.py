@@ -147,7 +147,7 @@ def in_order_of(array, places, picked):
 
 def index_backward(grad, sizes, indices):
     """Add each element of `grad` to the place that it was read from."""
-    return at.index_put(at.new_zeros(grad, sizes), indices, grad, True)
+    return _index_put_impl_.call(at.new_zeros(grad, sizes), indices, grad, True, True)
 
 
 @index.backward
@@ -194,6 +194,25 @@ class IndexPutBackward0:
 
     def values(grad, indices):
         return at.index(grad, indices)
+
+
+# What index_put_ is made of in PyTorch, and the form in which the gradient of `index` calls it.
+_index_put_impl_ = native_function(
+    "_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, "
+    "bool unsafe=False) -> Tensor(a!)")
+
+
+@_index_put_impl_.kernel
+def index_put_impl_cpu_(self, indices, values, accumulate, unsafe):
+    index_put_cpu(self, indices, values, accumulate)
+    self._counter[0] += 1
+    return self
+
+
+@_index_put_impl_.backward
+class IndexPutImplBackward0(IndexPutBackward0):
+    self = IndexPutBackward0.self
+    values = IndexPutBackward0.values
 
 
 # ---------------------------------------------------------------------------------------------- one dimension

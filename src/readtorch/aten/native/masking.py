@@ -42,6 +42,13 @@ def where_cpu(condition, self, other):
         raise broadcast_error(mask.shape, self._array.shape, other._array.shape) from None
 
 
+def expected_out_type(out, result, *arguments):
+    return f"Expected out type to be {type_name(result)} but got {type_name(out)}"
+
+
+exact_out(where, expected_out_type)
+
+
 @where.backward
 class WhereBackward0:
     def self(grad, condition):
@@ -112,6 +119,10 @@ def nonzero_face(input, *, as_tuple=False, out=None):
     """Indices of the elements that are not 0: an (n, dims) tensor, or with `as_tuple` one vector a
     dimension."""
     if as_tuple:
+        if isinstance(out, (tuple, list)):
+            raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return tuple(nonzero_numpy.call(input))
     return nonzero.call(input) if out is None else nonzero.out.call(input, out)
 

@@ -23,8 +23,9 @@ def binary(name, function, refusal, refused=(COMPLEX,), common_type=result_type,
     """Declare `name(Tensor self, Tensor other)`; `refusal(dtype)` is raised for dtypes of the categories
     `refused`.
     """
+    python_name = name.partition(".")[0]
     operator = native_function(f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=inplace,
-                               out=True, direct=True)
+                               out=True, direct=True, name=python_name)
 
     @operator.kernel
     def kernel(self, other):
@@ -271,7 +272,7 @@ class Logaddexp2Backward0:
 
 # ------------------------------------------------------------------------------------------- signs and steps
 
-copysign = binary("copysign", np.copysign, not_implemented("copysign_cpu"), common_type=float_result_type)
+copysign = binary("copysign.Tensor", np.copysign, not_implemented("copysign_cpu"), common_type=float_result_type)
 copysign_scalar = native_function("copysign.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True,
                                   out=True)
 copysign_scalar.kernel(lambda self, other: copysign.call(self, scalar_tensor(other)))

@@ -171,13 +171,11 @@ def even_steps(start, end, steps, dtype):
     """`steps` numbers from `start` to `end`: the first half counted up from start, the second down from
     end."""
     integral = dtype.category < FLOAT
-    kind = np.dtype(np.float64) if integral else op_math_type(dtype).numpy
+    kind = np.dtype(np.float64) if integral else dtype.numpy  # 16-bit floats, too, step in their own type
     start, end = (np.asarray(int(v) if integral else v).astype(kind) for v in (start, end))
     if steps == 1:
         return start.reshape(1)
     step = (end - start) / kind.type(steps - 1)
-    if not integral:
-        step = step.astype(dtype.numpy).astype(kind)
     place = np.arange(steps).astype(kind)
     counted_down = end - step * (steps - 1 - place).astype(kind)
     return np.where(np.arange(steps) < steps // 2, start + step * place, counted_down)
@@ -194,7 +192,8 @@ def logspace_cpu(start, end, steps, base, dtype, layout, device, pin_memory):
     check_options(layout, device)
     dtype = series_type("logspace", start, end, dtype, steps)
     exponents = even_steps(start, end, steps, dtype)
-    return wrap(np.power(exponents.dtype.type(base), exponents).astype(dtype.numpy))
+    wide = op_math_type(dtype).numpy if dtype.category >= FLOAT else exponents.dtype
+    return wrap(np.power(wide.type(base), exponents.astype(wide)).astype(dtype.numpy))
 
 
 linspace = _with_tensor_bounds("linspace", "", linspace_cpu)
