@@ -4,10 +4,12 @@ ones.
 In PyTorch: `aten/src/ATen/native/Activation.cpp` and `cpu/Activation.cpp`.
 Explained in the chapter "Layers as functions".
 """
+import functools
+
 import numpy as np
 
 from ...c10.scalar_type import FLOAT
-from ...c10.tensor_impl import dtype_of, wrap_result
+from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ..functions import at
 from ..native_function import native_function, write_result
 from .tensor_iterator import F4, F8, compute, computing, not_implemented, refuse_overlap, scalar_tensor
@@ -66,20 +68,43 @@ relu = declare("relu(Tensor self) -> Tensor", BOTH, "torch")
 _ZERO = np.zeros((), F4)  # an array: NumPy takes twice as long over a number
 
 
+# Fewer numbers than this are not worth loading the compiler for.
+FROM_SIZE = 1024
+
+
+def are_flat(*arrays):
+    """Whether the loops of `cpu/activation_kernels.py` serve: enough float32, one after the other."""
+    for x in arrays:
+        if x.dtype is not F4 or x.size < FROM_SIZE or not x.flags.c_contiguous:
+            return False
+    return True
+
+
+@functools.cache
+def loops():
+    """The compiled loops; imported when first needed."""
+    from .cpu import activation_kernels
+    return activation_kernels
+
+
 @relu.kernel
 def relu_cpu(self):
     x = self._array
+    if are_flat(x):
+        result = np.empty_like(x)
+        loops().relu(x.reshape(-1), result.reshape(-1))
+        return wrap(result)
     if x.dtype is F4:
-        return wrap_result(np.maximum(x, _ZERO))
+        return wrap_result(np.maximum(_ZERO, x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
     check_relu(self)
-    return wrap_result(np.maximum(x, x.dtype.type(0)))
+    return wrap_result(np.maximum(x.dtype.type(0), x))
 
 
 @relu.inplace.kernel
 def relu_cpu_(self):
     check_relu(self)
     refuse_overlap(self)
-    np.maximum(self._array, self._array.dtype.type(0), out=self._array)
+    np.maximum(self._array.dtype.type(0), self._array, out=self._array)
     self._counter[0] += 1
     return self
 
@@ -124,6 +149,10 @@ def threshold_cpu_(self, threshold, value):
 @threshold_backward.kernel
 def threshold_backward_cpu(grad_output, self, threshold):
     g, x = grad_output._array, self._array
+    if are_flat(g, x) and g.shape == x.shape:
+        result = np.empty_like(x)
+        loops().threshold_backward(g.reshape(-1), x.reshape(-1), F4.type(threshold), result.reshape(-1))
+        return wrap(result)
     if g.dtype is x.dtype:
         return wrap_result(where_zero(x <= threshold, g))
     return computing(lambda g, x: where_zero(x <= threshold, g), grad_output, self)

@@ -2,6 +2,8 @@
 
 In PyTorch: `aten/src/ATen/native/{LinearAlgebra,Blas}.cpp`. Explained in the chapter "One training step".
 """
+import functools
+
 import numpy as np
 
 from ...c10.tensor_impl import wrap
@@ -90,9 +92,27 @@ def add_to_bias(bias, x, y):
     if y.shape[0] != inner or not (rows and inner and columns) or bias.shape != (columns,):
         return None
     out = np.empty((rows, columns), F4)
-    out[:] = bias
-    gemm(x, y, out)
+    if inner >= 256 and columns >= 4 * rows and not y.flags.c_contiguous:
+        add_by_columns(bias, x, y, out)
+    else:
+        out[:] = bias
+        gemm(x, y, out)
     return out
+
+
+def add_by_columns(bias, x, y, out):
+    """The same for a few examples and a wide layer, as yᵀ xᵀ: with the long side first BLAS is up to a quarter
+    faster, which pays for the pass that turns the result."""
+    turned = np.empty(out.shape[::-1], F4)
+    gemm(y.T, x.T, turned, 0.0)
+    add_transposed()(turned, bias, out)
+
+
+@functools.cache
+def add_transposed():
+    """The compiled loop; imported when first needed."""
+    from .cpu.transposed_sum import add_transposed
+    return add_transposed
 
 
 @addmm.backward

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`, `cpu/SumKernel.cpp`; derivatives in `FunctionsManual.cpp`.
 """
+import functools
 import math
 
 import numpy as np
@@ -134,12 +135,24 @@ sum_to_size = native_function("sum_to_size(Tensor self, SymInt[] size) -> Tensor
 sizes_face("sum_to_size", sum_to_size)
 
 
+# BLAS adds up rows, as a product with ones, several times faster than a NumPy reduction begins; up to so many
+# numbers: `ones` are kept for the next call.
+MANY = 1 << 20
+
+
+@functools.lru_cache(maxsize=8)
+def ones(count):
+    return np.ones(count, F4)
+
+
 @sum_to_size.kernel
 def sum_to_size_cpu(self, size):
     """Without a graph, the gradient of a bias is one reduction, over the dimensions that the bias did not have."""
     x = self._array
     added = x.ndim - len(size)
     if added > 0 and x.shape[added:] == tuple(size):
+        if x.dtype is F4 and x.ndim == 2 and added == 1 and 0 < x.size <= MANY:
+            return wrap(ones(len(x)).dot(x))
         return wrap_result(sum_array(x, tuple(range(added)), False, None))
     return sum_to_size_composite(self, size)
 
