@@ -96,6 +96,8 @@ class Signature:
             return None
         converted = convert(argument.type, value, self.numbers_as_tensors and argument.name in ("self", "other", "end", "src"))
         if converted is _REJECT:
+            if argument.type.is_tensor and isinstance(value, (list, tuple)):
+                raise _Mismatch(_element_message(value, position), position)
             place = f" (position {position + (0 if self.is_method else 1)})" if not argument.keyword_only else ""
             raise _Mismatch(f"argument '{self.names[position]}'{place} must be {_type_name(argument.type)}, "
                             f"not {type(value).__name__}", position)
@@ -233,6 +235,12 @@ _CONVERSIONS = {
 }
 
 
+def _element_message(values, position):
+    """What is wrong with a list that should hold tensors only."""
+    place = next(i for i, v in enumerate(values) if not isinstance(v, TensorImpl))
+    return f"expected Tensor as element {place} in argument {position}, but got {type(values[place]).__name__}"
+
+
 def _type_name(kind):
     if kind.is_list:
         return f"tuple of {kind.base if kind.base == 'Tensor' else kind.base.lower()}s"
@@ -282,6 +290,8 @@ def describe_failures(name, signatures, failures, args, kwargs, is_method):
     plausible = [f for s, f in zip(signatures, failures) if s.fewest <= count <= s.most]
     if len(signatures) == 1 or len(plausible) == 1:
         reason = str((plausible or failures)[0])
+        if reason.startswith("expected Tensor as element"):
+            return reason
         joint = " " if reason.startswith(("missing", "takes", "got")) else ": "
         return f"{name}(){joint}{reason}"
     given = [type(a).__name__ for a in (args[1:] if is_method else args)]
@@ -306,35 +316,33 @@ def make_face(packet, is_method):
 
 
 def _direct_face(packet, parse):
-    """A face that ORs the key sets itself and leaves the parser to calls it does not understand."""
-    operator = packet.overloads[0]
-    out = packet.out.get(operator)
-    renamed = {"self": "input"}
+    """A face that ORs the key sets itself and leaves the parser to calls it does not understand.
+
+    An argument that is not there is MISSING, which has no key set either.
+    """
+    operator, out = packet.overloads[0], packet.out.get(packet.overloads[0])
     arguments = operator.schema.arguments
-    names = [renamed.get(a.name, a.name) for a in arguments]
-    declared, starred = [], False
-    for a, name in zip(arguments, names):
-        if a.keyword_only and not starred:
-            declared.append("*")
-            starred = True
-        declared.append(f"{name}={a.default!r}" if a.has_default else f"{name}=None" if a.type.optional else name)
-    if out is not None:
-        declared += ([] if starred else ["*"]) + ["out=None"]
-    keywords = ", ".join(f"{a.name!r}: {n}" for a, n in zip(arguments, names) if a.keyword_only)
+    names = [_RENAMED.get(a.name, a.name) for a in arguments]
+    declared = _declared_parameters(arguments, names, with_out=out is not None)
     positional = ", ".join(n for a, n in zip(arguments, names) if not a.keyword_only) + ","
-    check_out = ""
+    keywords = ", ".join(f"{a.name!r}: {n}" for a, n in zip(arguments, names) if a.keyword_only)
     if out is not None:
         keywords += f"{', ' if keywords else ''}**({{}} if out is None else {{'out': out}})"
-        check_out = f"    if out is not None: return out_form.call({', '.join(names)}, out)\n"
-    lines = "\n        ".join(key_lines(arguments, renamed))
+    checks = [f"if not isinstance({n}, (list, tuple)): raise AttributeError" for a, n in zip(arguments, names)
+              if a.type.is_tensor and a.type.is_list and not a.type.optional]
+    checks += [f"if {n} is MISSING: raise AttributeError" for a, n in zip(arguments, names)
+               if not a.type.is_tensor and not a.has_default and not a.type.optional][-1:]
+    lines = "\n        ".join(key_lines(arguments, _RENAMED) + checks)
     source = (f"def face({', '.join(declared)}):\n"
               f"    try:\n        {lines}\n"
               f"    except AttributeError:\n{_number_lines(packet, 8)}"
-              f"        if keys is None: return parse(({positional}), {{{keywords}}})\n"
-              f"{check_out}"
-              f"    return table[keys & (tls.mask if changed else DEFAULT_MASK)]({', '.join(names)})\n")
-    return compile_face(packet.name, source, {"table": operator.table, **MASK, "parse": parse, "out_form": out,
-                                              "no_tensor_keys": NO_TENSOR_KEYS, "number_beside": number_beside})
+              f"        if keys is None: return parse(given(({positional})), {{{keywords}}})\n")
+    if out is not None:
+        source += f"    if out is not None: return out_form.call({', '.join(names)}, out)\n"
+    source += f"    return table[keys & (tls.mask if changed else DEFAULT_MASK)]({', '.join(names)})\n"
+    return compile_face(packet.name, source, {
+        "table": operator.table, **MASK, "parse": parse, "out_form": out, "no_tensor_keys": NO_TENSOR_KEYS,
+        "MISSING": MISSING, "given": given, "number_beside": number_beside})
 
 
 def _number_lines(packet, indent):
@@ -346,6 +354,41 @@ def _number_lines(packet, indent):
             f"{pad}if (type(other) is float or type(other) is int) and hasattr(input, '_keys'):\n"
             f"{pad}    other = number_beside(input, other, {packet.name!r})\n"
             f"{pad}    keys = input._keys | other._keys\n")
+
+
+_RENAMED = {"self": "input"}
+
+
+class _Missing:
+    """Stands for an argument that the caller left out."""
+
+    def __repr__(self):
+        return "<required>"
+
+
+MISSING = _Missing()
+
+
+def given(arguments):
+    """The arguments up to the first that is missing."""
+    for place, a in enumerate(arguments):
+        if a is MISSING:
+            return arguments[:place]
+    return arguments
+
+
+def _declared_parameters(arguments, names, with_out):
+    """How the parameters stand in the face's `def`."""
+    declared, starred = [], False
+    for a, name in zip(arguments, names):
+        if a.keyword_only and not starred:
+            declared.append("*")
+            starred = True
+        default = repr(a.default) if a.has_default else "None" if a.type.optional else "MISSING"
+        declared.append(f"{name}={default}")
+    if with_out:
+        declared += ([] if starred else ["*"]) + ["out=None"]
+    return declared
 
 
 def _first_overload_face(packet, parse):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...c10.dispatch_key import CPU
 from ...c10.scalar_type import C_TYPE_NAMES, SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import dtype_of
+from ...c10.tensor_impl import dtype_of, storage_impl
 from ..native_function import write_out
 
 
@@ -29,21 +29,28 @@ def found_dtype(out, result, *arguments):
     return f"Found dtype {type_name(out)} but expected {type_name(result)}"
 
 
-def keeps_apart(operator):
-    """Make `operator.out` also refuse an output that shares memory with an input."""
+def keeps_apart(operator, grows=False):
+    """Make `operator.out` also refuse an output that shares memory with an input.
+
+    grows: the result has at least as many elements as each input, so a smaller output will be resized, maybe into one.
+    """
     write = operator.out.kernels[CPU]
 
     @operator.out.kernel
     def check_then_write(*arguments):
         *inputs, out = arguments
         for t in inputs[0] if isinstance(inputs[0], (list, tuple)) else inputs:
-            if t is out or hasattr(t, "_array") and np.may_share_memory(t._array, out._array):
-                raise RuntimeError("unsupported operation: some elements of the input tensor and the "
-                                   "written-to tensor "
-                                   "refer to a single memory location. Please clone() the tensor before "
-                                   "performing the "
+            if hasattr(t, "_array") and (t is out or shares_memory(t, out, grows)):
+                raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
+                                   "refer to a single memory location. Please clone() the tensor before performing the "
                                    "operation.")
         return write(*arguments)
+
+
+def shares_memory(t, out, grows):
+    if grows and out._array.size < t._array.size and storage_impl(t) is storage_impl(out):
+        return True
+    return np.may_share_memory(t._array, out._array)
 
 
 def exact_out(operator, *messages):

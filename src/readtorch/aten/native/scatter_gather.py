@@ -49,7 +49,7 @@ def check_index(self, dim, index, name):
 
 
 exact_out(gather)
-keeps_apart(gather)
+keeps_apart(gather, grows=True)
 
 
 @gather.kernel
