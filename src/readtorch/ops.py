@@ -21,7 +21,7 @@ class OpOverload:
         arguments = list(args)
         for argument in self._schema.arguments[len(args):]:
             if argument.name not in kwargs and not argument.has_default and not argument.type.optional:
-                raise RuntimeError(f"{self._operator.name}() is missing value for argument '{argument.name}'. "
+                raise RuntimeError(f"aten::{self._schema.name}() is missing value for argument '{argument.name}'. "
                                    f"Declaration: {self._schema}")
             arguments.append(kwargs.get(argument.name, argument.default))
         return self._operator.call(*arguments)
@@ -29,6 +29,9 @@ class OpOverload:
     def keys(self):
         """The names of the keys that this operator has a kernel for."""
         return operator_keys(self._operator)
+
+    def __str__(self):
+        return f"aten.{self.__name__}"
 
     def __repr__(self):
         return f"<OpOverload(op='aten.{self._schema.name}', overload='{self._schema.overload or 'default'}')>"
