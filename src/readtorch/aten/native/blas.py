@@ -85,12 +85,19 @@ def addmm_cpu(self, mat1, mat2, beta, alpha):
 
 
 def add_to_bias(bias, x, y):
-    """bias + x @ y for float32 matrices that are not empty, with the bias laid out first; None if the sizes
-    do not fit."""
+    """bias + x @ y for float32 matrices that are not empty; None if the sizes do not fit.
+
+    The bias is laid out first: BLAS then adds to it what it computes.
+    """
     rows, inner = x.shape
-    columns = y.shape[1]
-    if y.shape[0] != inner or not (rows and inner and columns) or bias.shape != (columns,):
+    length, columns = y.shape
+    if length != inner or bias.shape != (columns,) or 0 in (rows, inner, columns):
         return None
+    if rows == 1:  # one example: to add a vector to a vector NumPy need not set up a broadcast
+        out = x.dot(y)
+        row = out[0]
+        row += bias
+        return out
     out = np.empty((rows, columns), F4)
     if inner >= 256 and columns >= 4 * rows and not y.flags.c_contiguous:
         add_by_columns(bias, x, y, out)
