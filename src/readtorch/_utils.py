@@ -4,7 +4,6 @@ In PyTorch: `torch/_utils.py`. Explained in the chapter "state_dict, load_state_
 """
 import copy
 
-import numpy as np
 
 from .c10 import tensor_impl
 from .c10.storage_impl import StorageImpl

@@ -3,7 +3,7 @@
 In PyTorch: `torch/linalg/__init__.py`. The functions themselves are in `aten/native/linalg_*.py`.
 """
 from ._C import _linalg
-from .aten.native.linalg_common import _LinAlgError as LinAlgError
+from .aten.native.linalg_common import _LinAlgError as LinAlgError  # noqa: F401
 
 globals().update(vars(_linalg))
 __all__ = sorted([*vars(_linalg), "LinAlgError"])

@@ -4,7 +4,7 @@ Its operator methods come from the registry, as PyTorch's come from a generated 
 In PyTorch: `torch/csrc/autograd/python_variable.cpp`, `tools/autograd/templates/python_variable_methods.cpp`.
 Explained in the chapters "Tensor and Storage" and "Autograd".
 """
-from ...aten import python_arg_parser
+from ...aten import python_arg_parser, python_bindings
 from ...aten.native.complex_views import imag, real
 from ...aten.native.tensor_shape import mH, mT, matrix_H, numpy_T
 from ...aten.native_function import packets
@@ -16,7 +16,8 @@ from ...c10.size import Size
 from ...c10.storage_impl import address_of
 from ...c10.tensor_impl import NO_EDGE, TensorImpl, new, storage_impl, storage_offset, strides_of, wrap
 from ...c10.wrap_dim import wrap_dim
-from ..utils import tensor_new  # noqa: F401  (torch.tensor and its relatives)
+from ..utils import tensor_apply, tensor_new  # noqa: F401  (methods and functions that are no operators)
+from ..utils.legacy_tensor import legacy_tensor_new
 from .python_variable_indexing import getitem, setitem
 from .variable import autograd_meta, refresh_view, requires_grad, set_requires_grad
 
@@ -26,7 +27,7 @@ def operator_methods():
     methods = {}
     for (module, name), packet in packets.items():
         if packet.is_method:
-            methods[name] = python_arg_parser.make_face(packet, is_method=True)
+            methods[name] = python_bindings.make_face(packet, is_method=True)
     methods.update(infix_methods())
     return methods
 
@@ -35,7 +36,7 @@ def operator_methods():
 _INFIX = {
     "__add__": ("add", False), "__radd__": ("add", False), "__sub__": ("sub", False), "__mul__": ("mul", False),
     "__rmul__": ("mul", False), "__truediv__": ("div", False), "__floordiv__": ("floor_divide", False),
-    "__matmul__": ("matmul", False), "__rmatmul__": ("matmul", True),
+    "__div__": ("div", False), "__idiv__": ("div_", False), "__matmul__": ("matmul", False), "__rmatmul__": ("matmul", True),
     "__eq__": ("eq", False), "__ne__": ("ne", False), "__lt__": ("lt", False), "__le__": ("le", False), "__gt__": ("gt", False),
     "__ge__": ("ge", False), "__and__": ("bitwise_and", False), "__or__": ("bitwise_or", False),
     "__xor__": ("bitwise_xor", False), "__rand__": ("bitwise_and", True), "__ror__": ("bitwise_or", True),
@@ -51,7 +52,7 @@ def infix_methods():
     for name, (operator, reflected) in _INFIX.items():
         packet = packets.get(("torch", operator))
         if packet is not None:
-            found[name] = python_arg_parser.make_infix(name, packet, reflected)
+            found[name] = python_bindings.make_infix(name, packet, reflected)
     return found
 
 
@@ -129,6 +130,8 @@ class TensorBase(TensorImpl):
     is_cpu = property(lambda self: self.device.type == "cpu")
     is_meta = property(lambda self: self.device.type == "meta")
     is_sparse = is_quantized = is_mkldnn = is_nested = is_sparse_csr = property(lambda self: False)
+    # Devices that PyTorch knows and this book does not build.
+    is_xpu = is_xla = is_ipu = is_mps = is_mtia = is_maia = is_vulkan = property(lambda self: False)
 
     def get_device(self):
         return -1 if self.device.index is None else self.device.index
@@ -137,22 +140,20 @@ class TensorBase(TensorImpl):
         """The address of the first element."""
         return address_of(self._array) if self._array.size else 0
 
+    const_data_ptr = data_ptr
+
+    def is_pinned(self, device=None):
+        """Whether the memory is locked for copies to an accelerator."""
+        return False
+
+    def new(self, *args, **kwargs):
+        """A tensor of this one's dtype, made the old way: see `csrc/utils/legacy_tensor.py`."""
+        return legacy_tensor_new(self.dtype, *args, **kwargs)
+
     def is_contiguous(self, memory_format=contiguous_format):
         """Whether the elements lie in memory in the order of `memory_format`."""
         from ...aten.native.copy import has_format
         return has_format(self._array, memory_format)
-
-    def is_floating_point(self):
-        return self.dtype.is_floating_point
-
-    def is_complex(self):
-        return self.dtype.is_complex
-
-    def is_signed(self):
-        return self.dtype.is_signed
-
-    def is_same_size(self, other):
-        return self._array.shape == other._array.shape
 
     # -------------------------------------------------------------------------------------- autograd's state
 
@@ -251,9 +252,6 @@ class TensorBase(TensorImpl):
 
     def _is_view(self):
         return self._base is not None
-
-    def is_inference(self):
-        return bool(self._keys & INFERENCE_TENSOR)
 
     @property
     def data(self):
