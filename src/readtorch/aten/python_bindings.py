@@ -29,7 +29,7 @@ def make_face(packet, is_method):
 def _direct_face(packet, parse):
     """A face that ORs the key sets itself and leaves the parser to calls it does not understand.
 
-    An argument that is not there is MISSING, which has no key set either.
+    An argument that is not there is MISSING, which has no key set either; one too many is in `extra`.
     """
     operator, out = packet.overloads[0], packet.out.get(packet.overloads[0])
     arguments = operator.schema.arguments
@@ -39,7 +39,8 @@ def _direct_face(packet, parse):
     keywords = ", ".join(f"{a.name!r}: {n}" for a, n in zip(arguments, names) if a.keyword_only)
     if out is not None:
         keywords += f"{', ' if keywords else ''}**({{}} if out is None else {{'out': out}})"
-    checks = [f"if not isinstance({n}, (list, tuple)): raise AttributeError" for a, n in zip(arguments, names)
+    checks = ["if extra: raise AttributeError"]
+    checks += [f"if not isinstance({n}, (list, tuple)): raise AttributeError" for a, n in zip(arguments, names)
               if a.type.is_tensor and a.type.is_list and not a.type.optional]
     checks += [f"if {n} is MISSING: raise AttributeError" for a, n in zip(arguments, names)
                if not a.type.is_tensor and not a.has_default and not a.type.optional][-1:]
@@ -47,7 +48,7 @@ def _direct_face(packet, parse):
     source = (f"def face({', '.join(declared)}):\n"
               f"    try:\n        {lines}\n"
               f"    except AttributeError:\n{_number_lines(packet, 8)}"
-              f"        if keys is None: return parse(given(({positional})), {{{keywords}}})\n")
+              f"        if keys is None: return parse(given(({positional})) + extra, {{{keywords}}})\n")
     if out is not None:
         source += f"    if out is not None: return out_form.call({', '.join(names)}, out)\n"
     source += f"    return table[keys & (tls.mask if changed else DEFAULT_MASK)]({', '.join(names)})\n"
@@ -93,13 +94,12 @@ def _declared_parameters(arguments, names, with_out):
     declared, starred = [], False
     for a, name in zip(arguments, names):
         if a.keyword_only and not starred:
-            declared.append("*")
+            declared.append("*extra")
             starred = True
         default = repr(a.default) if a.has_default else "None" if a.type.optional else "MISSING"
         declared.append(f"{name}={default}")
-    if with_out:
-        declared += ([] if starred else ["*"]) + ["out=None"]
-    return declared
+    declared += [] if starred else ["*extra"]
+    return declared + (["out=None"] if with_out else [])
 
 
 def _first_overload_face(packet, parse):
