@@ -2,17 +2,31 @@
 
 The front door. In PyTorch: `torch/__init__.py`. Explained in the chapter "import torch".
 """
+from math import e, inf, nan, pi  # noqa: F401
+
 from . import _C
 from ._C import (Generator, Size, channels_last, channels_last_3d, contiguous_format, device, dtype, layout, memory_format,  # noqa: F401
                  preserve_format, sparse_coo, strided)
 from .c10 import scalar_type as _scalar_type
+from ._settings import (are_deterministic_algorithms_enabled, get_default_device, get_deterministic_debug_mode,  # noqa: F401
+                        get_float32_matmul_precision, is_deterministic_algorithms_warn_only_enabled, set_default_device,
+                        set_deterministic_debug_mode, set_float32_matmul_precision, use_deterministic_algorithms)
+from .aten.parallel import (get_num_interop_threads, get_num_threads, set_num_interop_threads,  # noqa: F401
+                            set_num_threads)
 from .c10.scalar_type import can_cast as _can_cast  # noqa: F401
 from .c10.scalar_type import get_default_dtype, promote_types, set_default_dtype  # noqa: F401
+from .c10.type_info import finfo, iinfo  # noqa: F401
+from .csrc.tensor.python_tensor import cpu_types as _cpu_types
+from .csrc.tensor.python_tensor import set_default_tensor_type  # noqa: F401
 
 # Every operator that is a function: torch.add, torch.zeros …
 globals().update(vars(_C._VariableFunctions))
 # Every element type, also under its second name: torch.float32 and torch.float.
 globals().update({t.name: t for t in _scalar_type.ALL_TYPES}, **_scalar_type.ALIASES)
+# The old names of tensor types: FloatTensor, LongTensor …
+globals().update(_cpu_types)
+
+newaxis = None
 
 from . import autograd  # noqa: E402
 from ._tensor import Tensor  # noqa: E402
@@ -25,14 +39,18 @@ from .storage import TypedStorage, UntypedStorage  # noqa: E402,F401
 from .random import (default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed,  # noqa: E402,F401
                      set_rng_state)
 
-from . import linalg, nn, ops, optim, special, utils  # noqa: E402,F401
-
-__version__ = "0.1.0"
+from . import cuda, linalg, nn, ops, optim, special, testing, utils, version  # noqa: E402,F401
+from .version import __version__  # noqa: E402,F401
 
 
 def is_tensor(obj):
     """Whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)
+
+
+def is_storage(obj):
+    """Whether `obj` is a storage."""
+    return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
 def typename(obj):

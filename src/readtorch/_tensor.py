@@ -11,7 +11,9 @@ from .csrc.autograd.hooks import RemovableHandle
 from .csrc.autograd.node import NodeHooks
 from .csrc.autograd.python_variable import TensorBase
 from .csrc.autograd.variable import autograd_meta, requires_grad
+from .csrc.tensor.python_tensor import tensortype, type_named
 from .csrc.utils.legacy_tensor import legacy_tensor_new
+from .csrc.utils.tensor_numpy import from_numpy
 
 NOT_NUMPYS = {"bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"}
 
@@ -23,9 +25,9 @@ class Tensor(TensorBase):
 
     __hash__ = object.__hash__
 
-    def __new__(cls, *args, device=None):
+    def __new__(cls, *args, **kwargs):
         """`Tensor()`, `Tensor(2, 3)`, `Tensor([1, 2])`: the old way; `tensor` and `empty` say what is meant."""
-        made = legacy_tensor_new(*args)
+        made = legacy_tensor_new(None, *args, **kwargs)
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
@@ -67,6 +69,12 @@ class Tensor(TensorBase):
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
 
+    def __reversed__(self):
+        return self if self._array.ndim == 0 else self.flip(0)
+
+    def __delitem__(self, index):
+        raise TypeError("Tensor does not support deleting items")
+
     # ----------------------------------------------------------------------------------------- Python numbers
 
     def __bool__(self):
@@ -75,11 +83,15 @@ class Tensor(TensorBase):
             raise RuntimeError(f"Boolean value of Tensor with {kind} is ambiguous")
         return bool(self._array.item())
 
+    __nonzero__ = __bool__
+
     def __float__(self):
         return float(self.item())
 
     def __int__(self):
         return int(self.item())
+
+    __long__ = __int__
 
     def __complex__(self):
         return complex(self.item())
@@ -108,7 +120,9 @@ class Tensor(TensorBase):
             place = "cuda." if self.device.type == "cuda" else ""
             return f"torch.{place}{SCALAR_TYPE_NAMES[self.dtype]}Tensor"
         if isinstance(dtype, str):
-            dtype = _dtype_named(dtype)
+            dtype = type_named(dtype)
+        if isinstance(dtype, tensortype):
+            return self.to("cuda" if dtype.is_cuda else "cpu", dtype.dtype, non_blocking=non_blocking)
         return self.to(dtype, non_blocking=non_blocking)
 
     # ----------------------------------------------------------------------------------------- NumPy and copies
@@ -135,6 +149,12 @@ class Tensor(TensorBase):
     def __dlpack_device__(self):
         return self._array.__dlpack_device__()
 
+    @property
+    def __cuda_array_interface__(self):
+        # in PyTorch: for a tensor on a GPU, its address and strides, so that other libraries can read it
+        raise AttributeError(f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data "
+                             "is required use tensor.cuda() to copy tensor to device memory.")
+
     def untyped_storage(self):
         """The bytes that this tensor looks at, which its views look at too."""
         return storages.untyped(storage_impl(self))
@@ -145,9 +165,19 @@ class Tensor(TensorBase):
 
     _typed_storage = storage
 
+    def is_shared(self):
+        """Whether other processes see the same memory."""
+        return self.untyped_storage().is_shared()
+
     def __array__(self, dtype=None, copy=None):
         array = self.numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        """What NumPy's functions of a tensor become: tensors."""
+        if array.dtype == bool:
+            array = array.astype("uint8")  # from before there was a bool dtype
+        return from_numpy(array)
 
     def __deepcopy__(self, memo):
         if not self.is_leaf:
@@ -164,14 +194,6 @@ class Tensor(TensorBase):
             raise TypeError(f"readtorch cannot pickle the tensor subclass {type(self).__name__}: give it a "
                             "__reduce_ex__")
         return _utils.reduce_tensor(self)
-
-
-def _dtype_named(name):
-    """The dtype of "torch.FloatTensor" and its like. Raises ValueError for what is no such name."""
-    for dtype, short in SCALAR_TYPE_NAMES.items():
-        if name == f"torch.{short}Tensor":
-            return dtype
-    raise ValueError(f"invalid type: '{name}'")
 
 
 def _hooks_of(t):

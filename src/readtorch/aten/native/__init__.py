@@ -63,6 +63,7 @@ from . import (  # noqa: F401
     tensor_shape,
     tensor_transformations,
     trigonometry,
+    type_properties,
     unary_ops,
     views,
 )

@@ -9,6 +9,8 @@ import functools
 
 import numpy as np
 
+from .. import parallel
+
 F4, F8 = np.dtype(np.float32), np.dtype(np.float64)
 
 
@@ -16,6 +18,7 @@ F4, F8 = np.dtype(np.float32), np.dtype(np.float64)
 def routine(dtype):
     """SciPy's binding; imported when first needed."""
     from scipy.linalg import blas
+    parallel.library_loaded()
     return blas.sgemm if dtype is F4 else blas.dgemm
 
 

@@ -1,0 +1,66 @@
+"""Settings of the whole process: the default device, determinism, precision of matrix products.
+
+In PyTorch: part of `torch/__init__.py`. Explained in the chapter "import torch".
+"""
+from .aten.context import context
+from .c10.device import default_device
+from .c10.device import device as _device
+
+_DEBUG_MODES = ("default", "warn", "error")
+
+
+def set_default_device(device):
+    """Where tensors are made if a call does not say where; None stands for the CPU. See also `with device(...)`."""
+    default_device.chosen = None if device is None else _device(device)
+
+
+def get_default_device():
+    """The device of tensors that are made here and now."""
+    place = default_device.get()
+    if place.type == "cuda" and place.index is None:
+        from . import cuda
+        cuda.current_device()
+    return place
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Ask for operators that give the same bits every time; those here always do. Raises TypeError for no bool."""
+    context.set_deterministic(mode, warn_only)
+
+
+def are_deterministic_algorithms_enabled():
+    return context.deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled():
+    return context.deterministic_warn_only
+
+
+def set_deterministic_debug_mode(debug_mode):
+    """The same by name or number: "default" or 0, "warn" or 1, "error" or 2. Raises RuntimeError, TypeError."""
+    if not isinstance(debug_mode, (str, int)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str):
+        if debug_mode not in _DEBUG_MODES:
+            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
+                               f"{debug_mode}")
+        debug_mode = _DEBUG_MODES.index(debug_mode)
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    context.set_deterministic(debug_mode > 0, debug_mode == 1)
+
+
+def get_deterministic_debug_mode():
+    """0, 1 or 2: see `set_deterministic_debug_mode`."""
+    if not context.deterministic:
+        return 0
+    return 1 if context.deterministic_warn_only else 2
+
+
+def set_float32_matmul_precision(precision):
+    """"highest", "high" or "medium": how far products of float32 matrices may be rounded. Here they never are."""
+    context.set_float32_matmul_precision(precision)
+
+
+def get_float32_matmul_precision():
+    return context.float32_matmul_precision

@@ -1,0 +1,1 @@
+"""The old tensor types by name. In PyTorch: `torch/csrc/tensor`."""

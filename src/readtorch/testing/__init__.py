@@ -1,0 +1,2 @@
+"""`readtorch.testing`: for tests of code that makes tensors. In PyTorch: `torch/testing/__init__.py`."""
+from ._comparison import assert_close  # noqa: F401

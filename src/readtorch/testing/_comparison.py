@@ -1,0 +1,245 @@
+"""`assert_close`: are two results equal up to rounding?
+
+It works in two passes. The first walks both structures side by side and finds the pairs to compare; what does not
+fit together is an error at once. The second compares pair by pair and reports the first that differs.
+
+In PyTorch: `torch/testing/_comparison.py`, where a kind of pair is a class.
+"""
+import cmath
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+import readtorch
+
+# dtype -> (rtol, atol); 0 for every other.
+DTYPE_PRECISIONS = {
+    readtorch.float16: (0.001, 1e-5), readtorch.bfloat16: (0.016, 1e-5), readtorch.float32: (1.3e-6, 1e-5),
+    readtorch.float64: (1e-7, 1e-7), readtorch.complex64: (1.3e-6, 1e-5), readtorch.complex128: (1e-7, 1e-7),
+}
+_DTYPE_OF_NUMBER = {int: readtorch.int64, float: readtorch.float64, complex: readtorch.complex128}
+
+
+def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=None, equal_nan=False, check_device=True,
+                 check_dtype=True, check_layout=True, check_stride=False, msg=None):
+    """Raises AssertionError unless |actual - expected| <= atol + rtol |expected| for every element.
+
+    The arguments are tensors, numbers, booleans, None, what `as_tensor` takes, or sequences and mappings of such.
+    rtol, atol: both or neither; by default they follow from the dtypes. Shapes must be the same; so must dtype,
+    device, and (if asked for) strides. msg: a message, or a function from the usual message to one.
+    """
+    checks = _Checks(allow_subclasses, rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride)
+    try:
+        pairs = list(find_pairs(actual, expected, checks, ()))
+    except Mismatch as mismatch:
+        raise mismatch.error() from None
+    try:
+        for compare, one, other, place in pairs:
+            compare(one, other, checks, place)
+    except Mismatch as mismatch:
+        raise mismatch.error(msg) from None
+
+
+class _Checks:
+    """The options of one call."""
+
+    def __init__(self, allow_subclasses, rtol, atol, equal_nan, device, dtype, layout, stride):
+        self.allow_subclasses, self.rtol, self.atol, self.equal_nan = allow_subclasses, rtol, atol, equal_nan
+        self.device, self.dtype, self.layout, self.stride = device, dtype, layout, stride
+
+    def tolerances(self, dtypes, place):
+        """(rtol, atol): the given ones, or the loosest of the dtypes. Raises Mismatch if only one is given."""
+        if (self.rtol is None) != (self.atol is None):
+            raise Mismatch(ValueError, "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
+                           f"{'rtol' if self.rtol is None else 'atol'}.", place)
+        if self.rtol is not None:
+            return self.rtol, self.atol
+        rtols, atols = zip(*[DTYPE_PRECISIONS.get(dtype, (0.0, 0.0)) for dtype in dtypes])
+        return max(rtols), max(atols)
+
+
+class Mismatch(Exception):
+    """What is wrong at one place of the structures."""
+
+    def __init__(self, kind, text, place):
+        super().__init__(text)
+        self.kind, self.text, self.place = kind, text, place
+
+    def error(self, msg=None):
+        """The exception that the caller sees."""
+        if msg is not None and not callable(msg):
+            return self.kind(msg)
+        where = "".join(f"[{key!r}]" for key in self.place)
+        text = f"{self.text}\n\nThe failure occurred for item {where}" if where else self.text
+        return self.kind(msg(text) if callable(msg) else text)
+
+
+# ------------------------------------------------------------------------------------------- finding the pairs
+
+def find_pairs(actual, expected, checks, place):
+    """Yields (comparing function, actual, expected, place) for every pair of leaves."""
+    if is_sequence(actual) and is_sequence(expected):
+        if len(actual) != len(expected):
+            raise Mismatch(AssertionError, f"The length of the sequences mismatch: {len(actual)} != {len(expected)}",
+                           place)
+        keys = range(len(actual))
+    elif isinstance(actual, Mapping) and isinstance(expected, Mapping):
+        keys = common_keys(actual, expected, place)
+    else:
+        yield find_pair(actual, expected, checks, place)
+        return
+    for key in keys:
+        yield from find_pairs(actual[key], expected[key], checks, (*place, key))
+
+
+def is_sequence(value):
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def common_keys(actual, expected, place):
+    missing, additional = expected.keys() - actual.keys(), actual.keys() - expected.keys()
+    if missing or additional:
+        raise Mismatch(AssertionError, "The keys of the mappings do not match:\n"
+                       f"Missing keys in the actual mapping: {sorted(missing)}\n"
+                       f"Additional keys in the actual mapping: {sorted(additional)}", place)
+    try:
+        return sorted(actual)
+    except TypeError:  # keys that have no order
+        return list(actual)
+
+
+def find_pair(actual, expected, checks, place):
+    """One pair, as what both can be compared as. Raises Mismatch if there is no such thing."""
+    if actual is None or expected is None:
+        return compare_none, actual, expected, place
+    if both(actual, expected, (bool, np.bool_)):
+        return compare_booleans, bool(actual), bool(expected), place
+    if both(actual, expected, (int, float, complex, np.number)):
+        numbers = [n.item() if isinstance(n, np.number) else n for n in (actual, expected)]
+        checks.tolerances([_DTYPE_OF_NUMBER[type(n)] for n in numbers], place)
+        return compare_numbers, *numbers, place
+    tensors = as_tensors(actual, expected, checks)
+    if tensors is None:
+        raise Mismatch(TypeError, f"No comparison pair was able to handle inputs of type {type(actual)} and "
+                       f"{type(expected)}.", place)
+    checks.tolerances([t.dtype for t in tensors], place)
+    return compare_tensors, *tensors, place
+
+
+def both(actual, expected, kinds):
+    return isinstance(actual, kinds) and isinstance(expected, kinds)
+
+
+def as_tensors(actual, expected, checks):
+    """Both as tensors, or None: their types must be related, and the same if subclasses are not allowed."""
+    related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
+    if not related or (not checks.allow_subclasses and type(actual) is not type(expected)):
+        return None
+    try:
+        return [t if isinstance(t, readtorch.Tensor) else readtorch.as_tensor(t) for t in (actual, expected)]
+    except (TypeError, ValueError, RuntimeError):  # not what a tensor is made from
+        return None
+
+
+# ------------------------------------------------------------------------------------------ comparing one pair
+
+def compare_none(actual, expected, checks, place):
+    if actual is not expected:
+        raise Mismatch(AssertionError, f"None mismatch: {actual} is not {expected}", place)
+
+
+def compare_booleans(actual, expected, checks, place):
+    if actual is not expected:
+        raise Mismatch(AssertionError, f"Booleans mismatch: {actual} is not {expected}", place)
+
+
+def compare_numbers(actual, expected, checks, place):
+    if checks.dtype and type(actual) is not type(expected):
+        raise Mismatch(AssertionError, f"The (d)types do not match: {type(actual)} != {type(expected)}.", place)
+    if actual == expected or (checks.equal_nan and cmath.isnan(actual) and cmath.isnan(expected)):
+        return
+    rtol, atol = checks.tolerances([_DTYPE_OF_NUMBER[type(n)] for n in (actual, expected)], place)
+    difference = abs(actual - expected)
+    if not (cmath.isfinite(difference) and difference <= atol + rtol * abs(expected)):
+        raise Mismatch(AssertionError, describe_numbers(actual, expected, rtol, atol), place)
+
+
+def compare_tensors(actual, expected, checks, place):
+    rtol, atol = checks.tolerances([actual.dtype, expected.dtype], place)
+    compare_attributes(actual, expected, checks, place)
+    if actual.dtype != expected.dtype:
+        common = readtorch.promote_types(*[promotable(t.dtype) for t in (actual, expected)])
+        actual, expected = actual.to(common), expected.to(common)
+    if narrow(actual) and (rtol or atol):
+        raise Mismatch(AssertionError, f"Rtol={rtol} and atol={atol} are not supported for bitwise comparison of low "
+                       "dimensional floats. Please use rtol=0.0 and atol=0.0.", ())
+    matches = readtorch.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=checks.equal_nan)
+    if matches.all():
+        return
+    if actual.dim() == 0:
+        raise Mismatch(AssertionError, describe_numbers(actual.item(), expected.item(), rtol, atol), place)
+    raise Mismatch(AssertionError, describe_tensors(actual, expected, matches, rtol, atol), place)
+
+
+def compare_attributes(actual, expected, checks, place):
+    wanted = {"shape": True, "layout": checks.layout, "stride()": checks.stride, "device": checks.device,
+              "dtype": checks.dtype}
+    for name in [name for name, is_wanted in wanted.items() if is_wanted]:
+        one, other = [t.stride() if name == "stride()" else getattr(t, name) for t in (actual, expected)]
+        if one != other:
+            raise Mismatch(AssertionError, f"The values for attribute '{name}' do not match: {one} != {other}.", place)
+
+
+def promotable(dtype):
+    """The wider unsigned types do not promote; int64 holds what tests put into them."""
+    return readtorch.int64 if dtype in (readtorch.uint16, readtorch.uint32, readtorch.uint64) else dtype
+
+
+def narrow(t):
+    return t.dtype.is_floating_point and t.dtype.itemsize == 1
+
+
+# --------------------------------------------------------------------------------------------------- messages
+
+def describe_numbers(actual, expected, rtol, atol):
+    difference = abs(actual - expected)
+    relative = float("inf") if expected == 0 else difference / abs(expected)
+    return "\n".join([
+        f"Scalars are not {'close' if rtol or atol else 'equal'}!\n", f"Expected {expected} but got {actual}.",
+        f"Absolute difference: {difference}{allowed(atol, rtol or atol)}",
+        f"Relative difference: {relative}{allowed(rtol, rtol or atol)}",
+    ])
+
+
+def allowed(tolerance, any_is):
+    return f" (up to {tolerance} allowed)" if any_is else ""
+
+
+def describe_tensors(actual, expected, matches, rtol, atol):
+    count = matches.numel()
+    wrong = count - int(matches.sum())
+    mismatched = f"Mismatched elements: {wrong} / {count} ({wrong / count:.1%})"
+    if narrow(actual):
+        first = tuple((~matches).nonzero()[0].tolist())
+        return f"Tensor-likes are not 'equal'!\n\n{mismatched}\nThe first mismatched element is at index {first}."
+    absolute, relative = differences(actual.detach(), expected.detach(), matches)
+    return "\n".join([
+        f"Tensor-likes are not {'close' if rtol or atol else 'equal'}!\n", mismatched,
+        f"Greatest absolute difference: {greatest(absolute)}{allowed(atol, rtol or atol)}",
+        f"Greatest relative difference: {greatest(relative)}{allowed(rtol, rtol or atol)}",
+    ])
+
+
+def differences(actual, expected, matches):
+    """Absolute and relative differences, 0 where the elements match."""
+    if not (actual.dtype.is_floating_point or actual.dtype.is_complex):
+        actual, expected = actual.long(), expected.long()
+    absolute = (actual - expected).abs().masked_fill(matches, 0)
+    return absolute, (absolute / expected.abs()).masked_fill(matches, 0)
+
+
+def greatest(difference):
+    """The largest element and where it is."""
+    value, position = difference.flatten().max(0)
+    index = tuple(int(i) for i in np.unravel_index(int(position), tuple(difference.shape)))
+    return f"{value.item()} at index {index}"
