@@ -112,9 +112,9 @@ def find_pair(actual, expected, checks, place):
     """One pair, as what both can be compared as. Raises Mismatch if there is no such thing."""
     if actual is None or expected is None:
         return compare_none, actual, expected, place
-    if both(actual, expected, (bool, np.bool_)):
+    if isinstance(actual, (bool, np.bool_)) and isinstance(expected, (bool, np.bool_)):
         return compare_booleans, bool(actual), bool(expected), place
-    if both(actual, expected, (int, float, complex, np.number)):
+    if is_number(actual) and is_number(expected):
         numbers = [n.item() if isinstance(n, np.number) else n for n in (actual, expected)]
         checks.tolerances([_DTYPE_OF_NUMBER[type(n)] for n in numbers], place)
         return compare_numbers, *numbers, place
@@ -126,8 +126,9 @@ def find_pair(actual, expected, checks, place):
     return compare_tensors, *tensors, place
 
 
-def both(actual, expected, kinds):
-    return isinstance(actual, kinds) and isinstance(expected, kinds)
+def is_number(value):
+    # in PyTorch: a boolean beside a number counts as a number and ends in a RuntimeError
+    return isinstance(value, (int, float, complex, np.number)) and not isinstance(value, bool)
 
 
 def as_tensors(actual, expected, checks):

@@ -15,7 +15,7 @@ from ..python_arg_parser import make_parser
 from .cpu import distribution_kernels as kernels
 from .distributions import check_std, generator_of, normal_, random_from, uniform_
 from .integer_ranges import DRAWN
-from .tensor_factories import check_size, empty
+from .tensor_factories import check_options, check_size, empty
 from .tensor_iterator import broadcast_error
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -185,6 +185,7 @@ def check_randperm(n, dtype):
 
 @randperm_generator.kernel
 def randperm_cpu(n, generator, dtype, layout, device, pin_memory):
+    check_options(layout, device)
     check_size((n,))
     dtype = dtype or scalar_type.int64
     check_randperm(n, dtype)

@@ -94,9 +94,3 @@ def numel(input):
     if not hasattr(input, "_array"):
         raise TypeError(f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return input._array.size
-
-
-@python_face("is_same_size")
-def is_same_size(input, other):
-    """Whether two tensors have the same sizes."""
-    return input._array.shape == other._array.shape

@@ -1,51 +1,73 @@
-"""Questions about a tensor that its dtype, its sizes or its place answer.
+"""Questions about a tensor that its dtype, its sizes or its key set answer: no operator calls.
 
-In PyTorch: `aten/src/ATen/native/TypeProperties.cpp`. Explained in the chapter "Tensor and Storage".
+In PyTorch: `aten/src/ATen/native/TypeProperties.cpp`, operators bound by hand past the dispatcher
+(`manual_cpp_binding`). Explained in the chapter "Tensor and Storage".
 """
 from ...c10.dispatch_key import INFERENCE_TENSOR
-from ...c10.tensor_impl import dtype_of
-from ..native_function import native_function
-
-BOTH = "function, method"
-
-is_floating_point = native_function("is_floating_point(Tensor self) -> bool", BOTH, direct=True)
-is_complex = native_function("is_complex(Tensor self) -> bool", BOTH, direct=True)
-is_signed = native_function("is_signed(Tensor self) -> bool", BOTH, direct=True)
-is_same_size = native_function("is_same_size(Tensor self, Tensor other) -> bool", BOTH, direct=True)
-is_inference = native_function("is_inference(Tensor self) -> bool", BOTH, direct=True)
-# Tensors here never stand for the conjugate or the negative of what their memory holds: see complex_views.py.
-is_conj = native_function("is_conj(Tensor self) -> bool", BOTH, direct=True)
-is_neg = native_function("is_neg(Tensor self) -> bool", BOTH, direct=True)
-is_distributed = native_function("is_distributed(Tensor self) -> bool", BOTH, direct=True)
+from ...c10.tensor_impl import TensorImpl, dtype_of
+from ..native_function import python_face
 
 
-@is_floating_point.kernel
-def is_floating_point_cpu(self):
-    return dtype_of(self).is_floating_point
+def question(answer):
+    """Decorator: `answer(tensor)` as function and method; the function raises TypeError for what is no tensor."""
+    name = answer.__name__
+
+    def face(input):
+        if not isinstance(input, TensorImpl):
+            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        return answer(input)
+    face.__name__ = face.__qualname__ = name
+    face.__doc__ = answer.__doc__
+    return python_face(name)(face)
 
 
-@is_complex.kernel
-def is_complex_cpu(self):
-    return dtype_of(self).is_complex
+@question
+def is_floating_point(t):
+    """Whether the elements are real floating-point numbers."""
+    return dtype_of(t).is_floating_point
 
 
-@is_signed.kernel
-def is_signed_cpu(self):
-    return dtype_of(self).is_signed
+@question
+def is_complex(t):
+    """Whether the elements are complex numbers."""
+    return dtype_of(t).is_complex
 
 
-@is_same_size.kernel
-def is_same_size_cpu(self, other):
-    return self._array.shape == other._array.shape
+@question
+def is_signed(t):
+    """Whether the dtype has negative numbers."""
+    return dtype_of(t).is_signed
 
 
-@is_inference.kernel
-def is_inference_cpu(self):
-    return bool(self._keys & INFERENCE_TENSOR)
+@question
+def is_inference(t):
+    """Whether the tensor was made under `inference_mode()`."""
+    return bool(t._keys & INFERENCE_TENSOR)
 
 
-@is_conj.kernel
-@is_neg.kernel
-@is_distributed.kernel
-def never(self):
+@question
+def is_conj(t):
+    """Whether the memory holds the conjugates of the elements. Here it never does: see complex_views.py."""
     return False
+
+
+@question
+def is_neg(t):
+    """Whether the memory holds the negatives of the elements. Here it never does."""
+    return False
+
+
+@question
+def is_distributed(t):
+    """Left over from before `torch.distributed`: always False."""
+    return False
+
+
+@python_face("is_same_size")
+def is_same_size(input, other):
+    """Whether two tensors have the same sizes. Raises TypeError for what is no tensor."""
+    for position, (name, t) in enumerate([("input", input), ("other", other)], start=1):
+        if not isinstance(t, TensorImpl):
+            raise TypeError(f"is_same_size(): argument '{name}' (position {position}) must be Tensor, not "
+                            f"{type(t).__name__}")
+    return input._array.shape == other._array.shape
