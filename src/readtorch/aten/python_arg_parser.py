@@ -93,7 +93,7 @@ class Signature:
             return None
         converted = convert(argument.type, value, self.numbers_as_tensors and argument.name in ("self", "other", "end", "src"))
         if converted is _REJECT:
-            if argument.type.is_tensor and isinstance(value, (list, tuple)):
+            if argument.type.is_tensor and argument.type.is_list and isinstance(value, (list, tuple)):
                 raise _Mismatch(_element_message(value, position), position)
             place = f" (position {position + (0 if self.is_method else 1)})" if not argument.keyword_only else ""
             raise _Mismatch(f"argument '{self.names[position]}'{place} must be {_type_name(argument.type)}, "

@@ -90,12 +90,12 @@ def loops():
 @relu.kernel
 def relu_cpu(self):
     x = self._array
-    if are_flat(x):
+    if x.dtype is F4:
+        if x.size < FROM_SIZE or not are_flat(x):
+            return wrap_result(np.maximum(_ZERO, x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
         result = np.empty_like(x)
         loops().relu(x.reshape(-1), result.reshape(-1))
         return wrap(result)
-    if x.dtype is F4:
-        return wrap_result(np.maximum(_ZERO, x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
     check_relu(self)
     return wrap_result(np.maximum(x.dtype.type(0), x))
 
