@@ -4,7 +4,6 @@ In PyTorch: `torch/_utils.py`. Explained in the chapter "state_dict, load_state_
 """
 import copy
 
-
 from .c10 import tensor_impl
 from .c10.storage_impl import StorageImpl
 from .c10.tensor_impl import storage_impl, storage_offset, strides_of
