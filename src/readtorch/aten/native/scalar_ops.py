@@ -1,4 +1,4 @@
-"""A tensor and a number, as PyTorch's C++ code combines them: add.Scalar, mul.Scalar, div.Scalar.
+"""A tensor and a number, as PyTorch's C++ code combines them: add.Scalar, sub.Scalar, mul.Scalar, div.Scalar.
 
 Python's `t * 2` becomes `mul.Tensor` with a wrapped number; the same line in C++ calls `mul.Scalar`, whose
 node bears another number (MulBackward1). Composites and formulas that are to leave PyTorch's graph use the
@@ -7,11 +7,12 @@ functions below.
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp`.
 """
 from ..native_function import native_function
-from .binary_ops import add, mul
+from .binary_ops import add, mul, sub
 from .division import div
 from .tensor_iterator import scalar_tensor
 
 add_scalar = native_function("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", "")
+sub_scalar = native_function("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", "")
 mul_scalar = native_function("mul.Scalar(Tensor self, Scalar other) -> Tensor", "")
 div_scalar = native_function("div.Scalar(Tensor self, Scalar other) -> Tensor", "")
 
@@ -19,6 +20,11 @@ div_scalar = native_function("div.Scalar(Tensor self, Scalar other) -> Tensor", 
 @add_scalar.kernel
 def add_scalar_cpu(self, other, alpha):
     return add.call(self, scalar_tensor(other), alpha)
+
+
+@sub_scalar.kernel
+def sub_scalar_cpu(self, other, alpha):
+    return sub.call(self, scalar_tensor(other), alpha)
 
 
 @mul_scalar.kernel
@@ -33,6 +39,12 @@ def div_scalar_cpu(self, other):
 
 @add_scalar.backward
 class AddBackward1:
+    def self(grad):
+        return grad
+
+
+@sub_scalar.backward
+class SubBackward1:
     def self(grad):
         return grad
 

@@ -7,8 +7,10 @@ Chapter 9 stands at this seam.
 import readtorch
 from readtorch._C import _nn
 from readtorch.nn.functional.activation import *  # noqa: F403
+from readtorch.nn.functional.distance import *  # noqa: F403
 from readtorch.nn.functional.dropout import *  # noqa: F403
 from readtorch.nn.functional.loss import *  # noqa: F403
+from readtorch.nn.functional.margin_loss import *  # noqa: F403
 
 # y = x Wᵀ + b: input (*, in_features), weight (out_features, in_features), bias (out_features) or None.
 linear = _nn.linear

@@ -1,0 +1,15 @@
+"""Distances and lengths. In PyTorch: part of `torch/nn/functional.py`."""
+import readtorch
+
+__all__ = ["pairwise_distance", "cosine_similarity", "normalize"]
+
+# The p-norm of x1 - x2 along the last dimension: (N, D), (N, D) -> (N), or (D), (D) -> ().
+pairwise_distance = readtorch.pairwise_distance
+# The cosine of the angle between x1 and x2 along `dim`, which broadcast.
+cosine_similarity = readtorch.cosine_similarity
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    """Divide by the p-norm along `dim`, or by eps if that is larger. Result: of the input's shape."""
+    length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / length if out is None else readtorch.div(input, length, out=out)
