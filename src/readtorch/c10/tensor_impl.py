@@ -6,7 +6,7 @@ import numpy as np
 
 from . import dispatch_key, scalar_type
 from .dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CPU_TENSOR, DEFAULT_MASK, WRAPPED_NUMBER, changed, tls
-from .storage_impl import address_of, storage_of
+from .storage_impl import address_of, owner_of, storage_of
 
 ndarray = np.ndarray
 new = object.__new__
@@ -88,9 +88,11 @@ def wrap_number(number, numpy_dtype):
 
 
 def storage_impl(t):
-    """The tensor's StorageImpl, made when first asked for."""
+    """The tensor's StorageImpl, made when first asked for. A view has its base's, unless that has moved on since."""
     if t._storage_impl is None:
-        t._storage_impl = storage_of(t._array)
+        base = t._base
+        shared = base is not None and owner_of(base._array) is owner_of(t._array)
+        t._storage_impl = storage_impl(base) if shared else storage_of(t._array)
     return t._storage_impl
 
 
@@ -109,7 +111,7 @@ def view(base, array):
     t._keys = base._keys & _KEPT_BY_VIEWS | ADINPLACEORVIEW
     t._counter = counter = base._counter
     t._edge = NO_EDGE
-    t._storage_impl = base._storage_impl or storage_impl(base)
+    t._storage_impl = base._storage_impl
     root = base._base
     if (tls.mask if changed else DEFAULT_MASK) & AUTOGRAD:
         t._creation = _FOLLOWED if root is None else base._creation

@@ -141,7 +141,7 @@ def inplace_shape_error(shape, *others):
 
 def refuse_overlap(self):
     """Raises RuntimeError if `self`, about to be written to, shows an element several times. Only a view can do that."""
-    if self._storage_impl is not None and 0 in self._array.strides:
+    if (self._base is not None or self._storage_impl is not None) and 0 in self._array.strides:
         check_no_overlap(self)
 
 

@@ -86,15 +86,17 @@ def _first_gradient(variable, grad, may_steal):
 def sees_memory_alone(t):
     """Whether no other tensor looks at the memory of `t`: it owns it, or it is the last view left of what it looks at.
 
-    The memory of a last view is known to the view, to its base (which only the view still holds), to their storage, and
-    here to a local name and to getrefcount.
+    The memory of a last view is known to the view, to its base (which only the view still holds), to their storage if they
+    have one, and here to a local name and to getrefcount.
     """
     owner, storage = t._array.base, t._storage_impl
     if owner is None:
         return True
-    if storage is None or storage.buffer.base is not owner:
-        return False
     known_to_base = 0 if t._base is None else 1
     if t._base is not None and getrefcount(t._base) > 2:
+        return False
+    if storage is None:
+        return getrefcount(owner) == 3 + known_to_base
+    if storage.buffer.base is not owner:
         return False
     return getrefcount(storage) == 3 + known_to_base and getrefcount(owner) == 4 + known_to_base
