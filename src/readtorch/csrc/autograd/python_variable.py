@@ -4,6 +4,8 @@ Its operator methods come from the registry, as PyTorch's come from a generated 
 In PyTorch: `torch/csrc/autograd/python_variable.cpp`, `tools/autograd/templates/python_variable_methods.cpp`.
 Explained in the chapters "Tensor and Storage" and "Autograd".
 """
+import weakref
+
 from ...aten import python_arg_parser, python_bindings
 from ...aten.native.complex_views import imag, real
 from ...aten.native.tensor_shape import mH, mT, matrix_H, numpy_T
@@ -237,7 +239,9 @@ class TensorBase(TensorImpl):
         meta.retains_grad = True
         node, nr = self._edge
 
-        def keep(grad, target=__import__("weakref").ref(self)):
+        target = weakref.ref(self)  # the node must not keep its own result alive
+
+        def keep(grad):
             tensor = target()
             if tensor is not None:
                 old = tensor._meta.grad

@@ -98,10 +98,8 @@ class SavedVariable:
         with MaskGuard(exclude=GRAD_KEYS):
             data = self.unpack_hook(self.packed)
         if not hasattr(data, "_keys"):
-            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of "
-                            f"type {type(data).__module__}.{type(data).__qualname__}" if type(data).__module__ != "builtins" else
-                            "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
-                            f"type {type(data).__name__}")
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                            f"{full_type_name(data)}")
         restored = alias(data, data._array)
         if self.output_nr is not None:
             restored._edge, autograd_key = (node, self.output_nr), AUTOGRAD
@@ -120,6 +118,12 @@ class SavedVariable:
 
 def _is_leaf(tensor):
     return tensor._edge is None
+
+
+def full_type_name(value):
+    """The name of a value's type with its module, which Python's own types do without."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def save_list(tensors):
