@@ -6,12 +6,12 @@ In PyTorch: `torch/autograd/grad_mode.py`. Explained in the chapter "Autograd".
 import functools
 import inspect
 
-from ..c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_MODE, set_mask, tls
+from ..c10.dispatch_key import GRAD_KEYS, INFERENCE_MODE, grad_mode_enabled, set_mask, tls
 
 
 def is_grad_enabled():
     """Whether this thread records operations."""
-    return bool(tls.mask & AUTOGRAD)
+    return grad_mode_enabled()
 
 
 def is_inference_mode_enabled():

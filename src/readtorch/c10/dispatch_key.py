@@ -66,6 +66,11 @@ def set_mask(mask):
 
 
 
+def grad_mode_enabled():
+    """Whether this thread records operations: what `no_grad()` switches off."""
+    return bool(tls.mask & AUTOGRAD)
+
+
 class MaskGuard:
     """`with MaskGuard(exclude=AUTOGRAD):` changes this thread's mask and puts the old one back."""
 

@@ -159,9 +159,14 @@ def storage_offset(t):
     return (address_of(t._array) - start) // t._array.itemsize if start else 0
 
 
+def type_name(t):
+    """The element type as error messages spell it: "Float"."""
+    return scalar_type.SCALAR_TYPE_NAMES[dtype_of(t)]
+
+
 def legacy_type_name(t):
     """The type as old error messages spell it: "torch.FloatTensor"."""
-    return f"torch.{scalar_type.SCALAR_TYPE_NAMES[dtype_of(t)]}Tensor"
+    return f"torch.{type_name(t)}Tensor"
 
 
 def dtype_of(t):

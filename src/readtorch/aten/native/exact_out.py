@@ -8,13 +8,9 @@ In PyTorch: the `set_output` of structured kernels (`torchgen`, `check_inplace`/
 import numpy as np
 
 from ...c10.dispatch_key import CPU
-from ...c10.scalar_type import C_TYPE_NAMES, SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import dtype_of, storage_impl
+from ...c10.scalar_type import C_TYPE_NAMES
+from ...c10.tensor_impl import dtype_of, storage_impl, type_name
 from ..native_function import write_out
-
-
-def type_name(t):
-    return SCALAR_TYPE_NAMES[dtype_of(t)]
 
 
 def c_name(t):

@@ -7,8 +7,8 @@ import warnings
 
 import numpy as np
 
-from ...c10.scalar_type import SCALAR_TYPE_NAMES, uint8
-from ...c10.tensor_impl import contiguous_strides, dtype_of, wrap
+from ...c10.scalar_type import uint8
+from ...c10.tensor_impl import contiguous_strides, dtype_of, type_name, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import check_no_overlap, native_function
@@ -55,10 +55,6 @@ def check_apart(self, other):
                                "tensor refer to "
                                "a single memory location. Please clone() the tensor before performing the "
                                "operation.")
-
-
-def type_name(t):
-    return SCALAR_TYPE_NAMES[dtype_of(t)]
 
 
 # ----------------------------------------------------------------------------------------- several dimensions

@@ -5,6 +5,7 @@ In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
 """
 import numpy as np
 
+from ...c10.dispatch_key import grad_mode_enabled
 from ...c10.layout import contiguous_format
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
@@ -29,12 +30,6 @@ from .linalg_common import (
 from .tensor_iterator import conj
 
 BOTH = "function, method"
-
-
-def grad_mode():
-    """Whether the gradient that is being computed will itself have a graph."""
-    from ...c10.dispatch_key import AUTOGRAD, tls
-    return bool(tls.mask & AUTOGRAD)
 
 
 # ---------------------------------------------------------------------------------------------------- inverse
@@ -110,7 +105,7 @@ class LinalgDetBackward0:
         if A.shape[-1] == 1:
             return grad.unsqueeze(-1).unsqueeze(-1).expand(A.shape)
         d = grad * conj(result)
-        if grad_mode():
+        if grad_mode_enabled():
             return det_gradient(A, result, d, grad)
         return lu_solve_adjoint(without_zeros(LU), pivots, diagonal_matrices(d, A))
 
@@ -205,7 +200,7 @@ class LinalgSlogdetBackward0:
         elif to_log is None:
             return at.zeros_like(A)
         d = diagonal_matrices(g, A)
-        return at.linalg_solve(A.mH, d) if grad_mode() else lu_solve_adjoint(LU, pivots, d)
+        return at.linalg_solve(A.mH, d) if grad_mode_enabled() else lu_solve_adjoint(LU, pivots, d)
 
 
 @slogdet.compose

@@ -7,7 +7,8 @@ import numpy as np
 from ...c10.dispatch_key import AUTOGRAD, CPU, DEFAULT_MASK, changed, tls
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.storage_impl import address_of
-from ...c10.tensor_impl import alias, dtype_of, storage_impl, storage_offset, strides_of, view as view_of
+from ...c10.tensor_impl import (alias, legacy_type_name, storage_impl, storage_offset, strides_of, type_name,
+                                view as view_of)
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import contiguous_strides, native_function, packets, python_face
@@ -164,10 +165,6 @@ def view_dtype_cpu(self, dtype):
     return alias(self, restrided(self, shape, strides, 0, target))  # autograd does not follow it
 
 
-def type_name(t):
-    return SCALAR_TYPE_NAMES[dtype_of(t)]
-
-
 def check_widening(self, dtype, ratio):
     """Raises RuntimeError unless size, offset and strides count whole elements of the wider type."""
     shape, strides = self._array.shape, strides_of(self)
@@ -192,7 +189,7 @@ def expand_cpu(self, size, implicit):
     array = self._array
     shape, added = array.shape, len(size) - array.ndim
     if added < 0:
-        raise RuntimeError(f"expand({tensor_type_name(self)}{{{list(shape)}}}, size={list(size)}): the "
+        raise RuntimeError(f"expand({legacy_type_name(self)}{{{list(shape)}}}, size={list(size)}): the "
                            "number of sizes provided "
                            f"({len(size)}) must be greater or equal to the number of dimensions in the "
                            "tensor "
@@ -218,10 +215,6 @@ def expand_cpu(self, size, implicit):
         if sizes[dim] == 1:
             strides[dim] = sizes[dim + 1] * strides[dim + 1] if dim + 1 < len(sizes) else array.itemsize
     return view_of(self, restrided(self, sizes, strides))
-
-
-def tensor_type_name(t):
-    return f"torch.{type_name(t)}Tensor"
 
 
 sizes_face("expand", expand, "method", False)

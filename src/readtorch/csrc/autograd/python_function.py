@@ -5,11 +5,11 @@ In PyTorch: `torch/csrc/autograd/python_function.cpp`, `custom_function.cpp`. Ex
 import numpy as np
 
 from ...aten.functions import at
-from ...c10.dispatch_key import GRAD_KEYS, MaskGuard
+from ...c10.dispatch_key import GRAD_KEYS, MaskGuard, grad_mode_enabled
 from ...c10.tensor_impl import NO_EDGE, Creation, TensorImpl, alias, wrap
 from .node import Node, next_sequence_nr, notify_watchers, watchers
 from .saved_variable import SavedVariable
-from .variable import (check_inplace, gradient_edge, grad_mode_enabled, mark_view, rebase_history, set_history)
+from .variable import check_inplace, gradient_edge, mark_view, rebase_history, set_history
 
 
 class PyNode(Node):

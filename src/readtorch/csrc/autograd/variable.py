@@ -4,7 +4,7 @@ In PyTorch: `torch/csrc/autograd/variable.{h,cpp}`. Explained in the chapter "Au
 """
 from weakref import ref
 
-from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, MaskGuard, tls
+from ...c10.dispatch_key import AUTOGRAD, grad_mode_enabled
 from ...c10.tensor_impl import NO_EDGE, Creation, new
 from .accumulate_grad import AccumulateGrad
 from .node import operation_name
@@ -89,10 +89,6 @@ def set_history(t, edge):
 
 # -------------------------------------------------------------------------------------- views and in-place writes
 
-def grad_mode_enabled():
-    return bool(tls.mask & AUTOGRAD)
-
-
 def refresh_view(t):
     """Note [ Stale views ]
 
@@ -176,7 +172,3 @@ def mark_view(t, base, creation=Creation.DEFAULT):
     t._base = base if base._base is None else base._base
     t._creation = creation
     t._view_version = t._counter[0]
-
-
-def no_grad_guard():
-    return MaskGuard(exclude=GRAD_KEYS)
