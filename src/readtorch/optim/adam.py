@@ -17,6 +17,7 @@ from readtorch._tensor import Tensor
 from readtorch.aten.native.fused_adam import _fused_adam_, _fused_adamw_
 from readtorch.optim.optimizer import (
     Optimizer,
+    _check_fused,
     _device_dtype_check_for_fused,
     _get_scalar_dtype,
     _get_value,
@@ -60,11 +61,7 @@ class Adam(Optimizer):
             "decoupled_weight_decay": decoupled_weight_decay,
         }
         super().__init__(params, defaults)
-        if fused:
-            if differentiable:
-                raise RuntimeError("`fused` does not support `differentiable`")
-            if foreach:
-                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+        _check_fused(fused, foreach, differentiable)
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -72,8 +69,8 @@ class Adam(Optimizer):
             "amsgrad": False, "maximize": False, "foreach": None, "capturable": False,
             "differentiable": False, "decoupled_weight_decay": False, "fused": None,
         }
+        self._set_missing(added_later)
         for group in self.param_groups:
-            group.update({name: value for name, value in added_later.items() if name not in group})
             for p in group["params"]:
                 p_state = self.state.get(p, {})
                 if p_state and not isinstance(p_state["step"], Tensor):

@@ -315,6 +315,11 @@ class Optimizer:
 
     # Copies and text
 
+    def _set_missing(self, settings):
+        """Give groups of an old checkpoint the settings that did not exist when it was written."""
+        for group in self.param_groups:
+            group.update({name: value for name, value in settings.items() if name not in group})
+
     def __getstate__(self):
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
@@ -345,6 +350,14 @@ def _check_same_sizes(groups, saved_groups):
 
 
 # What several algorithms need
+
+
+def _check_fused(fused, foreach, differentiable):
+    """RuntimeError for settings that contradict `fused`."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
 def _get_value(x):

@@ -16,6 +16,7 @@ from readtorch._tensor import Tensor
 from readtorch.aten.native.fused_sgd import _fused_sgd_
 from readtorch.optim.optimizer import (
     Optimizer,
+    _check_fused,
     _device_dtype_check_for_fused,
     _get_value,
     _kernel_serves,
@@ -52,19 +53,14 @@ class SGD(Optimizer):
             "fused": fused,
         }
         super().__init__(params, defaults)
-        if fused:
-            if differentiable:
-                raise RuntimeError("`fused` does not support `differentiable`")
-            if foreach:
-                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+        _check_fused(fused, foreach, differentiable)
 
     def __setstate__(self, state):
         super().__setstate__(state)
         added_later = {
             "nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False,
         }
-        for group in self.param_groups:
-            group.update({name: value for name, value in added_later.items() if name not in group})
+        self._set_missing(added_later)
 
     @_use_grad_for_differentiable
     def step(self, closure=None):

@@ -9,10 +9,10 @@ disk.
 import math
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
 from ....c10.mt19937 import random, random64, random_words
+from .multiply_add import fma
 
 # Words are drawn this many at a time: enough to amortise the call, few enough to stay in the first-level
 # cache.
@@ -25,22 +25,6 @@ DOUBLE_STEP = 1.0 / (1 << 53)
 # PyTorch compiles its kernels for AVX2, where the compiler joins `a * b + c` into one instruction that rounds
 # once. LLVM does that only when told to, so wherever PyTorch's expression has this shape we say fma: the last
 # bit depends on it.
-
-
-@intrinsic
-def fma32(typing_context, a, b, c):
-    """a * b + c in float32, rounded once."""
-    def emit(context, builder, signature, arguments):
-        return builder.fma(*arguments)
-    return types.float32(types.float32, types.float32, types.float32), emit
-
-
-@intrinsic
-def fma64(typing_context, a, b, c):
-    """a * b + c in float64, rounded once."""
-    def emit(context, builder, signature, arguments):
-        return builder.fma(*arguments)
-    return types.float64(types.float64, types.float64, types.float64), emit
 
 
 # --- whole numbers ------------------------------------------------------------------------------------------
@@ -104,7 +88,7 @@ def uniform_float(state, out, low, high):
         random_words(state, words[:chunk.size])
         for i in range(chunk.size):
             u = np.float32(np.int32(words[i] & np.uint32(0xFFFFFF))) * FLOAT_STEP
-            value = fma32(u, width, low)
+            value = fma(u, width, low)
             chunk[i] = low if value == high else value
 
 
@@ -119,7 +103,7 @@ def uniform_double(state, out, low, high):
         for i in range(chunk.size):
             bits = (np.uint64(words[2 * i]) << np.uint64(32)) | np.uint64(words[2 * i + 1])
             u = np.float64(np.int64(bits & DOUBLE_BITS)) * DOUBLE_STEP
-            value = fma64(u, width, low)
+            value = fma(u, width, low)
             chunk[i] = low if value == high else value
 
 
@@ -160,7 +144,7 @@ def cauchy(state, out, median, sigma):
     """median + sigma * tan(pi * (u - 1/2))."""
     uniform_double(state, out, 0.0, 1.0)
     for i in range(out.size):
-        out[i] = fma64(sigma, math.tan(math.pi * (out[i] - 0.5)), median)
+        out[i] = fma(sigma, math.tan(math.pi * (out[i] - 0.5)), median)
 
 
 # --- normal -------------------------------------------------------------------------------------------------
@@ -190,14 +174,14 @@ def next_normal(state, spare):
 def normal_one_by_one(state, out, spare, mean, std):
     """The path of fewer than 16 numbers, and of memory with gaps."""
     for i in range(out.size):
-        out[i] = fma64(next_normal(state, spare), std, mean)
+        out[i] = fma(next_normal(state, spare), std, mean)
 
 
 @njit(cache=True, error_model="numpy")
 def log_normal(state, out, spare, mean, std):
     """exp of a normal number."""
     for i in range(out.size):
-        out[i] = math.exp(fma64(next_normal(state, spare), std, mean))
+        out[i] = math.exp(fma(next_normal(state, spare), std, mean))
 
 
 @njit(cache=True, error_model="numpy")
@@ -207,8 +191,8 @@ def box_muller_double(data, mean, std):
         for i in range(block, block + 8):
             radius = math.sqrt(-2.0 * math.log(1.0 - data[i]))
             angle = 2.0 * math.pi * data[i + 8]
-            data[i] = fma64(radius * math.cos(angle), std, mean)
-            data[i + 8] = fma64(radius * math.sin(angle), std, mean)
+            data[i] = fma(radius * math.cos(angle), std, mean)
+            data[i + 8] = fma(radius * math.sin(angle), std, mean)
 
 
 @njit(cache=True, error_model="numpy")

@@ -15,7 +15,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from .distribution_loops import CHUNK, fma32, uniform_float
+from .distribution_loops import CHUNK, uniform_float
+from .multiply_add import fma
 
 f32 = np.float32
 ONE, HALF, TWO_PI, FOUR_OVER_PI = f32(1), f32(0.5), f32(2 * math.pi), f32(4 / math.pi)
@@ -58,10 +59,10 @@ def log(x):
     square = t * t
     y = LOG_COEFFICIENTS[0]
     for i in range(1, 9):
-        y = fma32(y, t, LOG_COEFFICIENTS[i])
-    y = fma32(y * t, square, exponent * LOG_2_LOW)
-    y = fma32(-square, HALF, y)
-    return fma32(exponent, LOG_2_HIGH, t + y)
+        y = fma(y, t, LOG_COEFFICIENTS[i])
+    y = fma(y * t, square, exponent * LOG_2_LOW)
+    y = fma(-square, HALF, y)
+    return fma(exponent, LOG_2_HIGH, t + y)
 
 
 @njit(inline="always")
@@ -70,14 +71,14 @@ def sin_cos(x):
     eighth = np.int32(x * FOUR_OVER_PI)
     eighth = np.int32((eighth + np.int32(1)) & ~np.int32(1))
     count = f32(eighth)
-    t = fma32(count, EIGHTH_1, x)
-    t = fma32(count, EIGHTH_2, t)
-    t = fma32(count, EIGHTH_3, t)
+    t = fma(count, EIGHTH_1, x)
+    t = fma(count, EIGHTH_2, t)
+    t = fma(count, EIGHTH_3, t)
     square = t * t
-    cosine = fma32(fma32(COS_0, square, COS_1), square, COS_2) * square
-    cosine = fma32(cosine, square, -(square * HALF)) + ONE
-    sine = fma32(fma32(SIN_0, square, SIN_1), square, SIN_2) * square
-    sine = fma32(sine, t, t)
+    cosine = fma(fma(COS_0, square, COS_1), square, COS_2) * square
+    cosine = fma(cosine, square, -(square * HALF)) + ONE
+    sine = fma(fma(SIN_0, square, SIN_1), square, SIN_2) * square
+    sine = fma(sine, t, t)
     swapped = (eighth & np.int32(2)) != 0
     sine_sign = np.int32((eighth & np.int32(4)) << np.int32(29))
     cosine_sign = np.int32((~(eighth - np.int32(2)) & np.int32(4)) << np.int32(29))
@@ -102,8 +103,8 @@ def box_muller_float(data, mean, std):
         for i in range(8 * blocks):
             radius = f32(math.sqrt(f32(-2) * log(ONE - first[i])))
             sine, cosine = sin_cos(TWO_PI * second[i])
-            first[i] = fma32(radius * cosine, std, mean)
-            second[i] = fma32(radius * sine, std, mean)
+            first[i] = fma(radius * cosine, std, mean)
+            second[i] = fma(radius * sine, std, mean)
         for i in range(8 * blocks):
             chunk[i + (i & ~7)] = first[i]
             chunk[i + (i & ~7) + 8] = second[i]
