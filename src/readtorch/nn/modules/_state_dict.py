@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.nn.modules._hooks import _register, _WrappedHook
-from readtorch.nn.parameter import Parameter
+from readtorch.nn.parameter import Parameter, is_lazy
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
@@ -181,9 +181,10 @@ class _StateDict:
                 f"from checkpoint but received {type(input_param)}"
             )
             return
-        if len(param.shape) == 0 and tuple(input_param.shape) == (1,):
+        has_shape = not is_lazy(param)  # `LazyModuleMixin._lazy_load_hook` has given one to what it could
+        if has_shape and len(param.shape) == 0 and tuple(input_param.shape) == (1,):
             input_param = input_param[0]  # checkpoints of PyTorch 0.3 know no 0-dimensional tensors
-        if input_param.shape != param.shape:
+        if has_shape and input_param.shape != param.shape:
             error_msgs.append(
                 f"size mismatch for {key}: copying a param with shape {input_param.shape} from checkpoint, "
                 f"the shape in current model is {param.shape}."
