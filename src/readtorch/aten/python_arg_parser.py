@@ -91,6 +91,8 @@ class Signature:
         argument = self.arguments[position]
         if value is None and argument.type.optional:
             return None
+        if value is None and argument.default == []:  # stride=None: the operator chooses
+            return ()
         converted = convert(argument.type, value, self.numbers_as_tensors and argument.name in ("self", "other", "end", "src"))
         if converted is _REJECT:
             if argument.type.is_tensor and argument.type.is_list and isinstance(value, (list, tuple)):
