@@ -1,59 +1,54 @@
-"""How many threads a kernel may use.
+"""Sharing the work of one operator among threads: `parallel_for`, and how many threads it may use.
 
-Two libraries have threads of their own: BLAS, and numba for kernels that are written as parallel loops. A number that
-is set before a library is loaded is remembered and handed over when it is: `import readtorch` loads neither.
+Note [ One pool ]
+Two pools of threads on the same cores fight: after a product BLAS's idle threads keep spinning for a while, and whoever
+comes next waits for a core (a small GPT takes ten times as long). So there is one pool, this one. BLAS is told to use one
+thread, NumPy's products included, and a large product is cut into pieces here, each a BLAS call of its own. The pool's
+threads are Python's: a compiled kernel releases the interpreter's lock, so they run side by side, and handing over a piece
+costs some ten microseconds. That is why `grain` must be large. After a fork the child makes a new pool.
 
-In PyTorch: `aten/src/ATen/Parallel.h`, `ParallelThreadPoolNative.cpp`.
+In PyTorch: `aten/src/ATen/Parallel.h`, `ParallelOpenMP.h`.
 """
 import os
-import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
-_chosen = None  # what set_num_threads said; None: every library keeps its own default
-_chosen_interop = None
-
-
-def get_num_threads():
-    """The number of threads that one operator may use: by default OMP_NUM_THREADS, or the number of cores."""
-    return _chosen or _default()
-
-
-def set_num_threads(n):
-    """Let one operator use `n` threads. Raises RuntimeError unless `n` is a positive int."""
-    global _chosen
-    _chosen = _positive(n, "set_num_threads")
-    library_loaded()
-
-
-def get_num_interop_threads():
-    """The number of threads for operators that run beside each other."""
-    # in PyTorch: the pool that torch.jit.fork and the engine use. The threads here are the caller's own.
-    return _chosen_interop or _default()
-
-
-def set_num_interop_threads(n):
-    """Set that number, once. Raises RuntimeError the second time."""
-    global _chosen_interop
-    _positive(n, "set_num_interop_threads")
-    if _chosen_interop is not None:
-        raise RuntimeError("Error: cannot set number of interop threads after parallel work has started or "
-                           "set_num_interop_threads called")
-    _chosen_interop = n
-
-
-def library_loaded():
-    """Hand the chosen number to the libraries that are loaded by now; whoever loads one calls this."""
-    if _chosen is None:
-        return
-    import threadpoolctl
-    threadpoolctl.threadpool_limits(_chosen, user_api="blas")
-    numba = sys.modules.get("numba")
-    if numba is not None:
-        numba.set_num_threads(min(_chosen, numba.config.NUMBA_NUM_THREADS))
 
 
 def _default():
     given = os.environ.get("OMP_NUM_THREADS", "")
     return int(given) if given.isdigit() and int(given) else os.cpu_count() or 1
+
+
+_num_threads = _default()
+_num_interop_threads = None  # what set_num_interop_threads said
+
+
+def get_num_threads():
+    """The number of threads that one operator may use: by default OMP_NUM_THREADS, or the number of cores."""
+    return _num_threads
+
+
+def set_num_threads(n):
+    """Let one operator use `n` threads. Raises RuntimeError unless `n` is a positive int."""
+    global _num_threads
+    _num_threads = _positive(n, "set_num_threads")
+
+
+def get_num_interop_threads():
+    """The number of threads for operators that run beside each other."""
+    # in PyTorch: the pool that torch.jit.fork and the engine use. The threads here are the caller's own.
+    return _num_interop_threads or _default()
+
+
+def set_num_interop_threads(n):
+    """Set that number, once. Raises RuntimeError the second time."""
+    global _num_interop_threads
+    _positive(n, "set_num_interop_threads")
+    if _num_interop_threads is not None:
+        raise RuntimeError("Error: cannot set number of interop threads after parallel work has started or "
+                           "set_num_interop_threads called")
+    _num_interop_threads = n
 
 
 def _positive(n, caller):
@@ -62,3 +57,68 @@ def _positive(n, caller):
     if n <= 0:
         raise RuntimeError(f"{caller} expects a positive integer")
     return n
+
+
+def claim_cores():
+    """Limit every BLAS that is loaded by now to one thread. See Note [ One pool ]. Whoever loads one calls this."""
+    if get_num_threads() > 1:
+        import threadpoolctl
+        threadpoolctl.threadpool_limits(1, user_api="blas")
+
+
+class Region(threading.local):
+    """Whether this thread is working on a piece. A loop inside a piece is not cut again."""
+    inside = False
+
+
+_region = Region()
+_pool = None
+
+
+def in_parallel_region():
+    return _region.inside
+
+
+def parallel_for(begin, end, grain, body):
+    """`body(b, e)` for pieces that cover begin … end, each of at least `grain` steps, side by side.
+
+    `body` is a compiled kernel that releases the lock, with everything but the range filled in. It must not call operators.
+    Too little work for two threads, or a call from inside a piece, is `body(begin, end)` itself.
+    """
+    if end - begin < 2 * grain or (threads := min(get_num_threads(), (end - begin) // grain)) < 2 or _region.inside:
+        if begin < end:
+            body(begin, end)
+        return
+    size = -(-(end - begin) // threads)
+    others = [pool().submit(piece, body, b, min(b + size, end)) for b in range(begin + size, end, size)]
+    try:
+        piece(body, begin, begin + size)
+    finally:
+        for other in others:
+            other.result()
+
+
+def piece(body, begin, end):
+    _region.inside = True
+    try:
+        body(begin, end)
+    finally:
+        _region.inside = False
+
+
+def pool():
+    """The threads beside the caller's own; made when first needed. See Note [ One pool ]."""
+    global _pool
+    if _pool is None:
+        claim_cores()
+        _pool = ThreadPoolExecutor(max(os.cpu_count() or 1, get_num_threads()), "readtorch")
+    return _pool
+
+
+def _forget_pool():
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)

@@ -18,7 +18,7 @@ F4, F8 = np.dtype(np.float32), np.dtype(np.float64)
 def routine(dtype):
     """SciPy's binding; imported when first needed."""
     from scipy.linalg import blas
-    parallel.library_loaded()
+    parallel.claim_cores()
     return blas.sgemm if dtype is F4 else blas.dgemm
 
 

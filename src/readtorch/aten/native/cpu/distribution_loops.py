@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from ....c10.mt19937 import random, random64, random_words
-from .multiply_add import fma
+from ...cpu.multiply_add import fma
 
 # Words are drawn this many at a time: enough to amortise the call, few enough to stay in the first-level
 # cache.

@@ -9,7 +9,7 @@ import math
 
 from numba import njit
 
-from .multiply_add import fma
+from ...cpu.multiply_add import fma
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -5,7 +5,7 @@ the step written in operators (`optim/sgd.py`), whose `add(…, alpha)` is a fus
 """
 from numba import njit
 
-from .multiply_add import fma
+from ...cpu.multiply_add import fma
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

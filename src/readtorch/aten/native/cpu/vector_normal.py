@@ -12,11 +12,11 @@ In PyTorch: `normal_fill_16_AVX2` (`native/cpu/DistributionTemplates.h`) and `na
 import math
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
+from ...cpu.multiply_add import fma
+from ...cpu.vec import bits_of, float_of
 from .distribution_loops import CHUNK, uniform_float
-from .multiply_add import fma
 
 f32 = np.float32
 ONE, HALF, TWO_PI, FOUR_OVER_PI = f32(1), f32(0.5), f32(2 * math.pi), f32(4 / math.pi)
@@ -29,22 +29,6 @@ LOG_COEFFICIENTS = tuple(f32(c) for c in (
 EIGHTH_1, EIGHTH_2, EIGHTH_3 = f32(-0.78515625), f32(-2.4187564849853515625e-4), f32(-3.77489497744594108e-8)
 SIN_0, SIN_1, SIN_2 = f32(-1.9515295891e-4), f32(8.3321608736e-3), f32(-1.6666654611e-1)
 COS_0, COS_1, COS_2 = f32(2.443315711809948e-5), f32(-1.388731625493765e-3), f32(4.166664568298827e-2)
-
-
-@intrinsic
-def bits_of(typing_context, x):
-    """The bits of a float32, as an int32."""
-    def emit(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(types.int32))
-    return types.int32(types.float32), emit
-
-
-@intrinsic
-def float_of(typing_context, bits):
-    """The float32 that has these bits."""
-    def emit(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(types.float32))
-    return types.float32(types.int32), emit
 
 
 @njit(inline="always")

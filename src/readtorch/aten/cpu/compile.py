@@ -1,0 +1,76 @@
+"""How a loop becomes a kernel: numba compiles it for this machine when it is first called, and keeps the result on disk.
+
+Note [ Waiting for the compiler ]
+A kernel is compiled once for each combination of argument types, on the first machine call, and stored beside its source
+(or in the user's cache directory, where that place cannot be written). Importing compiles nothing. A reader who waits
+longer than two seconds in one process is told what for, once, on stderr.
+
+In PyTorch: compiled ahead, three times over, by `aten/src/ATen/native/DispatchStub.h` (plain, AVX2, AVX-512).
+"""
+import functools
+import pathlib
+import sys
+import threading
+
+from numba import njit
+from numba.core import event
+
+# Sums may be taken in any order and a * b + c rounded once; nan, infinities and the sign of zero keep their meaning.
+REORDER = frozenset({"reassoc", "contract", "arcp"})
+
+COMMON = dict(nogil=True, error_model="numpy")
+
+
+def kernel(function=None, *, fastmath=False):
+    """Compile the loop `function` when it is called. It releases Python's lock, and divides as C does."""
+    if function is None:
+        return functools.partial(kernel, fastmath=fastmath)
+    compiled = njit(cache=True, fastmath=fastmath, **COMMON)(function)
+    # numba compiles anew when the kernel's own file has changed; it does not look at what the kernel calls.
+    file = compiled._cache._cache_file
+    file._source_stamp = (file._source_stamp, shared_stamp())
+    return compiled
+
+
+fast_kernel = functools.partial(kernel, fastmath=REORDER)
+
+# A function of one element, to be called in a kernel's loop. Its body is put in place of the call.
+scalar = functools.partial(njit, inline="always", error_model="numpy", fastmath={"contract"})
+
+
+@functools.cache
+def shared_stamp():
+    """Changes when one of the files beside this one does."""
+    files = sorted(pathlib.Path(__file__).parent.glob("*.py"))
+    return tuple((file.name, file.stat().st_mtime_ns) for file in files)
+
+
+class Progress(event.Listener):
+    """Tells of the wait. See Note [ Waiting for the compiler ]."""
+
+    PATIENCE = 2.0
+
+    def __init__(self):
+        self.depth = 0
+        self.timer = None
+
+    def on_start(self, event):
+        self.depth += 1
+        function = event.data["dispatcher"].py_func
+        if self.depth == 1 and function.__module__.startswith("readtorch."):
+            self.timer = threading.Timer(self.PATIENCE, self.tell, (function.__name__,))
+            self.timer.daemon = True
+            self.timer.start()
+
+    def on_end(self, event):
+        self.depth -= 1
+        if self.depth == 0 and self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    @staticmethod
+    def tell(name):
+        print(f"readtorch: compiling the kernel {name} for this machine; it is kept for the next time", file=sys.stderr)
+
+
+event.register("numba:compile", Progress())
