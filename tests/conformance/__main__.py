@@ -3,8 +3,10 @@
     python -m tests.conformance --op add                 one operator (or several: --op add mul), every sample
     python -m tests.conformance --group pointwise        a group of core_ops.txt
     python -m tests.conformance                          all active groups, 10 samples a variant and dtype
+    python -m tests.conformance --modules Conv2d LSTM    classes of torch.nn, every input (alone: all, 10 inputs)
     … --dtype float32 bfloat16   -v (each different failure)   -vv (with our innermost frames)
-    … --strict (strides and wording too)   --samples N | all   --json FILE   --add-passing (to passing.txt)
+    … --strict (strides and wording too)   --samples N | all   --json FILE   --add-passing (to passing.txt,
+                                                         passing_modules.txt)
 """
 import argparse
 import dataclasses
@@ -25,6 +27,7 @@ def parse():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--op", nargs="+", help="operator names as in op_db")
     parser.add_argument("--group", nargs="+", help="groups of core_ops.txt, or how their names begin")
+    parser.add_argument("--modules", nargs="*", help="classes of torch.nn; without a name all")
     parser.add_argument("--all-groups", action="store_true", help="also the groups that are not active yet")
     parser.add_argument("--dtype", nargs="+", help="float32, int64 …")
     parser.add_argument("--samples", default=None, help="samples a variant and dtype: a number or 'all'")
@@ -34,6 +37,13 @@ def parse():
     parser.add_argument("--json", help="write all findings to this file")
     parser.add_argument("--add-passing", action="store_true", help="add those that pass to passing.txt")
     return parser.parse_args()
+
+
+def chosen_modules(options):
+    unknown = set(options.modules) - set(catalog.module_names())
+    if unknown:
+        sys.exit(f"not in torch.nn: {', '.join(unknown)}")
+    return options.modules or catalog.module_names()
 
 
 def chosen_names(options):
@@ -51,16 +61,16 @@ def chosen_names(options):
 
 
 def sample_limit(options):
-    if options.samples == "all" or (options.samples is None and options.op):
+    if options.samples == "all" or (options.samples is None and (options.op or options.modules)):
         return None
     return int(options.samples or 10)
 
 
 def print_row(report, verbose, width=150):
     state = "ok  " if report.passes else "FAIL"
-    notes = [f"{report.count(kind)} {kind}" for kind in ("strides", "wording", "alias") if report.count(kind)]
+    notes = [f"{report.count(kind)} {kind}" for kind in ("strides", "wording", "alias", "bases") if report.count(kind)]
     print(f"{state} {report.name:26} {report.variants:3} var {report.samples:5} samples "
-          f"{report.failed_samples:5} failed {report.seconds:6.1f} s  {', '.join(notes)}")
+          f"{report.failed_samples:5} failed {report.seconds:6.1f} s  {', '.join(notes)}{_place(report)}")
     shown = _distinct(report.findings if verbose else report.failures[:1])
     for finding in shown:
         reason = " ".join(finding.reason.split())
@@ -69,6 +79,10 @@ def print_row(report, verbose, width=150):
         if verbose > 1 and finding.trace:
             print("            " + finding.trace.replace("\n", "\n            "))
     sys.stdout.flush()
+
+
+def _place(report):
+    return "not in module_db" if report.group == "modules" and not report.variants else ""
 
 
 def _distinct(findings):
@@ -83,23 +97,25 @@ def main():
     options = parse()
     torch.set_num_threads(1)
     dtypes = [getattr(torch, d) for d in options.dtype] if options.dtype else None
+    modules = options.modules is not None
+    names, run = (chosen_modules(options), runner.run_module) if modules else (chosen_names(options), runner.run_op)
     reports = []
-    for name in chosen_names(options):
-        report = runner.run_op(name, dtypes, sample_limit(options), errors=not options.no_errors)
+    for name in names:
+        report = run(name, dtypes, sample_limit(options), errors=not options.no_errors)
         if options.strict:
             for finding in report.findings:
                 finding.kind = "FAIL"
         print_row(report, options.verbose)
         reports.append(report)
     passing = [r.name for r in reports if r.passes]
-    print(f"\n{len(passing)} of {len(reports)} operators pass, "
+    print(f"\n{len(passing)} of {len(reports)} {'modules' if modules else 'operators'} pass, "
           f"{sum(r.samples for r in reports)} samples, {sum(r.failed_samples for r in reports)} failed, "
           f"{sum(r.skipped for r in reports)} not applicable, {sum(r.seconds for r in reports):.0f} s")
     if options.json:
         with open(options.json, "w") as file:
             json.dump([dataclasses.asdict(r) | {"passes": r.passes} for r in reports], file, indent=1)
     if options.add_passing and dtypes is None:
-        catalog.add_passing(passing)
+        (catalog.add_passing_modules if modules else catalog.add_passing)(passing)
     return len(reports) - len(passing)
 
 

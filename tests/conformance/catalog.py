@@ -3,6 +3,8 @@ import collections
 import functools
 import pathlib
 
+import torch
+
 HERE = pathlib.Path(__file__).parent
 
 # The groups whose operators exist so far; the others of core_ops.txt are switched on here when they come.
@@ -57,3 +59,29 @@ def variants():
     for info in op_db:
         found[info.name].append(info)
     return dict(found)
+
+
+# Modules: "Conv2d" stands for torch.nn.Conv2d.
+
+
+@functools.cache
+def module_infos():
+    """Name -> ModuleInfo of module_db."""
+    from torch.testing._internal.common_modules import module_db
+    return {info.module_cls.__name__: info for info in module_db}
+
+
+def module_names():
+    """Every public class of torch.nn: those of module_db in its order, then the others."""
+    others = sorted(set(torch.nn.modules.__all__) - set(module_infos()))
+    return [*module_infos(), *others]
+
+
+def passing_modules():
+    """The modules that must not regress: passing_modules.txt, which only grows."""
+    return (HERE / "passing_modules.txt").read_text().split()
+
+
+def add_passing_modules(names):
+    keep = {*passing_modules(), *names}
+    (HERE / "passing_modules.txt").write_text("".join(f"{name}\n" for name in module_names() if name in keep))

@@ -12,7 +12,7 @@ import traceback
 import torch
 
 import readtorch as rt
-from tests.conformance.translate import Missing, look_up, translate
+from tests.conformance.translate import Missing, is_torch_object, look_up, translate, translate_object
 from tests.reference import (Outcome, assert_close, assert_same_aliasing, assert_same_grad_fn,
                              assert_same_gradients, own_copy, rebuild, same_strides, seed_both, tensors_in,
                              to_readtorch, to_torch)
@@ -86,12 +86,12 @@ def check_sample(info, sample, dtype, deep=True):
     for form in forms_of(info):
         if form.name.startswith("in-place") and sample.broadcasts_input:
             continue
-        findings += _guarded(form.name, sample, check_form, info, form, sample, dtype)
+        findings += guarded(form.name, describe(sample), check_form, info, form, sample, dtype)
     if deep:
         strided = sample.noncontiguous()
-        findings += _guarded("non-contiguous", strided, check_form, info, forms_of(info)[0], strided, dtype)
+        findings += guarded("non-contiguous", describe(strided), check_form, info, forms_of(info)[0], strided, dtype)
     if info.supports_out:
-        findings += _guarded("out=", sample, _check_out, info, sample, dtype, deep)
+        findings += guarded("out=", describe(sample), _check_out, info, sample, dtype, deep)
     return findings
 
 
@@ -100,7 +100,7 @@ def check_aliases(info, sample):
     findings = []
     for alias in info.aliases:
         form = Form("alias", alias.op, _ours(alias.op, alias.name))
-        found = _guarded(f"alias {alias.name}", sample, check_form, info, form, sample, torch.float32)
+        found = guarded(f"alias {alias.name}", describe(sample), check_form, info, form, sample, torch.float32)
         findings += [dataclasses.replace(f, kind="alias" if f.kind == "FAIL" else f.kind) for f in found]
     return findings
 
@@ -108,10 +108,10 @@ def check_aliases(info, sample):
 def check_error_input(info, error_input):
     """The same type of error, and words that match op_db's pattern."""
     sample = error_input.sample_input
-    return _guarded("error input", sample, _check_error, info, sample, error_input.error_regex)
+    return guarded("error input", describe(sample), _check_error, info, sample, error_input.error_regex)
 
 
-def _guarded(form, sample, check, *args):
+def guarded(form, sample, check, *args):
     """The findings of a check, an AssertionError being a failure, and any other exception our crash."""
     try:
         found = check(*args)
@@ -122,7 +122,7 @@ def _guarded(form, sample, check, *args):
     except Exception as error:
         found = [Finding("FAIL", form, f"{type(error).__name__}: {error}", trace=_trace(error))]
     for finding in found:
-        finding.form, finding.sample = finding.form or form, describe(sample)
+        finding.form, finding.sample = finding.form or form, str(sample)
     return found
 
 
@@ -136,7 +136,7 @@ def check_form(info, form, sample, dtype):
     our_args = translate_all(their_args)
     theirs, ours = _call(form.theirs, their_args, in_place), _call(form.ours, our_args, in_place)
     if theirs.error is not None:
-        return _compare_errors(ours, theirs, None)
+        return compare_errors(ours, theirs, None)
     if ours.error is not None:
         raise AssertionError(f"raised {ours.describe_error()}") from ours.error
     return _compare_values(info, sample, dtype, ours.value, theirs.value, our_args, their_args)
@@ -164,7 +164,7 @@ def _compare_values(info, sample, dtype, ours, theirs, our_args, their_args):
     else:
         assert_close(*compared, **close)
         assert_close(our_args, their_args, where="inputs afterwards", **close)
-    findings = _compare_strides(ours, theirs)
+    findings = compare_strides(ours, theirs)
     assert_same_aliasing(ours, theirs, our_args, their_args)
     if dtype in GRAD_DTYPES and info.supports_autograd:
         assert_same_grad_fn(ours, theirs)
@@ -192,7 +192,7 @@ def _shapes_and_dtypes(value):
     return [(tuple(t.shape), str(t.dtype).rpartition(".")[2]) for t in tensors_in(value)]
 
 
-def _compare_strides(ours, theirs):
+def compare_strides(ours, theirs):
     for i, (a, b) in enumerate(zip(tensors_in(ours), tensors_in(theirs))):
         assert a.is_contiguous() == b.is_contiguous(), \
             f"result {i} has strides {a.stride()} instead of {b.stride()} (shape {tuple(b.shape)})"
@@ -205,6 +205,10 @@ def _compare_strides(ours, theirs):
 def _tolerance(info, dtype):
     if info.name in RANDOM:
         return {"exact": True}
+    return tolerance_of(dtype)
+
+
+def tolerance_of(dtype):
     rtol, atol = TOLERANCES.get(dtype, (None, None))
     return {"rtol": rtol, "atol": atol}
 
@@ -233,7 +237,7 @@ def _compare_out(info, function, args, outs, dtype):
     theirs = _call(function.theirs, (args[0], args[1], {**args[2], "out": their_out}), False)
     ours = _call(function.ours, (our_args[0], our_args[1], {**our_args[2], "out": our_out}), False)
     if theirs.error is not None:
-        return _compare_errors(ours, theirs, None)
+        return compare_errors(ours, theirs, None)
     if ours.error is not None:
         raise AssertionError(f"raised {ours.describe_error()}") from ours.error
     if info.name not in UNINITIALISED and info.name not in UP_TO_PHASE:
@@ -241,7 +245,7 @@ def _compare_out(info, function, args, outs, dtype):
                      **_tolerance(info, dtype))
     for a, b, c, d in zip(*map(tensors_in, (ours.value, our_out, theirs.value, their_out))):
         assert (a is b) == (c is d), "the result is not the tensor passed as out="
-    return _compare_strides(our_out, their_out)
+    return compare_strides(our_out, their_out)
 
 
 def _detached(value):
@@ -257,10 +261,10 @@ def _check_error(info, sample, pattern):
     theirs, ours = _call(form.theirs, their_args, False), _call(form.ours, our_args, False)
     if theirs.error is None:
         return []
-    return _compare_errors(ours, theirs, pattern)
+    return compare_errors(ours, theirs, pattern)
 
 
-def _compare_errors(ours, theirs, pattern):
+def compare_errors(ours, theirs, pattern):
     assert ours.error is not None, f"no error instead of {theirs.describe_error()}"
     if type(ours.error).__name__ != type(theirs.error).__name__:
         raise AssertionError(f"{ours.describe_error()} instead of {theirs.describe_error()}") from ours.error
@@ -280,6 +284,8 @@ def translate_all(args):
     share = {}
 
     def walk(value):
+        if is_torch_object(value):
+            return translate_object(value, walk)
         if isinstance(value, (list, tuple, dict)) and not isinstance(value, torch.Size):
             return rebuild(value, walk)
         if callable(value) and not isinstance(value, torch.Tensor):
@@ -297,10 +303,10 @@ MOST_DIMS = 64  # of a NumPy array, which carries the numbers from one side to t
 
 def is_ours(sample):
     """Whether a sample only uses what readtorch has: dense CPU tensors of the supported dtypes."""
-    return _is_ours((sample.input, sample.args, sample.kwargs))
+    return only_ours((sample.input, sample.args, sample.kwargs))
 
 
-def _is_ours(value):
+def only_ours(value):
     if isinstance(value, torch.Tensor):
         dense = value.layout == torch.strided and value.device.type == "cpu"
         return dense and value.dtype in SUPPORTED_DTYPES and value.dim() <= MOST_DIMS
@@ -311,14 +317,18 @@ def _is_ours(value):
     if isinstance(value, torch.device):
         return value.type == "cpu"
     if isinstance(value, dict):
-        return all(map(_is_ours, value.values()))
-    return all(map(_is_ours, value)) if isinstance(value, (list, tuple)) else True
+        return all(map(only_ours, value.values()))
+    return all(map(only_ours, value)) if isinstance(value, (list, tuple)) else True
 
 
 def describe(sample):
     """A call in one line: shapes and dtypes instead of numbers."""
-    named = [f"{k}={_describe(v)}" for k, v in sample.kwargs.items()]
-    return f"({', '.join([_describe(sample.input), *map(_describe, sample.args), *named])})"
+    return describe_arguments((sample.input, *sample.args), sample.kwargs)
+
+
+def describe_arguments(args, kwargs):
+    named = [f"{k}={_describe(v)}" for k, v in kwargs.items()]
+    return f"({', '.join([*map(_describe, args), *named])})"
 
 
 def _describe(value):

@@ -1,8 +1,10 @@
-"""Runs the checks for one operator: all its variants, dtypes and samples."""
+"""Runs the checks for one operator or one module: all its variants, dtypes and samples."""
 import dataclasses
 import time
 
-from tests.conformance import catalog, checks
+import torch
+
+from tests.conformance import catalog, checks, module_checks
 from tests.reference import DTYPES, seed_both
 
 
@@ -79,6 +81,35 @@ def _run_errors(info, report):
             report.add(checks.check_error_input(info, error_input), "")
         else:
             report.skipped += 1
+
+
+MODULE_DTYPES = (torch.float32, torch.float64)
+
+
+def run_module(name, dtypes=None, limit=None, errors=True):
+    """Compare a class of torch.nn, with at most `limit` calls a dtype in training and in eval."""
+    report = Report(name, "modules")
+    began = time.perf_counter()
+    report.add(module_checks.check_class(name), "")
+    info = catalog.module_infos().get(name)
+    report.variants = int(info is not None)
+    if info is not None and report.passes:
+        for dtype in dtypes or MODULE_DTYPES:
+            for training in (True, False):
+                _run_calls(info, dtype, training, limit, report)
+        if errors:
+            for error_call in module_checks.error_calls(info):
+                report.add(module_checks.check_error_call(*error_call), "")
+    report.seconds = time.perf_counter() - began
+    return report
+
+
+def _run_calls(info, dtype, training, limit, report):
+    every = module_checks.calls_of(info, dtype, training)
+    calls = [call for call in every if module_checks.runs_here(call)]
+    report.skipped += len(every) - len(calls)
+    for i, call in enumerate(spread(calls, limit)):
+        report.add(module_checks.check_call(info, call, deep=i < 2), str(dtype).removeprefix("torch."))
 
 
 def spread(items, limit):

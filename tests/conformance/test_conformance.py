@@ -1,12 +1,15 @@
-"""The operators of passing.txt agree with the reference on op_db's own inputs.
+"""The operators of passing.txt and the modules of passing_modules.txt agree with the reference on its own inputs.
 
 A bounded number of samples each; --full-conformance (or READTORCH_FULL_CONFORMANCE=1) runs them all.
 """
 import pytest
+import torch
 
+import readtorch as rt
 from tests.conformance import catalog, runner
 
 SAMPLES_EACH = 4
+CALLS_EACH = 2
 
 
 @pytest.mark.parametrize("name", catalog.passing_names())
@@ -14,6 +17,13 @@ def test_operator(name, request):
     full = request.config.getoption("--full-conformance")
     report = runner.run_op(name, limit=None if full else SAMPLES_EACH)
     assert report.samples > 0
+    assert report.passes, "\n".join(f"{f.form} {f.dtype} {f.sample}: {f.reason}" for f in report.failures[:5])
+
+
+@pytest.mark.parametrize("name", catalog.passing_modules())
+def test_module(name, request):
+    full = request.config.getoption("--full-conformance")
+    report = runner.run_module(name, limit=None if full else CALLS_EACH)
     assert report.passes, "\n".join(f"{f.form} {f.dtype} {f.sample}: {f.reason}" for f in report.failures[:5])
 
 
@@ -31,3 +41,25 @@ def test_wrong_results_are_found():
     form = checks.Form("function", info.op, lambda a, b, **named: a + b * 1.001)
     with pytest.raises(AssertionError):
         checks.check_form(info, form, sample, checks.torch.float64)
+
+
+def test_every_module_of_the_list_exists():
+    assert len(catalog.module_infos()) == 114
+    assert set(catalog.passing_modules()) <= set(catalog.module_names())
+
+
+WRONG_LINEARS = {
+    "class": dict(__constants__=["in_features"]),
+    "construct": dict(extra_repr=lambda self: "in_features"),
+    "forward": dict(forward=lambda self, input: rt.nn.functional.linear(input, self.weight.detach(), self.bias)),
+    "deepcopy": dict(__deepcopy__=lambda self, memo: self),
+}
+
+
+@pytest.mark.parametrize("where", WRONG_LINEARS)
+def test_wrong_modules_are_found(where, monkeypatch):
+    """The runner itself: a Linear that does one thing otherwise must fail, there and nowhere else."""
+    wrong = type("Linear", (rt.nn.Linear,), WRONG_LINEARS[where] | {"__module__": "readtorch.nn"})
+    monkeypatch.setattr(rt.nn, "Linear", wrong)
+    report = runner.run_module("Linear", [torch.float64], limit=1)
+    assert {finding.form for finding in report.failures} == {where}

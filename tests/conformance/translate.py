@@ -4,6 +4,7 @@ A public function or method is looked up by its dotted name. Anything else that 
 partials, helpers) is rebuilt from its own code with the globals and closure cells it uses translated, `torch`
 becoming `readtorch`: op_db's test inputs are run as they are written, not as we would retell them.
 """
+import dataclasses
 import functools
 import types
 
@@ -60,6 +61,36 @@ def translate(value):
     if isinstance(value, _CALLABLES):
         return _translate_callable(value)
     return to_readtorch(value)
+
+
+def is_torch_object(value):
+    """Whether `value` is an object that only torch's own classes make: a module, a packed sequence, options."""
+    objects = (torch.nn.Module, torch.nn.Parameter, torch.nn.utils.rnn.PackedSequence)
+    return isinstance(value, objects) or (_is_torchs(type(value)) and dataclasses.is_dataclass(value))
+
+
+def translate_object(value, convert):
+    """The same object of readtorch's class of that name; its parts go through `convert`."""
+    cls = _our_class(type(value))
+    if isinstance(value, torch.nn.Parameter):
+        return cls(convert(value.data), value.requires_grad)
+    if isinstance(value, tuple):
+        return tuple.__new__(cls, map(convert, value))
+    if dataclasses.is_dataclass(value):
+        return cls(**{f.name: convert(getattr(value, f.name)) for f in dataclasses.fields(value)})
+    made = cls.__new__(cls)
+    made.__dict__.update({name: convert(part) for name, part in vars(value).items()})
+    return made
+
+
+def _is_torchs(cls):
+    return cls.__module__.partition(".")[0] == "torch"
+
+
+def _our_class(cls):
+    if getattr(torch.nn, cls.__name__, None) is cls:
+        return look_up(rt, f"nn.{cls.__name__}")
+    return look_up(rt, f"{cls.__module__.removeprefix('torch.')}.{cls.__name__}")
 
 
 @functools.cache
