@@ -73,6 +73,8 @@ class Signature:
         kind = self.positional[first].type
         if not (kind.is_list and kind.base == "int") or not _is_int(args[first]):
             return args
+        if kind.size is not None and len(args) == first + 1:
+            return args  # one number for each: `_convert_list` repeats it
         if len(self.positional) == first + 1 and all(map(_is_int, args[first:])):
             return args[:first] + (tuple(args[first:]),)
         return args
@@ -84,7 +86,8 @@ class Signature:
                 return self._convert(position, kwargs.pop(spelling))
         if argument.has_default:
             default = argument.default
-            return convert(argument.type, default, False) if isinstance(default, str | list | tuple) else default
+            stands_for_more = isinstance(default, str | list | tuple) or argument.type.is_list  # stride=1: (1, 1)
+            return convert(argument.type, default, False) if stands_for_more and default is not None else default
         raise _Mismatch(f'missing 1 required positional arguments: "{name}"', position)
 
     def _convert(self, position, value):

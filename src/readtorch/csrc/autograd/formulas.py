@@ -5,15 +5,22 @@ In PyTorch: `torchgen` and `tools/autograd/gen_autograd_functions.py` write `Fun
 operator first meets a tensor that requires grad. Explained in the chapter "Autograd".
 """
 import inspect
+import re
 
 from ...aten.codegen import compile_function
 from ...c10.tensor_impl import NO_EDGE
 from .node import Node
 
 # What a formula may ask of a tensor argument besides the tensor itself: `self_sym_sizes`, `other_scalar_type` …
-FACTS = {"sym_sizes": "{0}._array.shape", "scalar_type": "{0}.dtype", "sym_strides": "strides_of({0})",
+FACTS = {"sym_sizes": "{0}._array.shape", "sym_sizes_opt": "(0,) if {0} is None else {0}._array.shape",
+         "scalar_type": "{0}.dtype", "sym_strides": "strides_of({0})",
          "byte_strides": "{0}._array.strides", "device": "{0}.device", "geometry": "TensorGeometry({0})",
           "sizes": "[t._array.shape for t in {0}]"}
+
+
+def joint(name):
+    """The inputs that one formula serves, joined by double underscores; a name may itself end in an underscore."""
+    return re.split("__(?!_)", name)
 
 
 class Formulas:
@@ -27,7 +34,7 @@ class Formulas:
         self.name = cls.__name__
         self.functions = {name: f for name, f in vars(cls).items() if inspect.isfunction(f)}
         self.arguments = {a.name: a for a in schema.arguments}
-        covered = {part for name in self.functions for part in name.split("__")}
+        covered = {part for name in self.functions for part in joint(name)}
         self.inputs = [a for a in schema.arguments if a.name in covered]
         self.has_list = any(a.type.is_list for a in self.inputs)
         self.outputs = ["result"] if len(schema.returns) == 1 else [
@@ -45,7 +52,7 @@ class Formulas:
             for parameter in parameters:
                 if parameter not in ("grad", "grads", "grad_input_mask"):
                     kind = self._kind(parameter)
-                    saved.setdefault(parameter, (kind, set()))[1].update(function.split("__"))
+                    saved.setdefault(parameter, (kind, set()))[1].update(joint(function))
         return saved
 
     def _kind(self, name):
@@ -138,7 +145,7 @@ def _edge_lines(formulas):
 
 
 def _formula_lines(formulas, function, names, many):
-    targets = [formulas.arguments[part] for part in function.split("__")]
+    targets = [formulas.arguments[part] for part in joint(function)]
     names[f"formula_{function}"] = formulas.functions[function]
     wanted = [_wanted(a) for a in targets]
     guard = " or ".join(wanted)

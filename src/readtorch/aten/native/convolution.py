@@ -1,0 +1,136 @@
+"""`convolution`, the one operator that all convolutions lead to, and its gradients.
+
+A transposed convolution is the gradient of a direct one with respect to its input, and the other way round, so
+three functions on arrays serve both: forward, grad_input and grad_weight.
+
+In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "Layers".
+"""
+import numpy as np
+
+from ...c10 import layout
+from ...c10.tensor_impl import dtype_of, wrap
+from ..native_function import native_function
+from . import convolution_taps
+from .convolution_geometry import check_room, check_same_type, check_shapes, geometry_of, output_shape
+from .copy import allocate_like, suggested_format
+from .tensor_iterator import WIDENED, cast, not_implemented
+
+convolution = native_function(
+    "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+    "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
+convolution_backward = native_function(
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, "
+    "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, "
+    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)", "")
+_convolution_double_backward = native_function(
+    "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, Tensor self, "
+    "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, "
+    "SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", "")
+
+
+@convolution.kernel
+def convolution_cpu(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """Checks, chooses how to compute, and gives the result the memory format of its inputs."""
+    geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
+    check_shapes(input, weight, bias, geometry)
+    x = input._array
+    shape = output_shape(x.shape, weight._array.shape, geometry)
+    if 0 in x.shape:
+        return _of_nothing(x, shape)
+    check_same_type(input, weight, bias)
+    _check_dtype(input, geometry)
+    if transposed:
+        check_room(input, geometry, shape[2:])
+    wide = WIDENED.get(x.dtype, x.dtype)
+    x, w, b = [None if t is None else cast(t._array, wide) for t in (input, weight, bias)]
+    compute = _transposed_forward if transposed else _implementation(x, w).forward
+    return _finish(compute(x, w, b, shape, geometry), input, weight)
+
+
+def _transposed_forward(x, w, b, shape, geometry):
+    result = _implementation(x, w).grad_input(x, w, shape, geometry)
+    if b is not None:
+        result += b.reshape(-1, *[1] * (result.ndim - 2))
+    return result
+
+
+def _of_nothing(x, shape):
+    """The result for an input without images or channels."""
+    if x.shape[0] and x.shape[1]:
+        raise RuntimeError("Only zero batch or zero channel inputs are supported, but got input shape: "
+                           f"{list(x.shape)}")
+    return wrap(np.zeros((shape[0], shape[1] if x.shape[1] else 0, *shape[2:]), x.dtype))
+
+
+_TRANSPOSED_INTEGERS = (np.dtype(np.int64),)
+
+
+def _check_dtype(input, geometry):
+    """Raises NotImplementedError for the dtypes that PyTorch's loops leave out."""
+    dtype, rank = input._array.dtype, 3 if input._array.ndim == 5 else 2
+    if geometry.transposed:
+        if dtype.kind in "biu" and dtype not in _TRANSPOSED_INTEGERS or dtype.kind == "c":
+            raise not_implemented(f"slow_conv_transpose{rank}d_out_cpu")(dtype_of(input))
+    elif dtype.kind in "bc":
+        raise not_implemented(f"slow_conv{rank}d_cpu")(dtype_of(input))
+
+
+def _implementation(x, w):
+    """Where forward, grad_input and grad_weight for these arrays are."""
+    return convolution_taps
+
+
+def _finish(result, *inputs):
+    """`result` as a tensor of the inputs' dtype, channels last if one of them is."""
+    dtype = inputs[0]._array.dtype
+    formats = [suggested_format(t._array) for t in inputs]
+    wanted = next((f for f in formats if f is not layout.contiguous_format), None)
+    if wanted is None:
+        return wrap(cast(result, dtype))
+    formatted = allocate_like(result, wanted, dtype)
+    np.copyto(formatted, result, casting="unsafe")
+    return wrap(formatted)
+
+
+@convolution.backward
+class ConvolutionBackward0:
+    def input__weight__bias(grad, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed,
+                            output_padding, groups, grad_input_mask):
+        return convolution_backward.call(grad, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed,
+                                         output_padding, groups, grad_input_mask)
+
+
+@convolution_backward.kernel
+def convolution_backward_cpu(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed,
+                             output_padding, groups, output_mask):
+    """The gradients of input, weight and bias that `output_mask` asks for; None for the others."""
+    geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
+    if 0 in input._array.shape:
+        return _zeros_like(input, weight, bias_sizes, output_mask)
+    wide = WIDENED.get(input._array.dtype, input._array.dtype)
+    grad, x, w = [cast(t._array, wide) for t in (grad_output, input, weight)]
+    functions = _implementation(x, w)
+    dx = dw = db = None
+    if output_mask[0]:
+        dx = (functions.forward(grad, w, None, x.shape, geometry) if transposed
+              else functions.grad_input(grad, w, x.shape, geometry))
+    if output_mask[1]:
+        dw = functions.grad_weight(*(x, grad) if transposed else (grad, x), w.shape, geometry)
+    if output_mask[2]:
+        db = grad.sum((0, *range(2, grad.ndim)))
+    return (None if dx is None else _finish(dx, input, weight), None if dw is None else _finish(dw, input, weight),
+            None if db is None else wrap(cast(db, input._array.dtype)))
+
+
+def _zeros_like(input, weight, bias_sizes, output_mask):
+    shapes = input._array.shape, weight._array.shape, bias_sizes
+    return tuple([wrap(np.zeros(shape, weight._array.dtype)) if wanted else None
+                  for shape, wanted in zip(shapes, output_mask)])
+
+
+@convolution_backward.backward
+class ConvolutionBackwardBackward0:
+    def grad_output__input__weight(grads, grad_output, weight, input, stride, padding, dilation, transposed,
+                                   output_padding, groups, grad_input_mask):
+        return _convolution_double_backward.call(*grads, grad_output, weight, input, stride, padding, dilation,
+                                                 transposed, output_padding, groups, grad_input_mask)
