@@ -8,7 +8,7 @@ import numpy as np
 
 from ...c10.tensor_impl import wrap
 from ..native_function import native_function
-from .cpu_blas import gemm
+from .cpu_blas import gemm, multiply
 from .exact_out import exact_out, type_name
 from .linear_algebra import (
     check_batches,
@@ -47,7 +47,7 @@ def add_product(self, left, right, beta, alpha):
     wide = WIDENED.get(left.dtype)
     if wide is None:
         return wrap(scaled_sum(self, product(left, right), beta, alpha))
-    value = scaled_sum(self, np.matmul(left.astype(wide), right.astype(wide)), beta, alpha)
+    value = scaled_sum(self, multiply(left.astype(wide), right.astype(wide)), beta, alpha)
     return wrap(value.astype(left.dtype))
 
 

@@ -1,7 +1,6 @@
-"""gemm: alpha · x y + beta · out, written into `out` by BLAS itself.
+"""Products of arrays by BLAS: `multiply` makes a new array, `gemm` adds to one that exists.
 
-NumPy's `dot` can only overwrite. A bias that is in `out` before the product starts costs no pass over
-memory of its own.
+A large product is cut into bands of rows or columns, which the threads of the one pool (Note [ One pool ]) take.
 
 In PyTorch: `aten/src/ATen/native/CPUBlas.cpp`.
 """
@@ -13,6 +12,45 @@ from .. import parallel
 
 F4, F8 = np.dtype(np.float32), np.dtype(np.float64)
 
+# Multiplications that are worth handing over to another thread: about a tenth of a millisecond.
+GRAIN = 4_000_000
+
+
+def multiply(x, y):
+    """x @ y for vectors, matrices and batches of matrices of one dtype."""
+    if x.ndim > 2 or y.ndim > 2:
+        return multiply_batches(x, y)
+    if x.ndim == 2 == y.ndim and x.size * y.shape[1] >= 2 * GRAIN and parallel.get_num_threads() > 1:
+        out = np.empty((x.shape[0], y.shape[1]), x.dtype)
+        bands(x, y, out, lambda x, y, out: np.matmul(x, y, out=out))
+        return out
+    return x.dot(y)
+
+
+def bands(x, y, out, multiply):
+    """`multiply(x, y, out)` for pieces of `out`, of whichever of its sides is longer."""
+    rows, columns = out.shape
+    work = x.size * columns
+    if rows >= columns:
+        parallel.parallel_for(0, rows, grain_of(rows, work), lambda b, e: multiply(x[b:e], y, out[b:e]))
+    else:
+        parallel.parallel_for(0, columns, grain_of(columns, work), lambda b, e: multiply(x, y[:, b:e], out[:, b:e]))
+
+
+def grain_of(length, work):
+    """How many of `length` equal steps make up one grain of the `work`."""
+    return max(1, GRAIN * length // max(work, 1))
+
+
+def multiply_batches(x, y):
+    if parallel.get_num_threads() == 1 or x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
+        return np.matmul(x, y)
+    batch, rows, _ = x.shape
+    out = np.empty((batch, rows, y.shape[2]), x.dtype)
+    grain = grain_of(batch, x.size * y.shape[2])
+    parallel.parallel_for(0, batch, grain, lambda b, e: np.matmul(x[b:e], y[b:e], out=out[b:e]))
+    return out
+
 
 @functools.cache
 def routine(dtype):
@@ -22,13 +60,34 @@ def routine(dtype):
     return blas.sgemm if dtype is F4 else blas.dgemm
 
 
-def gemm(x, y, out, beta=1.0, alpha=1.0):
-    """`out` is contiguous by rows and of x's type, float32 or float64; no size may be 0.
+@functools.cache
+def kernels():
+    """The compiled form, which does not hold Python's lock; imported when first needed."""
+    from .cpu import product_kernels
+    return product_kernels
 
-    BLAS thinks in columns. Read by columns, the memory of `out` is outᵀ = yᵀ xᵀ.
+
+def gemm(x, y, out, beta=1.0, alpha=1.0):
+    """alpha · x y + beta · out, written into `out` by BLAS itself: NumPy's `dot` can only overwrite.
+
+    `out` is contiguous by rows and of x's type, float32 or float64; no size may be 0.
     """
+    if x.size * y.shape[1] >= 2 * GRAIN and parallel.get_num_threads() > 1:
+        bands(x, y, out, lambda x, y, out: kernels().add_product(*readable(x), *readable(y), out, beta, alpha))
+        return
+    # BLAS thinks in columns. Read by columns, the memory of `out` is outᵀ = yᵀ xᵀ.
     by_rows = y.flags.c_contiguous
     x_by_rows = x.flags.c_contiguous
     routine(out.dtype)(
         alpha, y.T if by_rows else y, x.T if x_by_rows else x, beta, out.T, not by_rows, not x_by_rows, True
     )
+
+
+def readable(x):
+    """(matrix whose rows are contiguous, whether `x` is its transpose)."""
+    width = x.itemsize
+    if x.strides[1] == width and x.strides[0] >= width * x.shape[1]:
+        return x, False
+    if x.strides[0] == width and x.strides[1] >= width * x.shape[0]:
+        return x.T, True
+    return np.ascontiguousarray(x), False

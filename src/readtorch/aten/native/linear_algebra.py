@@ -9,6 +9,7 @@ import numpy as np
 from ...c10.tensor_impl import wrap, wrap_result
 from ..functions import at
 from ..native_function import native_function
+from .cpu_blas import multiply
 from .exact_out import c_name, exact_out, expected_dtype, type_name
 from .scalar_ops import maybe_multiply
 from .tensor_iterator import F4, WIDENED, conj
@@ -25,8 +26,8 @@ def product(x, y):
     bits."""
     wide = WIDENED.get(x.dtype)
     if wide is not None:
-        return np.matmul(x.astype(wide), y.astype(wide)).astype(x.dtype)
-    return x.dot(y) if y.ndim < 3 and x.ndim < 3 else np.matmul(x, y)
+        return multiply(x.astype(wide), y.astype(wide)).astype(x.dtype)
+    return multiply(x, y)
 
 
 # -------------------------------------------------------------------------------------------- matrix @ matrix
@@ -63,7 +64,7 @@ def mm_cpu(self, mat2):
     x, y = self._array, mat2._array
     if x.ndim == 2 == y.ndim and x.dtype is F4 is y.dtype:
         try:
-            return wrap(x.dot(y))
+            return wrap(multiply(x, y))
         except ValueError:
             raise inner_sizes_error(x, y) from None
     check_mm(self, mat2)
