@@ -101,6 +101,8 @@ class Signature:
             if argument.type.is_tensor and argument.type.is_list and isinstance(value, (list, tuple)):
                 raise _Mismatch(_element_message(value, position), position)
             place = f" (position {position + (0 if self.is_method else 1)})" if not argument.keyword_only else ""
+            if argument.type.is_list and argument.type.base == "int" and isinstance(value, (list, tuple)):
+                raise _Mismatch(f"argument '{self.names[position]}'{_wrong_int(value, place)}", position)
             raise _Mismatch(f"argument '{self.names[position]}'{place} must be {_type_name(argument.type)}, "
                             f"not {type(value).__name__}", position)
         return converted
@@ -241,6 +243,16 @@ def _element_message(values, position):
     """What is wrong with a list that should hold tensors only."""
     place = next(i for i, v in enumerate(values) if not isinstance(v, TensorImpl))
     return f"expected Tensor as element {place} in argument {position}, but got {type(values[place]).__name__}"
+
+
+def _wrong_int(values, place):
+    """What is wrong with a list that should hold ints only. PyTorch looks at the first one when it chooses an
+    overload and at the others later, hence the two wordings."""
+    number, kind = next((i, type(v).__name__) for i, v in enumerate(values) if not _is_int(v))
+    if number == 0:
+        return f"{place} must be tuple of ints, but found element of type {kind} at pos 0"
+    return (f" failed to unpack the object at pos {number + 1} with error "
+            f'"type must be tuple of ints,but got {kind}"')
 
 
 def _type_name(kind):

@@ -268,6 +268,13 @@ def suggested_format(array):
     return layout.channels_last if array.ndim == 4 else layout.channels_last_3d
 
 
+def empty_in_format_of(array, shape):
+    """Uninitialised memory for a result of another shape, in the memory format of the input `array`."""
+    if suggested_format(array) is layout.contiguous_format or len(shape) != array.ndim:
+        return np.empty(shape, array.dtype)
+    return allocate_in_order(shape, reversed(channels_last_order(array.ndim)), array.dtype)
+
+
 def check_device(place):
     """Raises unless tensors can be on this device."""
     if place.type == "cuda":

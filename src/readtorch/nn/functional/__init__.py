@@ -7,10 +7,13 @@ Chapter 9 stands at this seam.
 import readtorch
 from readtorch._C import _nn
 from readtorch.nn.functional.activation import *  # noqa: F403
+from readtorch.nn.functional.conv import *  # noqa: F403
 from readtorch.nn.functional.distance import *  # noqa: F403
 from readtorch.nn.functional.dropout import *  # noqa: F403
 from readtorch.nn.functional.loss import *  # noqa: F403
 from readtorch.nn.functional.margin_loss import *  # noqa: F403
+from readtorch.nn.functional.normalization import *  # noqa: F403
+from readtorch.nn.functional.padding import *  # noqa: F403
 
 # y = x Wᵀ + b: input (*, in_features), weight (out_features, in_features), bias (out_features) or None.
 linear = _nn.linear
@@ -21,8 +24,3 @@ one_hot = _nn.one_hot
 def bilinear(input1, input2, weight, bias=None):
     """y = x₁ᵀ A x₂ + b: input1 (*, in1), input2 (*, in2), weight (out, in1, in2), bias (out) or None."""
     return readtorch.bilinear(input1, input2, weight, bias)
-
-
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
-    """Normalize over the last dimensions, whose sizes are `normalized_shape`. See `LayerNorm`."""
-    return readtorch.layer_norm(input, normalized_shape, weight, bias, eps)

@@ -7,4 +7,5 @@ from readtorch.nn.modules.linear import *  # noqa: F403
 from readtorch.nn.modules.loss import *  # noqa: F403
 from readtorch.nn.modules.module import Module
 from readtorch.nn.modules.normalization import *  # noqa: F403
+from readtorch.nn.modules.padding import *  # noqa: F403
 from readtorch.nn.modules import _functions

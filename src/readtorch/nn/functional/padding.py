@@ -1,0 +1,13 @@
+"""Padding. In PyTorch: part of `torch/nn/functional.py`."""
+from readtorch._C import _nn
+
+__all__ = ["pad"]
+
+
+def pad(input, pad, mode="constant", value=None):
+    """Widen the last dimensions of the input, or crop them where a number is negative.
+
+    pad: (left, right, top, bottom, …), from the last dimension on. mode: "constant" (with `value`, by default
+    0), "reflect", "replicate" or "circular", which pad the last 1 to 3 dimensions of an input with 1 or 2 more.
+    """
+    return _nn.pad(input, pad, mode, value)
