@@ -3,7 +3,7 @@
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import Creation, dtype_of, view as view_of
+from ...c10.tensor_impl import Creation, alias, dtype_of, view as view_of
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
@@ -123,8 +123,13 @@ def split_sizes_composite(self, sizes, dim):
 
 @unsafe_split.kernel
 def unsafe_split_cpu(self, split_size, dim):
-    """Like split, but the caller promises not to look at `self` again: its views are no views to autograd."""
-    return tuple([v.detach() for v in split_cpu(self, split_size, dim)])
+    """Like split, but the caller promises not to look at `self` again: the parts are no views to autograd, and a
+    write to one of them changes no other's version."""
+    dim = check_splittable(self, dim)
+    parts = [alias(self, a) for a in cuts(self, equal_lengths(self._array.shape[dim], split_size), dim)]
+    for part in parts:
+        part._counter = [part._counter[0]]
+    return tuple(parts)
 
 
 def split_backward(grads, lengths, dim, sizes, dtype):

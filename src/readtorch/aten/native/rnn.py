@@ -1,0 +1,313 @@
+"""Recurrent layers: a cell is applied to one step after the other, and a layer to the outputs of the layer below.
+
+A *cell* takes what the input contributes to its gates, x W_ihᵀ + b_ih, and the hidden state of the step before.
+A *layer* runs a cell over a sequence: forth, back, or both; over a padded batch or a packed one. The operators at
+the end stack layers. The hidden state of an LSTM is a pair (h, c), that of the others a single tensor.
+
+In PyTorch: `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers".
+"""
+from collections import namedtuple
+
+from ..functions import at
+from ..native_function import native_function
+from .linear import linear
+
+# The weights of one layer in one direction. Biases may be None; w_hr is the projection of an LSTM that has one.
+CellParams = namedtuple("CellParams", "w_ih w_hh b_ih b_hh w_hr")
+
+
+def gather_params(params, has_biases, has_projections=False):
+    """The flat list of a module's weights as CellParams, one for each layer and direction. Raises RuntimeError."""
+    width = 2 + 2 * has_biases + has_projections
+    if len(params) % width:
+        raise RuntimeError("got an incorrect number of RNN parameters")
+    gathered = []
+    for i in range(0, len(params), width):
+        w_ih, w_hh, *others = params[i:i + width]
+        biases = others[:2] if has_biases else (None, None)
+        gathered.append(CellParams(w_ih, w_hh, *biases, others[-1] if has_projections else None))
+    return gathered
+
+
+# ------------------------------------------------------------------------------------------------------ cells
+
+def rnn_tanh_step(input_gates, hidden, params):
+    return at.tanh(linear.call(hidden, params.w_hh, params.b_hh).add_(input_gates))
+
+
+def rnn_relu_step(input_gates, hidden, params):
+    return at.relu(linear.call(hidden, params.w_hh, params.b_hh).add_(input_gates))
+
+
+def lstm_step(input_gates, hidden, params):
+    """c' = f c + i g and h' = o tanh(c'): what is forgotten, what is let in, and what is shown are gates."""
+    h, c = hidden
+    gates = linear.call(h, params.w_hh, params.b_hh).add_(input_gates)
+    i, f, g, o = at.unsafe_chunk(gates, 4, 1)
+    i, f, g, o = i.sigmoid_(), f.sigmoid_(), g.tanh_(), o.sigmoid_()
+    c = (f * c).add_(i * g)
+    h = o * c.tanh()
+    if params.w_hr is not None:
+        h = at.matmul(h, params.w_hr.t())
+    return h, c
+
+
+def gru_step(input_gates, hidden, params):
+    """h' = (1 - z) n + z h, where n is made of the input and of that part of h which the gate r lets through."""
+    input_r, input_z, input_n = at.unsafe_chunk(input_gates, 3, 1)
+    r, z, n = at.unsafe_chunk(linear.call(hidden, params.w_hh, params.b_hh), 3, 1)
+    r = r.add_(input_r).sigmoid_()
+    z = z.add_(input_z).sigmoid_()
+    n = input_n.add(n.mul_(r)).tanh_()
+    return (hidden - n).mul_(z).add_(n)
+
+
+# ------------------------------------------------------------------------------------------------ one operator
+
+def check_input(input, input_size):
+    if input.size(1) != input_size:
+        raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {input_size}")
+
+
+def check_hidden(input, hidden, hidden_size, label=0):
+    if input.size(0) != hidden.size(0):
+        raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden{label} batch size "
+                           f"{hidden.size(0)}")
+    if hidden.size(1) != hidden_size:
+        raise RuntimeError(f"hidden{label} has inconsistent hidden_size: got {hidden.size(1)}, expected "
+                           f"{hidden_size}")
+
+
+def check_weights(w_ih, w_hh, gate_count):
+    """Each weight has `gate_count` blocks of rows, one for each gate."""
+    rows = gate_count * w_hh.size(1)
+    for name, weight in (("weight_ih", w_ih), ("weight_hh", w_hh)):
+        if weight.size(0) != rows:
+            raise RuntimeError(f"{name} first dim must be {gate_count} * hidden_size = {rows}, but got "
+                               f"{weight.size(0)}")
+
+
+_CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
+lstm_cell = native_function(f"lstm_cell(Tensor input, Tensor[] hx, {_CELL}) -> (Tensor, Tensor)", direct=True)
+gru_cell = native_function(f"gru_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", direct=True)
+rnn_tanh_cell = native_function(f"rnn_tanh_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", direct=True)
+rnn_relu_cell = native_function(f"rnn_relu_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", direct=True)
+
+
+@lstm_cell.compose
+def lstm_cell_composite(input, hx, w_ih, w_hh, b_ih, b_hh):
+    if len(hx) != 2:
+        raise RuntimeError("lstm_cell expects two hidden states")
+    check_input(input, w_ih.size(1))
+    check_weights(w_ih, w_hh, 4)
+    for label, hidden in enumerate(hx):
+        check_hidden(input, hidden, w_hh.size(1), label)
+    return lstm_step(linear.call(input, w_ih, b_ih), hx, CellParams(w_ih, w_hh, b_ih, b_hh, None))
+
+
+@gru_cell.compose
+def gru_cell_composite(input, hx, w_ih, w_hh, b_ih, b_hh):
+    check_input(input, w_ih.size(1))
+    check_hidden(input, hx, w_hh.size(1))
+    check_weights(w_ih, w_hh, 3)
+    return gru_step(linear.call(input, w_ih, b_ih), hx, CellParams(w_ih, w_hh, b_ih, b_hh, None))
+
+
+def simple_cell_composite(step):
+    def composite(input, hx, w_ih, w_hh, b_ih, b_hh):
+        check_weights(w_ih, w_hh, 1)
+        check_input(input, w_ih.size(1))
+        check_hidden(input, hx, w_hh.size(1))
+        return step(linear.call(input, w_ih, b_ih), hx, CellParams(w_ih, w_hh, b_ih, b_hh, None))
+    return composite
+
+
+rnn_tanh_cell.compose(simple_cell_composite(rnn_tanh_step))
+rnn_relu_cell.compose(simple_cell_composite(rnn_relu_step))
+
+
+# -------------------------------------------------------------------------------------- layers: padded batches
+
+def shown(hidden):
+    """The part of a hidden state that is output."""
+    return hidden[0] if type(hidden) is tuple else hidden
+
+
+def on_parts(function, *hiddens):
+    """`function` on the states, or on the h of all and on the c of all."""
+    if type(hiddens[0]) is tuple:
+        return tuple([function(*parts) for parts in zip(*hiddens)])
+    return function(*hiddens)
+
+
+def run_steps(step, inputs, hidden, params):
+    """The output of every step, and the last hidden state."""
+    outputs = []
+    for input_gates in inputs:
+        hidden = step(input_gates, hidden, params)
+        outputs.append(shown(hidden))
+    if not outputs:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+    return outputs, hidden
+
+
+def full_layer(step, input, hidden, params):
+    """The inputs' part of the gates is one product for all steps."""
+    input_gates = linear.call(input, params.w_ih, params.b_ih)
+    outputs, hidden = run_steps(step, input_gates.unbind(0), hidden, params)
+    return at.stack(outputs, 0), hidden
+
+
+def full_reversed_layer(step, input, hidden, params):
+    """From the last step to the first; the outputs in the order of the inputs."""
+    input_gates = linear.call(input, params.w_ih, params.b_ih)
+    outputs, hidden = run_steps(step, input_gates.unbind(0)[::-1], hidden, params)
+    return at.stack(outputs[::-1], 0), hidden
+
+
+# --------------------------------------------------------------------------------------- layers: packed batches
+
+class PackedSequence(namedtuple("PackedSequence", "data batch_sizes")):
+    """A packed tensor and its batch sizes, a list of ints. See `packed_sequence.py`."""
+
+
+def packed_layer(step, input, hidden, params):
+    """Sequences end on the way: their hidden states leave the batch, and are put together again at the end."""
+    input_gates = linear.call(input.data, params.w_ih, params.b_ih)
+    outputs, ended, start, before = [], [], 0, input.batch_sizes[0]
+    for size in input.batch_sizes:
+        if size < before:
+            ended.append(on_parts(lambda h: h.narrow(0, size, before - size), hidden))
+            hidden = on_parts(lambda h: h.narrow(0, 0, size), hidden)
+        hidden = step(input_gates.narrow(0, start, size), hidden, params)
+        outputs.append(shown(hidden))
+        start, before = start + size, size
+    last_first = [hidden] + ended[::-1]
+    return PackedSequence(at.cat(outputs, 0), input.batch_sizes), on_parts(lambda *h: at.cat(h, 0), *last_first)
+
+
+def packed_reversed_layer(step, input, hidden, params):
+    """Going back, the longest sequences begin alone; the others join with their first hidden states."""
+    input_gates = linear.call(input.data, params.w_ih, params.b_ih)
+    waiting, before = hidden, input.batch_sizes[-1]
+    outputs, end = [], input.data.size(0)
+    hidden = on_parts(lambda h: h.narrow(0, 0, before), waiting)
+    for size in input.batch_sizes[::-1]:
+        if size > before:
+            joining = on_parts(lambda h: h.narrow(0, before, size - before), waiting)
+            hidden = on_parts(lambda *h: at.cat(h, 0), hidden, joining)
+        hidden = step(input_gates.narrow(0, end - size, size), hidden, params)
+        outputs.append(shown(hidden))
+        end, before = end - size, size
+    return PackedSequence(at.cat(outputs[::-1], 0), input.batch_sizes), hidden
+
+
+# ----------------------------------------------------------------------------------------------------- stacks
+
+def on_data(function, *inputs):
+    """`function` on tensors, or on the data of packed sequences."""
+    if type(inputs[0]) is PackedSequence:
+        return PackedSequence(function(*[i.data for i in inputs]), inputs[0].batch_sizes)
+    return function(*inputs)
+
+
+def both_directions(step, input, hiddens, params, layer, reversed_layer):
+    """The outputs of both directions beside each other, and the two last hidden states."""
+    forth, hidden_forth = layer(step, input, hiddens[0], params[0])
+    back, hidden_back = reversed_layer(step, input, hiddens[1], params[1])
+    return on_data(lambda *outputs: at.cat(outputs, -1), forth, back), [hidden_forth, hidden_back]
+
+
+def stack_of_layers(step, input, hiddens, params, num_layers, dropout, train, bidirectional):
+    """Each layer on the (dropped out) outputs of the one below: the last outputs, and all last hidden states."""
+    packed = type(input) is PackedSequence
+    layer, reversed_layer = ((packed_layer, packed_reversed_layer) if packed
+                             else (full_layer, full_reversed_layer))
+    check_stack(hiddens, params, num_layers, bidirectional)
+    last_hiddens = []
+    for number in range(num_layers):
+        if bidirectional:
+            both = slice(2 * number, 2 * number + 2)
+            input, hidden = both_directions(step, input, hiddens[both], params[both], layer, reversed_layer)
+            last_hiddens += hidden
+        else:
+            input, hidden = layer(step, input, hiddens[number], params[number])
+            last_hiddens.append(hidden)
+        if dropout and train and number < num_layers - 1:
+            input = on_data(lambda data: at.dropout(data, dropout, True), input)
+    return input, on_parts(lambda *h: at.stack(h, 0), *last_hiddens)
+
+
+def check_stack(hiddens, params, num_layers, bidirectional):
+    """Raises RuntimeError unless there is one hidden state and one set of weights for each layer and direction."""
+    directions = 2 if bidirectional else 1
+    if len(hiddens) % directions or len(params) % directions:
+        raise RuntimeError("Odd number of params or hiddens given to a bidirectional RNN")
+    for given, what in ((hiddens, "hidden states"), (params, "weights")):
+        if len(given) != num_layers * directions:
+            raise RuntimeError(f"Expected more {what} in stacked_rnn")
+
+
+# ------------------------------------------------------------------------------------------------- operators
+
+_REST = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
+
+
+def declare(name, step):
+    """rnn_tanh, rnn_relu and gru: on a packed and on a padded batch, with one tensor of hidden states."""
+    data = native_function(f"{name}.data(Tensor data, Tensor batch_sizes, Tensor hx, {_REST}) -> (Tensor, Tensor)")
+    padded = native_function(f"{name}.input(Tensor input, Tensor hx, {_REST}, bool batch_first) -> "
+                             f"(Tensor, Tensor)")
+
+    @data.compose
+    def packed_composite(data, batch_sizes, hx, params, has_biases, *settings):
+        input = PackedSequence(data, batch_sizes.tolist())
+        output, hy = stack_of_layers(step, input, hx.unbind(0), gather_params(params, has_biases), *settings)
+        return output.data, hy
+
+    @padded.compose
+    def padded_composite(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+        input = input.transpose(0, 1) if batch_first else input
+        output, hy = stack_of_layers(step, input, hx.unbind(0), gather_params(params, has_biases), num_layers,
+                                     dropout, train, bidirectional)
+        return (output.transpose_(0, 1) if batch_first else output), hy
+    return data, padded
+
+
+rnn_tanh_data, rnn_tanh = declare("rnn_tanh", rnn_tanh_step)
+rnn_relu_data, rnn_relu = declare("rnn_relu", rnn_relu_step)
+gru_data, gru = declare("gru", gru_step)
+
+lstm_data = native_function(f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, {_REST}) -> "
+                            f"(Tensor, Tensor, Tensor)")
+lstm = native_function(f"lstm.input(Tensor input, Tensor[] hx, {_REST}, bool batch_first) -> "
+                       f"(Tensor, Tensor, Tensor)")
+
+
+def lstm_stack(input, hx, params, has_biases, *settings):
+    """A projection makes h smaller than c."""
+    has_projections = hx[0].size(2) != hx[1].size(2)
+    hiddens = list(zip(hx[0].unbind(0), hx[1].unbind(0)))
+    params = gather_params(params, has_biases, has_projections)
+    output, (hy, cy) = stack_of_layers(lstm_step, input, hiddens, params, *settings)
+    return output, hy, cy
+
+
+def check_two_states(hx):
+    if len(hx) != 2:
+        raise RuntimeError("lstm expects two hidden states")
+
+
+@lstm_data.compose
+def lstm_data_composite(data, batch_sizes, hx, params, has_biases, *settings):
+    check_two_states(hx)
+    output, hy, cy = lstm_stack(PackedSequence(data, batch_sizes.tolist()), hx, params, has_biases, *settings)
+    return output.data, hy, cy
+
+
+@lstm.compose
+def lstm_composite(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    check_two_states(hx)
+    input = input.transpose(0, 1) if batch_first else input
+    output, hy, cy = lstm_stack(input, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+    return (output.transpose(0, 1) if batch_first else output), hy, cy
