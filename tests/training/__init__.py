@@ -1,0 +1,1 @@
+"""Whole networks, trained side by side with the reference from one seed."""
