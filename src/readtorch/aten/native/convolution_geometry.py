@@ -67,7 +67,9 @@ def check_shapes(input, weight, bias, geometry):
     if min(geometry.stride) <= 0:
         raise RuntimeError("non-positive stride is not supported")
     if min(geometry.dilation) <= 0:
-        raise RuntimeError("non-positive dilation is not supported")
+        negative = min(geometry.dilation) < 0
+        raise RuntimeError("dilation should be greater than zero" if negative else
+                           "non-positive dilation is not supported")
     if len(x) != len(w):
         raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but "
                            f"got {len(x)}-dimensional input of size {list(x)} instead")

@@ -24,16 +24,19 @@ def forward(x, w, bias, shape, geometry):
     return result.reshape(shape)
 
 
-def grad_input(grad, w, shape, geometry):
-    """The gradient of an input of `shape`: each tap sends back what it has looked at."""
+def grad_input(grad, w, shape, geometry, kept=None):
+    """The gradient of an input of `shape`: each tap sends back what it has looked at.
+
+    kept: the dtype in which the parts are rounded and added, if it is not that of the products.
+    """
     groups = geometry.groups
     padded_shape = [n + 2 * p for n, p in zip(shape[2:], geometry.padding)]
     w = w.reshape(groups, -1, *w.shape[1:])
     columns = _columns(grad, groups)
-    result = np.zeros((*shape[:2], *padded_shape), grad.dtype)
+    result = np.zeros((*shape[:2], *padded_shape), kept or grad.dtype)
     for tap, window in _taps(w.shape[3:], grad.shape[2:], geometry):
         part = w[(..., *tap)].swapaxes(1, 2) @ columns
-        result[window] += part.reshape(*shape[:2], *grad.shape[2:])
+        result[window] += part.reshape(*shape[:2], *grad.shape[2:]).astype(result.dtype, copy=False)
     inner = [slice(p, p + n) for n, p in zip(shape[2:], geometry.padding)]
     return np.ascontiguousarray(result[(..., *inner)])
 
