@@ -1,152 +1,259 @@
-"""Layer normalization.
+"""Batch normalization, and instance normalization, which is batch normalization of every example by itself.
 
-In PyTorch: `aten/src/ATen/native/layer_norm.cpp` and `cpu/layer_norm_kernel.cpp`.
-Explained in the chapter "Layers".
+In PyTorch: `aten/src/ATen/native/Normalization.cpp` and `cpu/batch_norm_kernel.cpp`. Explained in the chapter on
+normalization.
 """
 import numpy as np
 
 from ...c10.tensor_impl import dtype_of, wrap
+from ...c10.wrap_dim import wrap_dim
+from ..functions import at
 from ..native_function import native_function
+from .normalization_common import SecondDerivative, statistics_type
 from .tensor_iterator import WIDENED, cast, not_implemented
 
-layer_norm = native_function(
-    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float "
-    "eps=1e-05, "
-    "bool cudnn_enable=True) -> Tensor")
-native_layer_norm = native_function(
-    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
-    "(Tensor, Tensor, Tensor)")
-native_layer_norm_backward = native_function(
-    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, "
-    "Tensor rstd, Tensor? weight, "
-    "Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+_AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
+_STATISTICS = "Tensor? running_mean, Tensor? running_var"
+_WRITTEN_STATISTICS = "Tensor(a!) running_mean, Tensor(b!) running_var"
+_NUMBERS = "bool training, float momentum, float eps"
+
+batch_norm = native_function(f"batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}, bool cudnn_enabled) -> Tensor")
+instance_norm = native_function(
+    f"instance_norm({_AFFINE}, {_STATISTICS}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> "
+    "Tensor")
+native_batch_norm = native_function(
+    f"native_batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)")
+native_batch_norm_backward = native_function(
+    "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
+    "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
 
 
-@layer_norm.compose
-def layer_norm_composite(input, normalized_shape, weight, bias, eps, cudnn_enable):
-    return native_layer_norm.call(input, normalized_shape, weight, bias, eps)[0]
+def check_features(name, parameter, features):
+    if parameter is not None and parameter._array.size != features:
+        raise RuntimeError(f"{name} should contain {features} elements not {parameter._array.size}")
 
 
-def check(input, normalized_shape, weight, bias):
-    shape, normalized = input._array.shape, tuple(normalized_shape)
-    if not normalized:
-        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at "
-                           "least one element, but got "
-                           "normalized_shape = []")
-    for name, t in (("weight", weight), ("bias", bias)):
-        if t is not None and t._array.shape != normalized:
-            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of "
-                               f"shape "
-                               f"{list(t._array.shape)} and normalized_shape = {list(normalized)}")
-    if shape[len(shape) - len(normalized):] != normalized:
-        expected = "".join(f", {n}" for n in normalized)
-        raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape "
-                           f"[*{expected}], but got input of "
-                           f"size{list(shape)}")
-    if not dtype_of(input).is_floating_point:
-        raise not_implemented("LayerNormKernelImpl")(dtype_of(input))
+@batch_norm.compose
+def batch_norm_composite(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    shape = input._array.shape
+    features = shape[wrap_dim(1, len(shape))]
+    if not input._array.size:
+        return of_nothing(input, weight, bias)
+    for name, running in (("running_mean", running_mean), ("running_var", running_var)):
+        check_features(name, running, features)
+        if running is None and not training:
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+    check_features("weight", weight, features)
+    check_features("bias", bias, features)
+    # in PyTorch: _batch_norm_impl_index chooses between this and the kernels of cuDNN and MIOpen.
+    return native_batch_norm.call(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
-def as_rows(input, normalized_shape):
-    """`input` as a matrix whose rows are what is normalized, in the type to compute in; and the sizes of the
-    statistics."""
-    x = input._array
-    axis = x.ndim - len(normalized_shape)
-    width = int(np.prod(normalized_shape))
-    rows = cast(x, WIDENED.get(x.dtype, x.dtype)).reshape(-1 if width else 0, width)
-    return rows, x.shape[:axis] + (1,) * len(normalized_shape)
-
-
-@native_layer_norm.kernel
-def native_layer_norm_cpu(input, normalized_shape, weight, bias, eps):
-    """Each row minus its mean, over its standard deviation; then scaled and shifted. Mean and 1/deviation are
-    kept."""
-    check(input, normalized_shape, weight, bias)
-    x, statistics = as_rows(input, normalized_shape)
-    mean = x.mean(1, keepdims=True)
-    y = x - mean
-    rstd = 1 / np.sqrt(np.einsum("ij,ij->i", y, y)[:, None] / x.dtype.type(x.shape[1]) + x.dtype.type(eps))
-    y *= rstd
+def of_nothing(input, weight, bias):
+    """An empty input: only the graph matters."""
+    out = input.clone()
     if weight is not None:
-        y *= weight._array.reshape(-1).astype(y.dtype, copy=False)
+        out = out * weight[0]
+    return out if bias is None else out + bias[0]
+
+
+@instance_norm.compose
+def instance_norm_composite(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    """The channels of all examples as the channels of one. Each example has running statistics of its own; their mean is
+    kept."""
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    shape = input._array.shape
+    n, c = shape[0], shape[wrap_dim(1, len(shape))]
+    repeated = [t if t is None else t.repeat(n) for t in (weight, bias, running_mean, running_var)]
+    one_example = input.contiguous().view((1, n * c, *shape[2:]))
+    out = at.batch_norm(one_example, *repeated, use_input_stats, momentum, eps, cudnn_enabled)
+    for kept, running in zip((running_mean, running_var), repeated[2:]):
+        if kept is not None:
+            at.alias(kept).copy_(running.view(n, c).mean(0, False))
+    return out.view(shape)
+
+
+# ------------------------------------------------------------------------------------------------------------ forward
+
+def per_channel(v, ndim):
+    """(C) shaped to stand beside (N, C, …)."""
+    return v.reshape((-1,) + (1,) * (ndim - 2))
+
+
+def other_axes(ndim):
+    """All axes but the channel's."""
+    return (0, *range(2, ndim))
+
+
+def forward(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """The result, the mean, 1 / deviation. The last two are empty unless they were computed from the input."""
+    x = input._array
+    if not dtype_of(input).is_floating_point:
+        raise not_implemented("batch_norm")(dtype_of(input))
+    kept = statistics_type(input, weight, bias, running_mean, running_var)
+    wide = WIDENED.get(x.dtype, x.dtype)
+    if training:
+        mean, rstd = batch_statistics(cast(x, wide), kept, eps, momentum, running_mean, running_var)
+        saved = mean, rstd
+    else:
+        mean, rstd = given_statistics(running_mean, running_var, wide, eps)
+        saved = np.empty(0, kept), np.empty(0, kept)
+    y = cast(x, wide) - per_channel(cast(mean, wide), x.ndim)
+    y *= per_channel(cast(rstd, wide) if weight is None else cast(rstd, wide) * weight._array, x.ndim)
     if bias is not None:
-        y += bias._array.reshape(-1).astype(y.dtype, copy=False)
-    kept = (
-        x.dtype
-        if weight is None
-        else cast(weight._array, WIDENED.get(weight._array.dtype, weight._array.dtype)).dtype
-    )
-    stats_type = input._array.dtype if weight is None or weight._array.dtype == input._array.dtype else kept
-    return (
-        wrap(cast(y.reshape(input._array.shape), input._array.dtype)),
-        wrap(cast(mean.reshape(statistics), stats_type)),
-        wrap(cast(rstd.reshape(statistics), stats_type)),
-    )
+        y += per_channel(bias._array, x.ndim)
+    return wrap(cast(y, x.dtype)), wrap(saved[0]), wrap(saved[1])
 
 
-@native_layer_norm.backward
-class NativeLayerNormBackward0:
-    def input__weight__bias(grad, input, normalized_shape, result1, result2, weight, bias, grad_input_mask):
-        return native_layer_norm_backward.call(
-            grad, input, normalized_shape, result1, result2, weight, bias, grad_input_mask
-        )
+def batch_statistics(x, kept, eps, momentum, running_mean, running_var):
+    """Mean and 1 / deviation of each channel, of dtype `kept`; also moves the running statistics towards them."""
+    if not x.size:
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(x.shape)}")
+    axes = other_axes(x.ndim)
+    count = x.size // x.shape[1]
+    mean = cast(x.mean(axes), kept)
+    centered = x - per_channel(cast(mean, x.dtype), x.ndim)
+    squares = cast(np.square(centered).sum(axes), kept)
+    update_running_statistics(running_mean, running_var, mean, squares, count, momentum)
+    return mean, cast(1 / np.sqrt(cast(squares, x.dtype) / count + x.dtype.type(eps)), kept)
 
 
-def without_projections(v, xhat, mean):
-    """v without its component along (1, …, 1) and along xhat: what survives subtracting the mean and fixing
-    the length."""
-    return v - mean(v) - xhat * mean(v * xhat)
+def update_running_statistics(running_mean, running_var, mean, squares, count, momentum):
+    """running = momentum · new + (1 - momentum) · running, in place; of the variance the unbiased estimate is kept.
+
+    # in PyTorch: the kernel writes past autograd as well, so the version counters of both stay as they are.
+    """
+    if running_mean is not None:
+        move(running_mean._array, mean, momentum)
+    if running_var is not None:
+        move(running_var._array, squares / squares.dtype.type(count - 1), momentum)
 
 
-@native_layer_norm_backward.kernel
-def native_layer_norm_backward_cpu(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
-    x, _ = as_rows(input, normalized_shape)
-    dy = cast(grad_out._array, x.dtype).reshape(x.shape)
-    r = cast(rstd._array, x.dtype).reshape(-1, 1)
-    xhat = (x - cast(mean._array, x.dtype).reshape(-1, 1)) * r
-    dx = dw = db = None
+def move(running, new, momentum):
+    number = running.dtype.type
+    np.copyto(running, number(momentum) * new + number(1 - momentum) * running, casting="same_kind")
+
+
+def given_statistics(running_mean, running_var, wide, eps):
+    mean, variance = cast(running_mean._array, wide), cast(running_var._array, wide)
+    return mean, 1 / np.sqrt(variance + wide.type(eps))
+
+
+@native_batch_norm.kernel
+def native_batch_norm_cpu(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    return forward(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@native_batch_norm.backward
+class NativeBatchNormBackward0:
+    output_differentiability = [True, False, False]
+
+    def input__weight__bias(grad, input, weight, running_mean, running_var, result1, result2, training, eps,
+                            grad_input_mask):
+        return native_batch_norm_backward.call(
+            grad, input, weight, running_mean, running_var, result1, result2, training, eps, grad_input_mask)
+
+
+# ----------------------------------------------------------------------------------------------------------- backward
+
+@native_batch_norm_backward.kernel
+def native_batch_norm_backward_cpu(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
+                                   output_mask):
+    x, ndim = input._array, input._array.ndim
+    kept = statistics_type(input, weight, running_mean, running_var, save_mean, save_invstd)
+    wide = WIDENED.get(x.dtype, x.dtype)
+    if train:
+        mean, rstd = cast(save_mean._array, wide), cast(save_invstd._array, wide)
+    else:
+        mean, rstd = given_statistics(running_mean, running_var, wide, eps)
+    dy = cast(grad_out._array, wide)
+    xhat = (cast(x, wide) - per_channel(mean, ndim)) * per_channel(rstd, ndim)
+    dx, db = None, dy.sum(other_axes(ndim))
+    dw = (dy * xhat).sum(other_axes(ndim))
     if output_mask[0]:
-        g = dy if weight is None else dy * weight._array.reshape(-1).astype(x.dtype, copy=False)
-        dx = r * without_projections(g, xhat, lambda v: v.mean(1, keepdims=True))
-        dx = wrap(cast(dx.reshape(input._array.shape), input._array.dtype))
-    if output_mask[1]:
-        dw = wrap(cast(np.einsum("ij,ij->j", dy, xhat).reshape(normalized_shape), weight._array.dtype))
-    if output_mask[2]:
-        db = wrap(cast(dy.sum(0).reshape(normalized_shape), bias._array.dtype))
-    return dx, dw, db
+        dx = dy
+        if train:
+            count = wide.type(x.size // x.shape[1])
+            dx = dx - per_channel(db / count, ndim) - xhat * per_channel(dw / count, ndim)
+        dx = dx * per_channel(rstd if weight is None else rstd * weight._array, ndim)
+        dx = wrap(cast(dx, x.dtype))
+    return dx, wrap(cast(dw, kept)) if output_mask[1] else None, wrap(cast(db, kept)) if output_mask[2] else None
 
 
-@native_layer_norm_backward.backward
-class NativeLayerNormBackwardBackward0:
-    """With P v = rstd · (v without its projections), backward is dx = P(dy·w), dw = Σ dy·x̂, db = Σ dy. P is
-    its own transpose."""
+def double_backward(grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps):
+    """The gradients for grad_out, input and weight of the backward."""
+    ndim, rows = input.dim(), list(other_axes(input.dim()))
 
-    def grad_out__input__weight(
-        grads, grad_out, input, normalized_shape, mean, rstd, weight, grad_input_mask
-    ):
-        to_dx, to_dw, to_db = grads
-        dims = list(range(-len(normalized_shape), 0))
-        rows = list(range(input.dim() - len(normalized_shape)))
-        row_mean = lambda v: v.mean(dims, True)  # noqa: E731
-        xhat = (input - mean) * rstd
-        project = lambda v: rstd * without_projections(v, xhat, row_mean)  # noqa: E731
-        scale = (lambda v: v) if weight is None else (lambda v: v * weight)
-        for_dy = for_input = for_weight = None
-        if to_dx is not None:
-            a, g = to_dx, scale(grad_out)
-            for_dy = scale(project(a))
-            c, d = row_mean(g * xhat), row_mean(a * xhat)
-            agreement = row_mean(a * g) - row_mean(a) * row_mean(g) - c * d
-            for_input = -project(rstd * (g * d + a * c)) - rstd * rstd * xhat * agreement
-            if weight is not None:
-                for_weight = (grad_out * project(a)).sum(rows) if rows else grad_out * project(a)
-        if to_dw is not None:
-            for_dy = plus(for_dy, xhat * to_dw)
-            for_input = plus(for_input, project(to_dw * grad_out))
-        if to_db is not None:
-            for_dy = plus(for_dy, to_db.expand(grad_out.shape))
-        return for_dy, for_input, for_weight
+    def beside(v):
+        return None if v is None else v.reshape([-1] + [1] * (ndim - 2))
+
+    mean, rstd = (save_mean, save_invstd) if train else (running_mean, (running_var + eps).rsqrt())
+    to_dx, to_dw, to_db = grads
+    second = SecondDerivative(grad_out, input, beside(mean), beside(rstd), beside(weight), rows if train else None, rows)
+    for_dy, for_input, for_weight = second.gradients(to_dx, beside(to_dw), beside(to_db))
+    if for_input is None:  # statistics that were given do not depend on the input
+        for_input = at.zeros_like(input)
+    return for_dy, for_input, for_weight
 
 
-def plus(a, b):
-    return b if a is None else a + b
+@native_batch_norm_backward.backward
+class NativeBatchNormBackwardBackward0:
+    def grad_out__input__weight(grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train,
+                                eps):
+        return double_backward(
+            grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps)
+
+
+# ---------------------------------------------------------------------------------- the same under other schemas
+
+_native_batch_norm_legit = native_function(
+    f"_native_batch_norm_legit({_AFFINE}, {_WRITTEN_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)")
+_native_batch_norm_legit_no_stats = native_function(
+    f"_native_batch_norm_legit.no_stats({_AFFINE}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)")
+_native_batch_norm_legit_no_training = native_function(
+    f"_native_batch_norm_legit_no_training({_AFFINE}, Tensor running_mean, Tensor running_var, float momentum, float eps) "
+    "-> (Tensor, Tensor, Tensor)")
+
+
+@_native_batch_norm_legit.kernel
+def native_batch_norm_legit_cpu(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """Says in its schema that it writes to the running statistics, which `native_batch_norm` keeps quiet about."""
+    results = forward(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    for running in (running_mean, running_var):
+        running._counter[0] += 1
+    return results
+
+
+@_native_batch_norm_legit_no_stats.kernel
+def native_batch_norm_legit_no_stats_cpu(input, weight, bias, training, momentum, eps):
+    return forward(input, weight, bias, None, None, training, momentum, eps)
+
+
+@_native_batch_norm_legit_no_training.kernel
+def native_batch_norm_legit_no_training_cpu(input, weight, bias, running_mean, running_var, momentum, eps):
+    return forward(input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
+@_native_batch_norm_legit.backward
+class NativeBatchNormLegitBackward0:
+    output_differentiability = [True, False, False]
+    input__weight__bias = NativeBatchNormBackward0.input__weight__bias
+
+
+@_native_batch_norm_legit_no_stats.backward
+class NativeBatchNormLegitBackward1:
+    output_differentiability = [True, False, False]
+
+    def input__weight__bias(grad, input, weight, result1, result2, training, eps, grad_input_mask):
+        return native_batch_norm_backward.call(
+            grad, input, weight, None, None, result1, result2, training, eps, grad_input_mask)
+
+
+@_native_batch_norm_legit_no_training.backward
+class NativeBatchNormLegitNoTrainingBackward0:
+    output_differentiability = [True, False, False]
+
+    def input__weight__bias(grad, input, weight, running_mean, running_var, result1, result2, eps, grad_input_mask):
+        return native_batch_norm_backward.call(
+            grad, input, weight, running_mean, running_var, result1, result2, False, eps, grad_input_mask)

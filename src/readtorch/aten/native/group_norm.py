@@ -1,0 +1,167 @@
+"""Group normalization: over the channels of one group, of one example.
+
+In PyTorch: `aten/src/ATen/native/group_norm.cpp` and `cpu/group_norm_kernel.cpp`. Explained in the chapter on
+normalization.
+"""
+import math
+
+import numpy as np
+
+from ...c10.dispatch_key import grad_mode_enabled
+from ...c10.tensor_impl import dtype_of, wrap
+from ...c10.wrap_dim import wrap_dim
+from ..dispatcher import NOT_IMPLEMENTED
+from ..native_function import native_function
+from .normalization_common import statistics_type
+from .scalar_ops import mul_scalar
+from .tensor_iterator import WIDENED, cast, not_implemented
+
+group_norm = native_function(
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "
+    "cudnn_enabled=True) -> Tensor")
+native_group_norm = native_function(
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> "
+    "(Tensor, Tensor, Tensor)")
+native_group_norm_backward = native_function(
+    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, "
+    "SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+
+
+def check(input, weight, bias, channels, groups):
+    shape = list(input._array.shape)
+    if groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
+    if channels % groups:
+        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
+                           f"{shape} and num_groups={groups}")
+    # in PyTorch: the message about the bias gives the shape of the weight, [0] if there is none.
+    given = [0] if weight is None else list(weight._array.shape)
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and parameter._array.shape != (channels,):
+            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got "
+                               f"{name} of shape {given} and input of shape {shape}")
+
+
+@group_norm.compose
+def group_norm_composite(input, num_groups, weight, bias, eps, cudnn_enabled):
+    shape = input._array.shape
+    n, c = shape[0], shape[wrap_dim(1, len(shape))]
+    check(input, weight, bias, c, num_groups)
+    return native_group_norm.call(input, weight, bias, n, c, math.prod(shape[2:]), num_groups, eps)[0]
+
+
+def in_groups(x, n, groups, channels, pixels):
+    """(N, groups, channels of a group, pixels), in the type to compute in."""
+    return cast(x, WIDENED.get(x.dtype, x.dtype)).reshape(n, groups, channels // groups, pixels)
+
+
+def by_group(parameter, x):
+    """A weight or bias (C) as it stands beside `in_groups`."""
+    return cast(parameter._array, x.dtype).reshape(1, x.shape[1], x.shape[2], 1)
+
+
+@native_group_norm.kernel
+def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
+    """The result, and the mean and 1 / deviation of each group: (N, group)."""
+    check(input, weight, bias, C, group)
+    kept = statistics_type(input, weight, bias)
+    own = input._array.dtype
+    if not input._array.size:
+        return wrap(np.empty_like(input._array)), wrap(np.zeros((N, group), kept)), wrap(np.full((N, group), np.nan, kept))
+    if not dtype_of(input).is_floating_point:
+        raise not_implemented("GroupNormKernelImpl")(dtype_of(input))
+    x = in_groups(input._array, N, group, C, HxW)
+    mean = x.mean((2, 3), keepdims=True)
+    y = x - mean
+    variance = np.square(y).mean((2, 3), keepdims=True)
+    rstd = 1 / np.sqrt(variance + x.dtype.type(eps))
+    y *= rstd if weight is None else rstd * by_group(weight, x)
+    if bias is not None:
+        y += by_group(bias, x)
+    return (wrap(cast(y, own).reshape(input._array.shape)), wrap(cast(mean, kept).reshape(N, group)),
+            wrap(cast(rstd, kept).reshape(N, group)))
+
+
+@native_group_norm.backward
+class NativeGroupNormBackward0:
+    def input__weight__bias(grads, input, result1, result2, weight, N, C, HxW, group, eps, grad_input_mask):
+        dy, dmean, drstd = grads
+        if grad_mode_enabled() or dmean is not None or drstd is not None:
+            return differentiable_backward(
+                dy, dmean, drstd, input, result1, result2, weight, N, C, HxW, group, eps, grad_input_mask)
+        return native_group_norm_backward.call(
+            dy.contiguous(), input.contiguous(), result1, result2, weight, N, C, HxW, group, grad_input_mask)
+
+
+@native_group_norm_backward.kernel
+def native_group_norm_backward_cpu(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
+    if grad_out._array.dtype is not input._array.dtype:
+        raise RuntimeError("Expected scalar types of X and dY are same.")
+    own = input._array.dtype
+    of_parameters = own if weight is None else weight._array.dtype
+    if not input._array.size:
+        return (wrap(np.zeros_like(input._array)) if output_mask[0] else None,
+                *[wrap(np.zeros(C, of_parameters)) if wanted else None for wanted in output_mask[1:]])
+    x, dy = (in_groups(t._array, N, group, C, HxW) for t in (input, grad_out))
+    m, r = (cast(t._array, x.dtype).reshape(N, group, 1, 1) for t in (mean, rstd))
+    xhat = (x - m) * r
+    dw, db = np.einsum("ngdl,ngdl->ngd", dy, xhat), dy.sum(3)  # of each example
+    dx = None
+    if output_mask[0]:
+        scale = x.dtype.type(1) if weight is None else by_group(weight, x)
+        along, across = ((v[..., None] * scale).mean(2, keepdims=True) / x.dtype.type(HxW) for v in (dw, db))
+        dx = wrap(cast(r * (dy * scale - across - xhat * along), own).reshape(input._array.shape))
+    return (dx, *[wrap(cast(v.sum(0).reshape(C), of_parameters)) if wanted else None
+                  for v, wanted in zip((dw, db), output_mask[1:])])
+
+
+native_group_norm_backward.backward(NOT_IMPLEMENTED)
+
+
+def differentiable_backward(dy, dmean, drstd, input, mean, rstd, weight, N, C, HxW, group, eps, grad_input_mask):
+    """The same in operators that have gradients; also when the mean and 1 / deviation were used for something.
+
+    For a whole group dx = a · dy + b · x + c, with a different a for each channel.
+    """
+    groups = (N, group, C // group, HxW)
+    x, m, r = input.reshape(groups), mean.reshape((N, group, 1, 1)), rstd.reshape((N, group, 1, 1))
+    dx = dw = db = products = sums = None
+    if dy is not None:
+        dy = dy.reshape(groups)
+        products, sums = (dy * x).sum(3).unsqueeze_(-1), dy.sum(3).unsqueeze_(-1)
+    if grad_input_mask[0]:
+        scale = None if weight is None else weight.reshape((1, group, C // group, 1))
+        dx = through_statistics(dmean, drstd, x, m, r)
+        if dy is not None:
+            dx = plus(through_result(dy, products, sums, x, m, r, scale), dx)
+        dx = dx.reshape(input.shape)
+    if grad_input_mask[1] and dy is not None:
+        dw = ((products - sums * m) * r).sum(0).reshape((C,))
+    if grad_input_mask[2] and dy is not None:
+        db = sums.sum(0).reshape((C,))
+    return dx, dw, db
+
+
+def plus(a, b):
+    return a if b is None else a + b
+
+
+def through_result(dy, products, sums, x, mean, rstd, scale):
+    share = 1.0 / (x.shape[2] * x.shape[3])
+    scaled = (lambda v: v) if scale is None else (lambda v: v * scale)
+    a = scaled(rstd)
+    b, c = (scaled(v).sum(2).unsqueeze_(-2) for v in (products, sums))
+    b = mul_scalar.call((c * mean - b) * (rstd * rstd * rstd), share)
+    c = -b * mean - mul_scalar.call(c * rstd, share)
+    return a * dy + b * x + c
+
+
+def through_statistics(dmean, drstd, x, mean, rstd):
+    """What flows through the mean and through 1 / deviation, the second and third result."""
+    count, dx = x.shape[2] * x.shape[3], None
+    if dmean is not None:
+        dx = (dmean.reshape(mean.shape) / count).expand(x.shape)
+    if drstd is not None:
+        through = (x - mean) * (-(rstd * rstd * rstd) * drstd.reshape(rstd.shape) / count)
+        dx = plus(through, dx)
+    return dx

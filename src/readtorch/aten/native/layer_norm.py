@@ -1,0 +1,126 @@
+"""Layer normalization: each row of the last dimensions by itself.
+
+In PyTorch: `aten/src/ATen/native/layer_norm.cpp` and `cpu/layer_norm_kernel.cpp`. Explained in the chapter on
+normalization.
+"""
+import math
+
+import numpy as np
+
+from ...c10.tensor_impl import dtype_of, wrap
+from ..native_function import native_function
+from .normalization_common import SecondDerivative, statistics_type, without_projections
+from .tensor_iterator import WIDENED, cast, not_implemented
+
+layer_norm = native_function(
+    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "bool cudnn_enable=True) -> Tensor")
+native_layer_norm = native_function(
+    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
+    "(Tensor, Tensor, Tensor)")
+native_layer_norm_backward = native_function(
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
+    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+
+
+@layer_norm.compose
+def layer_norm_composite(input, normalized_shape, weight, bias, eps, cudnn_enable):
+    return native_layer_norm.call(input, normalized_shape, weight, bias, eps)[0]
+
+
+def check_is_shape(normalized):
+    if not normalized:
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+                           "element, but got normalized_shape = []")
+
+
+def check_parameter(name, parameter, normalized):
+    if parameter is not None and parameter._array.shape != normalized:
+        raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                           f"{list(parameter._array.shape)} and normalized_shape = {list(normalized)}")
+
+
+def check(input, normalized, weight, bias):
+    check_is_shape(normalized)
+    check_parameter("weight", weight, normalized)
+    check_parameter("bias", bias, normalized)
+    shape = input._array.shape
+    if shape[len(shape) - len(normalized):] != normalized:
+        expected = "".join(f", {n}" for n in normalized)
+        raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape [*{expected}], but "
+                           f"got input of size{list(shape)}")
+    if not dtype_of(input).is_floating_point:
+        raise not_implemented("LayerNormKernelImpl")(dtype_of(input))
+
+
+def as_rows(x, normalized_shape):
+    """`x` as a matrix whose rows are what is normalized, in the type to compute in."""
+    width = math.prod(normalized_shape)
+    return cast(x, WIDENED.get(x.dtype, x.dtype)).reshape(x.size // width if width else 0, width)
+
+
+def as_row(parameter, x):
+    """A weight or bias as it stands beside the rows of `x`."""
+    return cast(parameter._array, x.dtype).reshape(-1)
+
+
+@native_layer_norm.kernel
+def native_layer_norm_cpu(input, normalized_shape, weight, bias, eps):
+    """The result, and the mean and 1 / deviation of each row."""
+    normalized = tuple(normalized_shape)
+    kept = statistics_type(input, weight, bias)
+    check(input, normalized, weight, bias)
+    shape, own = input._array.shape, input._array.dtype
+    x = as_rows(input._array, normalized)
+    y, mean, rstd = normalize_rows(x, eps)
+    if weight is not None:
+        y *= as_row(weight, x)
+    if bias is not None:
+        y += as_row(bias, x)
+    sizes = shape[:len(shape) - len(normalized)] + (1,) * len(normalized)
+    return (wrap(cast(y, own).reshape(shape)), wrap(cast(mean, kept).reshape(sizes)), wrap(cast(rstd, kept).reshape(sizes)))
+
+
+def normalize_rows(x, eps):
+    """Each row of a matrix minus its mean, over its standard deviation; the mean; 1 / deviation."""
+    mean = x.mean(1, keepdims=True)
+    y = x - mean
+    variance = np.einsum("ij,ij->i", y, y)[:, None] / x.dtype.type(x.shape[1])
+    rstd = 1 / np.sqrt(variance + x.dtype.type(eps))
+    y *= rstd
+    return y, mean, rstd
+
+
+@native_layer_norm.backward
+class NativeLayerNormBackward0:
+    output_differentiability = [True, False, False]
+
+    def input__weight__bias(grad, input, normalized_shape, result1, result2, weight, bias, grad_input_mask):
+        return native_layer_norm_backward.call(
+            grad, input, normalized_shape, result1, result2, weight, bias, grad_input_mask)
+
+
+@native_layer_norm_backward.kernel
+def native_layer_norm_backward_cpu(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+    x = as_rows(input._array, normalized_shape)
+    dy = cast(grad_out._array, x.dtype).reshape(x.shape)
+    r = cast(rstd._array, x.dtype).reshape(-1, 1)
+    xhat = (x - cast(mean._array, x.dtype).reshape(-1, 1)) * r
+    dx = dw = db = None
+    if output_mask[0]:
+        g = dy if weight is None else dy * as_row(weight, x)
+        dx = r * without_projections(g, xhat, lambda v: v.mean(1, keepdims=True))
+        dx = wrap(cast(dx.reshape(input._array.shape), input._array.dtype))
+    if output_mask[1]:
+        dw = wrap(cast(np.einsum("ij,ij->j", dy, xhat).reshape(normalized_shape), weight._array.dtype))
+    if output_mask[2]:
+        db = wrap(cast(dy.sum(0).reshape(normalized_shape), bias._array.dtype))
+    return dx, dw, db
+
+
+@native_layer_norm_backward.backward
+class NativeLayerNormBackwardBackward0:
+    def grad_out__input__weight(grads, grad_out, input, normalized_shape, mean, rstd, weight):
+        features = list(range(-len(normalized_shape), 0))
+        rows = list(range(input.dim() - len(normalized_shape)))
+        return SecondDerivative(grad_out, input, mean, rstd, weight, features, rows).gradients(*grads)

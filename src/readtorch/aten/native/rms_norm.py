@@ -1,0 +1,85 @@
+"""Root mean square normalization: layer normalization without the mean.
+
+In PyTorch: `aten/src/ATen/native/layer_norm.cpp`. Explained in the chapter on normalization.
+"""
+import functools
+import warnings
+
+import numpy as np
+
+from ...c10.scalar_type import C_TYPE_NAMES
+from ...c10.tensor_impl import dtype_of, wrap
+from ..native_function import below_autograd, native_function
+from .layer_norm import as_row, as_rows, check_is_shape, check_parameter
+from .scalar_ops import add_scalar
+from .tensor_iterator import cast, not_implemented, op_math_type
+
+rms_norm = native_function(
+    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
+_fused_rms_norm = native_function(
+    "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)")
+
+
+def check(input, normalized, weight):
+    check_is_shape(normalized)
+    check_parameter("weight", weight, normalized)
+    shape = input._array.shape
+    if len(shape) < len(normalized):
+        raise ValueError(f"Input tensor must have at least {len(normalized)} dimensions, but got {len(shape)}")
+    if shape[len(shape) - len(normalized):] != normalized:
+        raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape "
+                           f"[*{', '.join(map(str, normalized))}], but got input of size{list(shape)}")
+
+
+@functools.cache
+def warn_of_mixture(input_type, weight_type):
+    """PyTorch's kernel for GPUs cannot mix types; the warning comes here as well, once."""
+    warnings.warn(f"Mismatch dtype between input and weight: input dtype = {input_type}, weight dtype = {weight_type}, "
+                  "Cannot dispatch to fused implementation.", stacklevel=4)
+
+
+@rms_norm.compose
+def rms_norm_composite(input, normalized_shape, weight, eps):
+    check(input, tuple(normalized_shape), weight)
+    if weight is not None and weight._array.dtype is not input._array.dtype and not dtype_of(input).is_complex:
+        warn_of_mixture(*[C_TYPE_NAMES[dtype_of(t)] for t in (input, weight)])
+    return _fused_rms_norm.call(input, normalized_shape, weight, eps)[0]
+
+
+def machine_epsilon(wide):
+    """What stands for `eps=None`: the distance from 1 to the next number of the type that is computed in."""
+    return float(np.finfo(wide.to_real().numpy).eps)
+
+
+@_fused_rms_norm.compose
+def fused_rms_norm_composite(input, normalized_shape, weight, eps):
+    """x · rsqrt(mean of x² + eps) · weight, and the second factor. On CPUs it is no kernel: the graph shows these steps."""
+    kind = dtype_of(input)
+    if not (kind.is_floating_point or kind.is_complex):
+        raise not_implemented("rms_norm")(kind)
+    wide = op_math_type(kind)
+    x = input.to(wide)
+    dims = [x.dim() - 1 - i for i in range(len(normalized_shape))]
+    mean_square = x.pow(2).mean(dims, keepdim=True)
+    rrms = add_scalar.call(mean_square, machine_epsilon(wide) if eps is None else eps, 1).rsqrt()
+    result = x.mul(rrms)
+    if weight is not None:
+        result = result.mul(weight)
+    return result.contiguous().type_as(input), rrms.contiguous()
+
+
+@rms_norm.kernel
+def rms_norm_cpu(input, normalized_shape, weight, eps):
+    """The same in one go, for calls of which no graph is kept."""
+    if not dtype_of(input).is_floating_point or weight is not None and weight._array.dtype is not input._array.dtype:
+        with below_autograd():
+            return rms_norm_composite(input, normalized_shape, weight, eps)
+    normalized = tuple(normalized_shape)
+    check(input, normalized, weight)
+    x = as_rows(input._array, normalized)
+    mean_square = np.einsum("ij,ij->i", x, x)[:, None] / x.dtype.type(x.shape[1])
+    eps = machine_epsilon(op_math_type(dtype_of(input))) if eps is None else eps
+    y = x * (1 / np.sqrt(mean_square + x.dtype.type(eps)))
+    if weight is not None:
+        y *= as_row(weight, x)
+    return wrap(cast(y, input._array.dtype).reshape(input._array.shape))

@@ -1,0 +1,69 @@
+"""Normalization over a batch, over a group, over the features. In PyTorch: part of `torch/nn/functional.py`.
+
+F.normalize, which divides by a length, stands in `distance.py`.
+"""
+import math
+
+import readtorch
+
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"]
+
+
+def _verify_batch_size(size):
+    if size[0] * math.prod(size[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """Normalize each channel of (N, C, *) over the batch, or, unless training, by the running statistics.
+
+    training: the running statistics, if there are any, move towards the batch's, in place. All parameters: (C) or None.
+    Raises ValueError if a channel has a single value, or for eps <= 0 (in training) or eps < 0.
+    """
+    if training:
+        _verify_batch_size(input.shape)
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    return readtorch.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
+
+
+def _verify_spatial_size(size):
+    if math.prod(size[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {size}")
+
+
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1,
+                  eps=1e-5):
+    """Normalize each channel of each example of (N, C, *), or, unless use_input_stats, by the running statistics.
+
+    All parameters: (C) or None. Raises ValueError if a channel has a single value.
+    """
+    if use_input_stats:
+        _verify_spatial_size(input.shape)
+    return readtorch.instance_norm(
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Normalize over the last dimensions, whose sizes are `normalized_shape`. See `LayerNorm`."""
+    return readtorch.layer_norm(input, normalized_shape, weight, bias, eps, True)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """Divide by the root mean square over the last dimensions, whose sizes are `normalized_shape`. See `RMSNorm`."""
+    return readtorch.rms_norm(input, normalized_shape, weight, eps)
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """Normalize each group of channels of each example of (N, C, *). weight, bias: (C) or None.
+
+    Raises RuntimeError for an input without channels or channels that `num_groups` does not divide, ValueError if a group
+    has a single value.
+    """
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    shape = input.shape
+    _verify_batch_size([shape[0] * shape[1] // num_groups, num_groups, *shape[2:]])
+    return readtorch.group_norm(input, num_groups, weight, bias, eps, True)
