@@ -4,6 +4,8 @@ In PyTorch: `aten/src/ATen/Context.h`, `at::globalContext()`.
 """
 import warnings
 
+from .sdp_backend import SDPBackend
+
 _PRECISIONS = ("highest", "high", "medium")
 
 
@@ -14,6 +16,7 @@ class Context:
     deterministic = False  # use_deterministic_algorithms
     deterministic_warn_only = False
     float32_matmul_precision = "highest"
+    sdp_backends = tuple(SDPBackend)[1:]  # how attention may be computed: see nn.attention.sdpa_kernel
 
     def set_deterministic(self, mode, warn_only):
         for position, (name, value) in enumerate([("mode", mode), ("warn_only", warn_only)], start=1):

@@ -1,0 +1,151 @@
+"""Attention in one operator, which keeps no matrix of weights for backward but only their normalizers.
+
+    weights = exp(scale · q kᵀ + mask - logsumexp)        out = weights v
+
+Backward computes the weights again. With Δ_i = Σ_d grad_id out_id, which is Σ_j weights_ij (grad vᵀ)_ij:
+
+    ∂v = weightsᵀ grad      S = weights · (grad vᵀ - Δ)      ∂q = scale · S k      ∂k = scale · Sᵀ q
+
+In PyTorch: `aten/src/ATen/native/transformers/attention.cpp` and `aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`,
+after T. Dao: FlashAttention-2 (2023). Explained in the chapter "Layers".
+"""
+import math
+
+import numpy as np
+
+from ....c10.tensor_impl import dtype_of, type_name, wrap
+from ...dispatcher import NOT_IMPLEMENTED
+from ...native_function import native_function
+from .. import return_types
+from ..tensor_iterator import F4, F8, WIDENED, cast
+
+_scaled_dot_product_flash_attention_for_cpu = native_function(
+    "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, "
+    "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
+_scaled_dot_product_flash_attention_for_cpu_backward = native_function(
+    "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
+    "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
+    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)")
+_PREFIX = "scaled_dot_product_attention_flash_attention: "
+
+
+@_scaled_dot_product_flash_attention_for_cpu.kernel
+def flash_attention_cpu(query, key, value, dropout_p, is_causal, attn_mask, scale):
+    check(query, key, value, dropout_p, attn_mask)
+    q, k, v = query._array, key._array, value._array
+    mask = added_mask(attn_mask, q, v)
+    factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
+    out = np.empty_like(q, subok=False)
+    logsumexp = heads_outside(q.shape[:3], WIDENED.get(q.dtype, q.dtype))
+    attend(q, k[:, :, :v.shape[2]], v, mask, is_causal, factor, out, logsumexp)
+    return return_types._scaled_dot_product_flash_attention_for_cpu(wrap(out), wrap(logsumexp))
+
+
+@_scaled_dot_product_flash_attention_for_cpu.backward
+class ScaledDotProductFlashAttentionForCpuBackward0:
+    output_differentiability = [True, False]
+
+    def query__key__value(grad, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale):
+        return _scaled_dot_product_flash_attention_for_cpu_backward.call(
+            grad, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale)
+
+
+@_scaled_dot_product_flash_attention_for_cpu_backward.kernel
+def flash_attention_backward_cpu(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
+    q, k, v = query._array, key._array, value._array
+    mask = added_mask(attn_mask, q, v)
+    factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
+    grads = tuple([heads_outside(x.shape, x.dtype) for x in (q, k, v)])
+    attend_backward(np.ascontiguousarray(grad_out._array), q, k[:, :, :v.shape[2]], v, out._array,
+                    logsumexp._array, mask, is_causal, factor, grads)
+    return return_types._scaled_dot_product_flash_attention_for_cpu_backward(*map(wrap, grads))
+
+
+_scaled_dot_product_flash_attention_for_cpu_backward.backward(NOT_IMPLEMENTED)
+
+
+def check(query, key, value, dropout_p, attn_mask):
+    q, k, v = query._array, key._array, value._array
+    if not dtype_of(query).is_floating_point:
+        raise RuntimeError(f"{_PREFIX}Expected data type in FP32, FP64, BF16, FP16, but got {type_name(query)} "
+                           "instead.")
+    if not q.ndim == k.ndim == v.ndim == 4:
+        raise RuntimeError(f"{_PREFIX}Accept only 4 dims inputs shape of {{B, H, T, K}}")
+    if dropout_p != 0:
+        raise RuntimeError(f"{_PREFIX}Currently do not support dropout > 0")
+    if not q.shape[3] == k.shape[3] == v.shape[3]:
+        raise RuntimeError(f"{_PREFIX}Q/K/V should have the same head size")
+    if attn_mask is not None and attn_mask._array.dtype not in (F4, q.dtype):
+        raise RuntimeError(f"{_PREFIX}Attention mask is the same data type as query")
+    if attn_mask is not None and attn_mask._array.ndim not in (2, 4):
+        raise RuntimeError(f"{_PREFIX}Attention mask dim in {{2, 4}}")
+
+
+def heads_outside(shape, dtype):
+    """A new (B, H, L, …) whose memory is that of (B, L, H, …): what comes next joins the heads of a position."""
+    return np.empty((shape[0], shape[2], shape[1], *shape[3:]), dtype).swapaxes(1, 2)
+
+
+def added_mask(attn_mask, q, v):
+    """The mask as (B, H, L, S) without copying, or None."""
+    if attn_mask is None or not attn_mask._array.size:
+        return None
+    return np.broadcast_to(attn_mask._array, (*q.shape[:3], v.shape[2]))
+
+
+# ------------------------------------------------------------------------------------------------ with NumPy
+
+def attend(q, k, v, mask, is_causal, factor, out, logsumexp):
+    """Write attention and the logarithm of each row's sum of exponentials."""
+    wide, narrow = logsumexp.dtype, q.dtype
+    q, k, v, out, logsumexp, mask = in_groups(k.shape[1], q, k, v, out, logsumexp, mask)
+    scores = masked_scores(q, k, mask, is_causal, factor, wide)
+    top = scores.max(-1, keepdims=True, initial=-math.inf)
+    top[np.isneginf(top)] = 0  # a row that may look nowhere: its exponentials are 0, not nan
+    weights = np.exp(scores - top, out=scores)
+    total = weights.sum(-1, keepdims=True)
+    total[total == 0] = 1
+    out[...] = np.matmul(rounded(weights, narrow), cast(v, wide)) / total
+    logsumexp[...] = (top + np.log(total))[..., 0]
+
+
+def attend_backward(grad, q, k, v, out, logsumexp, mask, is_causal, factor, grads):
+    """Write the gradients of q, k and v."""
+    wide, narrow = logsumexp.dtype, q.dtype
+    grad_q, grad_k, grad_v = grads
+    grad_k[:, :, v.shape[2]:] = 0
+    q, k, v, grad, out, logsumexp, mask, grad_q = in_groups(
+        k.shape[1], q, k, v, grad, out, logsumexp, mask, grad_q)
+    g = cast(grad, wide)
+    weights = np.exp(masked_scores(q, k, mask, is_causal, factor, wide) - logsumexp[..., None])
+    to_v = np.matmul(rounded(weights, narrow).swapaxes(-1, -2), g)
+    delta = (g * out).sum(-1, keepdims=True)
+    slope = rounded(weights * (np.matmul(g, cast(v, wide).swapaxes(-1, -2)) - delta), narrow)
+    grad_q[...] = factor * np.matmul(slope, cast(k, wide))
+    to_k = factor * np.matmul(slope.swapaxes(-1, -2), cast(q, wide))
+    grad_k[:, :, :to_k.shape[-2]] = to_k.sum(2)
+    grad_v[...] = to_v.sum(2)
+
+
+def in_groups(kv_heads, *arrays):
+    """(B, H, …) as (B, kv_heads, heads of the query that share one, …)."""
+    def grouped(x):
+        return None if x is None else x.reshape(x.shape[0], kv_heads, x.shape[1] // max(kv_heads, 1), *x.shape[2:])
+    return [grouped(x) for x in arrays]
+
+
+def masked_scores(q, k, mask, is_causal, factor, wide):
+    """factor · q kᵀ + mask, and -inf where a key comes after its query."""
+    scores = np.matmul(cast(q, wide), cast(k, wide).swapaxes(-1, -2))
+    scores *= wide.type(factor)
+    if mask is not None:
+        scores += mask
+    if is_causal:
+        rows, columns = scores.shape[-2:]
+        scores[..., ~np.tri(rows, columns, dtype=bool)] = -math.inf
+    return scores
+
+
+def rounded(x, narrow):
+    """As it is kept between two products: PyTorch's matrix product takes 16-bit operands."""
+    return x if x.dtype == narrow else x.astype(narrow).astype(x.dtype)

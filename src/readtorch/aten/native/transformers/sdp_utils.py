@@ -1,0 +1,106 @@
+"""Which way attention is computed: by the fused kernel if nothing speaks against it, else step by step.
+
+In PyTorch: `aten/src/ATen/native/transformers/sdp_utils_cpp.{h,cpp}`.
+"""
+import warnings
+
+from ....c10.tensor_impl import strides_of
+from ...context import context
+from ...sdp_backend import SDPBackend
+
+
+def choose_backend(query, key, value, attn_mask, dropout_p, enable_gqa):
+    """FLASH_ATTENTION or MATH. Raises RuntimeError, after warnings that say why, if both are ruled out."""
+    allowed = context.sdp_backends
+    may_flash, may_math = SDPBackend.FLASH_ATTENTION in allowed, SDPBackend.MATH in allowed
+    if not may_flash and not may_math:
+        raise RuntimeError("No viable backend for scaled_dot_product_attention was found. This is likely due to "
+                           "turning off both the math kernel and the fused kernels.")
+    reason = why_not_flash(query, key, value, attn_mask, dropout_p, enable_gqa) if may_flash else ""
+    if reason is None:
+        return SDPBackend.FLASH_ATTENTION
+    if may_math:
+        return SDPBackend.MATH
+    for text in ("Flash attention kernel not used because:", reason):
+        if text:
+            warnings.warn(text, stacklevel=3)
+    raise RuntimeError("No available kernel.  Aborting execution.")
+
+
+def why_not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
+    """What keeps the fused kernel from serving, in PyTorch's words and order; None if it serves.
+
+    "" is a reason, too: one that PyTorch does not tell.
+    """
+    q, k, v = query._array, key._array, value._array
+    if dropout_p > 0:
+        return "Both fused kernels do not support non-zero dropout."
+    if not q.ndim == k.ndim == v.ndim == 4:
+        return (f"All fused kernels requires query, key and value to be 4 dimensional, but got Query dim: {q.ndim}, "
+                f"Key dim: {k.ndim}, Value dim: {v.ndim} instead.")
+    return (
+        why_not_these_heads(q.shape, k.shape, v.shape, enable_gqa)
+        or attn_mask is not None and why_not_this_mask(attn_mask, q.shape, k.shape)
+        or why_not_these_rows(query, key, value, attn_mask)
+        or None
+    )
+
+
+class Told(str):
+    """A reason. True even if it says nothing, so that reasons can be joined by `or`."""
+
+    def __bool__(self):
+        return True
+
+
+def why_not_these_heads(q, k, v, enable_gqa):
+    if not q[0] == k[0] == v[0]:
+        return Told(
+            "For dense inputs, both fused kernels require query, key and value to have the same batch_size. "
+            f"Query.sizes(): {list(q)}, Key.sizes(): {list(k)}, Value.sizes(): {list(v)} instead. To broadcast "
+            "dense inputs, try using unsqueeze and expand_to before passing them into the kernel.")
+    if not enable_gqa:
+        return not q[1] == k[1] == v[1] and Told(
+            "For dense input, both fused kernels require query, key and value to have the same num_heads. "
+            f"Query.sizes(): {list(q)}, Key sizes(): {list(k)}, Value sizes(): {list(v)} instead. To broadcast "
+            "dense inputs, try using unsqueeze and expand_to before passing them into the kernel.")
+    if k[1] != v[1]:
+        return Told("Both fused kernels require key and value to have the same num_heads and batch_size but got: "
+                    f"Key sizes: {list(k)}, Value sizes: {list(v)}, Query sizes: {list(q)} instead.")
+    return q[1] % k[1] != 0 and Told(
+        "The number of heads in key/value must divide number of heads in query."
+        f"Got input Key sizes(): {k[1]}, Value sizes(): {v[1]}, Query sizes(): {q[1]} instead.")
+
+
+def why_not_this_mask(attn_mask, q, k):
+    if attn_mask.requires_grad:
+        return Told()
+    mask = attn_mask._array.shape
+    if attn_mask.size(-2) not in (q[2], 1) or attn_mask.size(-1) not in (k[2], 1):
+        return Told()
+    if len(mask) == 2 or len(mask) == 4 and mask[0] in (1, q[0]) and mask[1] in (1, q[1]):
+        return None
+    return Told("Please use the following attn mask shapes: 2d - ({Q_seq_len, 1}  x {KV_seq_len, 1}); "
+                "4d - ({Batch, 1} x {Num_heads, 1} x {Q_seq_len, 1}  x {KV_seq_len, 1})")
+
+
+def why_not_these_rows(query, key, value, attn_mask):
+    """The kernel reads rows of equal length, whose elements lie one after the other."""
+    q, k, v = (t._array.shape for t in (query, key, value))
+    if not q[3] == k[3] == v[3]:
+        return Told("Flash attention requires q,k,v to have the same last dimension. "
+                    f"Got Query.size(-1): {q[3]}, Key.size(-1): {k[3]}, Value.size(-1): {v[3]} instead.")
+    if not q[2] or not k[2]:
+        return Told("All fused kernels do not support zero seq_len_q or seq_len_kv.")
+    steps = [step_in_row(t) for t in (query, key, value)]
+    mask_step = 1 if attn_mask is None else step_in_row(attn_mask)
+    if steps == [1, 1, 1] and mask_step == 1:
+        return None
+    ending = "" if attn_mask is None else f", Attn_mask.stride(-1): {mask_step} instead."
+    return Told("All fused kernels require the last dimension of the input to have stride 1. "
+                f"Got Query.stride(-1): {steps[0]}, Key.stride(-1): {steps[1]}, Value.stride(-1): {steps[2]}{ending}")
+
+
+def step_in_row(t):
+    array = t._array
+    return array.strides[-1] // array.itemsize if array.size else strides_of(t)[-1]
