@@ -8,4 +8,7 @@ from readtorch.nn.modules.loss import *  # noqa: F403
 from readtorch.nn.modules.module import Module
 from readtorch.nn.modules.normalization import *  # noqa: F403
 from readtorch.nn.modules.padding import *  # noqa: F403
+from readtorch.nn.modules.rnn import *  # noqa: F403
 from readtorch.nn.modules import _functions
+
+__all__ = [name for name, value in list(vars().items()) if isinstance(value, type)]
