@@ -1,4 +1,4 @@
-"""python -m benchmarks: readtorch and its reference in turns, one thread each, on one core.
+"""python -m benchmarks: readtorch and its reference in turns, with the same number of threads on the same cores.
 
     python -m benchmarks                   all cases; the table goes to benchmarks/results/latest.md and .json
     python -m benchmarks --only add mlp    cases whose name contains one of these words
@@ -16,7 +16,7 @@ import sys
 import time
 
 from benchmarks import report
-from benchmarks.cases import CASES
+from benchmarks.cases import CASES, GROUPS
 
 IMPLEMENTATIONS = ("readtorch", "torch")
 ROOT = pathlib.Path(__file__).parent.parent
@@ -25,20 +25,21 @@ ROOT = pathlib.Path(__file__).parent.parent
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
-def environment():
-    """One thread for every pool, and the package found where it lies, installed or not."""
-    one = dict.fromkeys(POOLS, "1")
+def environment(threads=1):
+    """As many threads for every pool, and the package found where it lies, installed or not."""
+    pools = dict.fromkeys(POOLS, str(threads))
     paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT / "src"), str(ROOT)]))
-    return {**os.environ, **one, "PYTHONPATH": paths}
+    return {**os.environ, **pools, "PYTHONPATH": paths}
 
 
 class Peer:
     """The driver's end of a worker process."""
 
-    def __init__(self, implementation, seconds):
-        command = [sys.executable, "-m", "benchmarks.worker", implementation, str(seconds)]
+    def __init__(self, implementation, seconds, threads):
+        command = [sys.executable, "-m", "benchmarks.worker", implementation, str(seconds), str(threads)]
+        stay_on_cores(threads)
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=environment())
+                                        env=environment(threads))
 
     def ask(self, **request):
         try:
@@ -53,23 +54,32 @@ class Peer:
         self.process.communicate()
 
 
-def stay_on_one_core():
-    """The workers inherit it: both get the same core, and taking turns never compete for it."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+
+
+def stay_on_cores(count):
+    """The workers inherit it: both get the same cores, and taking turns never compete for them."""
+    if CORES:
+        os.sched_setaffinity(0, CORES[-count:])
 
 
 def time_case(name, peers, rounds):
-    """Prepare on both sides, then sample in turns; who begins a round alternates."""
+    """Prepare on both sides, then sample in turns; who begins a round alternates. A slow case gets fewer rounds."""
     for implementation, peer in peers.items():
         answer = peer.ask(do="prepare", case=name)
         if "error" in answer:
             return {"case": name, "group": CASES[name].group, "error": f"{implementation}: {answer['error']}"}
     samples = {implementation: [] for implementation in peers}
+    began, least = time.monotonic(), min(rounds, 9)
     for i in range(rounds):
         for implementation in list(peers)[::1 if i % 2 == 0 else -1]:
             samples[implementation].append(peers[implementation].ask(do="sample")["seconds"])
+        if i + 1 >= least and time.monotonic() - began > MOST_SECONDS:
+            break
     return report.summarize(name, samples)
+
+
+MOST_SECONDS = 15
 
 
 def time_imports(rounds):
@@ -106,16 +116,18 @@ def versions():
 
 def main():
     options = parse()
-    stay_on_one_core()
     names = [n for n in CASES if not options.only or any(w.lower() in n.lower() for w in options.only)]
-    peers = {implementation: Peer(implementation, options.seconds) for implementation in IMPLEMENTATIONS}
     rows = []
     print(report.HEADER)
-    for name in names:
-        rows.append(time_case(name, peers, options.rounds))
-        print(report.row_text(rows[-1]), flush=True)
-    for peer in peers.values():
-        peer.close()
+    for threads in sorted({GROUPS[CASES[name].group].threads for name in names}):
+        peers = {implementation: Peer(implementation, options.seconds, threads) for implementation in IMPLEMENTATIONS}
+        for name in names:
+            if GROUPS[CASES[name].group].threads == threads:
+                rows.append(time_case(name, peers, options.rounds))
+                print(report.row_text(rows[-1]), flush=True)
+        for peer in peers.values():
+            peer.close()
+    stay_on_cores(1)
     imports = {} if options.no_import or options.only else time_imports(3 if options.quick else 7)
     about = report.about_this_machine(versions(), options.rounds)
     path = report.write(rows, imports, about, options.name)

@@ -1,24 +1,30 @@
 """What is timed. Each case is written once, over `api`: the module `torch` or the module `readtorch`.
 
 A case prepares its data and returns the function to time; or (function, k) when a call does k units of work.
-`GROUPS` says what the ratios of a group are held to (time here / time of torch eager, one thread).
+`GROUPS` says what the ratios of a group are held to (time here / time of torch eager).
 """
 import dataclasses
+
+from tests.training import models, tasks
 
 CASES = {}
 
 
 @dataclasses.dataclass
 class Group:
-    target: float
-    geometric_mean: bool  # the target is for the mean of the group, not for each case
+    mean: float | None = None  # what the geometric mean of the group's ratios is held to
+    each: float | None = None  # what each of them is held to
+    threads: int = 1
 
 
 GROUPS = {
-    "small operators": Group(0.9, geometric_mean=True),
-    "chain": Group(1.1, geometric_mean=False),
-    "module": Group(1.0, geometric_mean=False),
-    "training step": Group(0.9, geometric_mean=False),
+    "small operators": Group(mean=0.9),
+    "chain": Group(each=1.1),
+    "module": Group(each=1.0),
+    "MLP step": Group(each=0.9),
+    "training step": Group(mean=1.0, each=1.25),
+    "training step, two threads": Group(mean=1.15, each=1.5, threads=2),
+    "inference": Group(mean=1.15),
 }
 
 
@@ -152,26 +158,64 @@ def _(api):
     return lambda: module(x)
 
 
-def _mlp_step(api, optimizer_class, lr):
-    nn = api.nn
+# The networks of tests/training/models.py
+
+
+def _training(api, network, lr=1e-3, optimizer=None):
+    """A whole step: zero_grad, forward, loss, backward, update."""
     api.manual_seed(0)
-    model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
-    images, labels = api.rand(64, 784), api.randint(0, 10, (64,))
-    optimizer = optimizer_class(model.parameters(), lr=lr)
-    loss_of = nn.CrossEntropyLoss()
+    model, batch, loss_of = NETWORKS[network](api)
+    optimizer = (optimizer or api.optim.SGD)(model.parameters(), lr=lr)
 
     def step():
         optimizer.zero_grad()
-        loss_of(model(images), labels).backward()
+        loss_of(api, model, *batch).backward()
         optimizer.step()
     return step
 
 
-@case("training step", "MLP 784-256-10, batch 64, SGD")
-def _(api):
-    return _mlp_step(api, api.optim.SGD, 1e-3)
+def _inference(api, network):
+    api.manual_seed(0)
+    model, (inputs, *_), loss_of = NETWORKS[network](api)
+    model.eval()
+    inputs = inputs[:, :-1] if loss_of is tasks.language_loss else inputs
+
+    def forward():
+        with api.no_grad():
+            model(inputs)
+    return forward
 
 
-@case("training step", "MLP 784-256-10, batch 64, Adam")
+def _classifier(api, model, batch):
+    return model, batch, tasks.classification_loss
+
+
+def _language(api, model, batch, context, vocabulary=65):
+    return model, tasks.texts(api, batch, context, vocabulary), tasks.language_loss
+
+
+NETWORKS = {
+    "MLP 784-256-10, batch 64": lambda api: _classifier(api, models.mlp(api), tasks.vectors(api, 64)),
+    "MNIST CNN, batch 64": lambda api: _classifier(api, models.mnist_cnn(api), tasks.images(api, 64, 1, 28)),
+    "ResNet-18, batch 32": lambda api: _classifier(api, models.resnet18(api), tasks.images(api, 32)),
+    "GPT d=128, batch 8": lambda api: _language(api, models.gpt(api), 8, 64),
+    "GPT d=384, batch 4": lambda api: _language(
+        api, models.gpt(api, layers=6, d=384, heads=6, context=256), 4, 256),
+    "LSTM 64-128, batch 16": lambda api: _language(api, models.lstm_language_model(api), 16, 32, 100),
+}
+
+
+@case("MLP step", "MLP 784-256-10, batch 64, SGD")
 def _(api):
-    return _mlp_step(api, api.optim.Adam, 1e-5)
+    return _training(api, "MLP 784-256-10, batch 64")
+
+
+@case("MLP step", "MLP 784-256-10, batch 64, Adam")
+def _(api):
+    return _training(api, "MLP 784-256-10, batch 64", 1e-5, api.optim.Adam)
+
+
+for _network in NETWORKS:
+    for _threads in ("", ", two threads"):
+        case(f"training step{_threads}", f"train {_network}{_threads}")(lambda api, network=_network: _training(api, network))
+    case("inference", f"infer {_network}")(lambda api, network=_network: _inference(api, network))

@@ -1,6 +1,7 @@
 """The table: Markdown for readers, JSON for programs."""
 import json
 import math
+import os
 import pathlib
 import platform
 import statistics
@@ -28,11 +29,11 @@ def verdicts(rows):
     found = []
     for title, group in GROUPS.items():
         timed = [row for row in rows if row["group"] == title and "ratio" in row]
-        if group.geometric_mean and timed:
+        if timed and group.mean is not None:
             mean = math.exp(statistics.fmean(math.log(row["ratio"]) for row in timed))
-            found.append((f"{title}: geometric mean of {len(timed)}", mean, group.target))
-        elif timed:
-            found += [(row["case"], row["ratio"], group.target) for row in timed]
+            found.append((f"{title}: geometric mean of {len(timed)}", mean, group.mean))
+        if group.each is not None:
+            found += [(f"{title}: {row['case']}", row["ratio"], group.each) for row in timed]
     return found
 
 
@@ -68,8 +69,8 @@ def markdown(rows, imports, about):
 
 def about_this_machine(versions, rounds):
     found = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return (f"Medians of {rounds} interleaved samples of CPU time, one thread on one core "
-            f"({platform.machine()}), Python {platform.python_version()}, {found}. "
+    return (f"Medians of up to {rounds} interleaved samples: CPU time of one thread on one core, or wall time where two "
+            f"threads work ({platform.machine()}, {os.cpu_count()} cores), Python {platform.python_version()}, {found}. "
             "Ratio: time of readtorch / time of torch; below 1 readtorch is faster.")
 
 

@@ -8,7 +8,7 @@ from benchmarks.cases import CASES, GROUPS
 
 
 @pytest.mark.parametrize("T", [torch, rt], ids=["torch", "readtorch"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for name in CASES if not name.endswith("two threads") and "d=384" not in name])
 def test_case_runs(name, T):
     prepared = CASES[name].prepare(T)
     function = prepared[0] if isinstance(prepared, tuple) else prepared
@@ -23,6 +23,6 @@ def test_the_report_judges_by_the_targets():
              for name, ours in (("add", 0.5), ("mul", 2.0))]
     assert slow["ratio"] == 2.0
     judged = dict((what, (ratio, target)) for what, ratio, target in report.verdicts([slow, *quick]))
-    assert judged["empty Module.__call__"] == (2.0, 1.0)
+    assert judged["module: empty Module.__call__"] == (2.0, 1.0)
     assert judged["small operators: geometric mean of 2"] == (pytest.approx(1.0), 0.9)
     assert "missed" in report.markdown([slow], {"readtorch": 0.3}, "")
