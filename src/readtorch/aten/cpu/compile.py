@@ -16,7 +16,7 @@ from numba import njit
 from numba.core import event
 
 # Sums may be taken in any order and a * b + c rounded once; nan, infinities and the sign of zero keep their meaning.
-REORDER = frozenset({"reassoc", "contract", "arcp"})
+REORDER = {"reassoc", "contract", "arcp"}
 
 COMMON = dict(nogil=True, error_model="numpy")
 
