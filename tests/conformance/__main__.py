@@ -28,6 +28,7 @@ def parse():
     parser.add_argument("--op", nargs="+", help="operator names as in op_db")
     parser.add_argument("--group", nargs="+", help="groups of core_ops.txt, or how their names begin")
     parser.add_argument("--modules", nargs="*", help="classes of torch.nn; without a name all")
+    parser.add_argument("--optimizers", nargs="*", help="classes of torch.optim; without a name all of optim_db")
     parser.add_argument("--all-groups", action="store_true", help="also the groups that are not active yet")
     parser.add_argument("--dtype", nargs="+", help="float32, int64 …")
     parser.add_argument("--samples", default=None, help="samples a variant and dtype: a number or 'all'")
@@ -37,6 +38,15 @@ def parse():
     parser.add_argument("--json", help="write all findings to this file")
     parser.add_argument("--add-passing", action="store_true", help="add those that pass to passing.txt")
     return parser.parse_args()
+
+
+def chosen(options):
+    """(what is compared, the names, the function that compares one)"""
+    if options.modules is not None:
+        return "modules", chosen_modules(options), runner.run_module
+    if options.optimizers is not None:
+        return "optimizers", options.optimizers or list(catalog.optimizer_infos()), runner.run_optimizer
+    return "operators", chosen_names(options), runner.run_op
 
 
 def chosen_modules(options):
@@ -68,7 +78,7 @@ def sample_limit(options):
 
 def print_row(report, verbose, width=150):
     state = "ok  " if report.passes else "FAIL"
-    notes = [f"{report.count(kind)} {kind}" for kind in ("strides", "wording", "alias", "bases") if report.count(kind)]
+    notes = [f"{report.count(kind)} {kind}" for kind in ("known", "strides", "wording", "alias", "bases") if report.count(kind)]
     print(f"{state} {report.name:26} {report.variants:3} var {report.samples:5} samples "
           f"{report.failed_samples:5} failed {report.seconds:6.1f} s  {', '.join(notes)}{_place(report)}")
     shown = _distinct(report.findings if verbose else report.failures[:1])
@@ -97,25 +107,25 @@ def main():
     options = parse()
     torch.set_num_threads(1)
     dtypes = [getattr(torch, d) for d in options.dtype] if options.dtype else None
-    modules = options.modules is not None
-    names, run = (chosen_modules(options), runner.run_module) if modules else (chosen_names(options), runner.run_op)
+    what, names, run = chosen(options)
+    limits = {} if what == "optimizers" else dict(limit=sample_limit(options), errors=not options.no_errors)
     reports = []
     for name in names:
-        report = run(name, dtypes, sample_limit(options), errors=not options.no_errors)
+        report = run(name, dtypes, **limits)
         if options.strict:
             for finding in report.findings:
                 finding.kind = "FAIL"
         print_row(report, options.verbose)
         reports.append(report)
     passing = [r.name for r in reports if r.passes]
-    print(f"\n{len(passing)} of {len(reports)} {'modules' if modules else 'operators'} pass, "
+    print(f"\n{len(passing)} of {len(reports)} {what} pass, "
           f"{sum(r.samples for r in reports)} samples, {sum(r.failed_samples for r in reports)} failed, "
           f"{sum(r.skipped for r in reports)} not applicable, {sum(r.seconds for r in reports):.0f} s")
     if options.json:
         with open(options.json, "w") as file:
             json.dump([dataclasses.asdict(r) | {"passes": r.passes} for r in reports], file, indent=1)
-    if options.add_passing and dtypes is None:
-        (catalog.add_passing_modules if modules else catalog.add_passing)(passing)
+    if options.add_passing and dtypes is None and what != "optimizers":
+        (catalog.add_passing_modules if what == "modules" else catalog.add_passing)(passing)
     return len(reports) - len(passing)
 
 

@@ -85,3 +85,13 @@ def passing_modules():
 def add_passing_modules(names):
     keep = {*passing_modules(), *names}
     (HERE / "passing_modules.txt").write_text("".join(f"{name}\n" for name in module_names() if name in keep))
+
+
+# Optimizers
+
+
+@functools.cache
+def optimizer_infos():
+    """Name -> OptimizerInfo of optim_db."""
+    from torch.testing._internal.common_optimizers import optim_db
+    return {info.optim_cls.__name__: info for info in optim_db}

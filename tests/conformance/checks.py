@@ -12,6 +12,7 @@ import traceback
 import torch
 
 import readtorch as rt
+from tests.conformance import catalog
 from tests.conformance.translate import Missing, is_torch_object, look_up, translate, translate_object
 from tests.reference import (Outcome, assert_close, assert_same_aliasing, assert_same_grad_fn,
                              assert_same_gradients, own_copy, rebuild, same_strides, seed_both, tensors_in,
@@ -75,6 +76,11 @@ def _resolves_to(path, theirs):
         return look_up(torch, path) is theirs
     except Missing:
         return False
+
+
+def exists(name):
+    """Whether readtorch has an operator of op_db, in the form of a function."""
+    return not isinstance(forms_of(catalog.variants()[name][0])[0].ours, Missing)
 
 
 # The checks
@@ -285,7 +291,9 @@ def translate_all(args):
 
     def walk(value):
         if is_torch_object(value):
-            return translate_object(value, walk)
+            if id(value) not in share:
+                share[id(value)] = translate_object(value, walk)
+            return share[id(value)]
         if isinstance(value, (list, tuple, dict)) and not isinstance(value, torch.Size):
             return rebuild(value, walk)
         if callable(value) and not isinstance(value, torch.Tensor):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import readtorch as rt
-from tests.conformance import catalog, runner
+from tests.conformance import catalog, checks, known_differences, runner
 
 SAMPLES_EACH = 4
 CALLS_EACH = 2
@@ -27,6 +27,28 @@ def test_module(name, request):
     assert report.passes, "\n".join(f"{f.form} {f.dtype} {f.sample}: {f.reason}" for f in report.failures[:5])
 
 
+def test_known_differences_happen():
+    for name in {difference.name for difference in known_differences.DIFFERENCES}:
+        report = runner.run(name)
+        assert report.passes, "\n".join(f"{f.form} {f.dtype} {f.sample}: {f.reason}" for f in report.failures[:5])
+
+
+def test_what_is_left_out_is_absent():
+    """A reason for an operator that has come would be a lie."""
+    there = [name for name in catalog.variants() if known_differences.why_left_out(name) and checks.exists(name)]
+    assert not there
+
+
+def test_known_differences_are_strict(monkeypatch):
+    differs = known_differences.Difference("Linear", "forward float64", "for this test")
+    monkeypatch.setattr(known_differences, "DIFFERENCES", [differs])
+    assert [f.form for f in runner.run("Linear").failures] == ["known difference"]
+    wrong = type("Linear", (rt.nn.Linear,), WRONG_LINEARS["forward"] | {"__module__": "readtorch.nn"})
+    monkeypatch.setattr(rt.nn, "Linear", wrong)
+    report = runner.run("Linear")
+    assert report.known and {f.dtype for f in report.failures} == {"float32"}
+
+
 def test_every_operator_of_the_list_exists():
     names = [name for group in catalog.groups().values() for name in group]
     assert set(catalog.ACTIVE_GROUPS) <= set(catalog.groups())
@@ -35,7 +57,6 @@ def test_every_operator_of_the_list_exists():
 
 def test_wrong_results_are_found():
     """The runner itself: an operator that computes something else must fail."""
-    from tests.conformance import checks
     info = catalog.variants()["add"][0]
     sample = next(iter(info.sample_inputs("cpu", checks.torch.float64, requires_grad=True)))
     form = checks.Form("function", info.op, lambda a, b, **named: a + b * 1.001)

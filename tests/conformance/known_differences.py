@@ -1,0 +1,50 @@
+"""What differs from the reference and stays so, and what is left out: each with its reason.
+
+Nothing is skipped silently. A failure that an entry of DIFFERENCES describes is reported with its reason
+instead of as a failure; a test runs every entry, and fails when the difference no longer happens. A name of
+op_db that readtorch lacks is either in LEFT_OUT, or it counts as missing.
+"""
+import dataclasses
+import re
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    name: str           # of the operator, module or optimizer
+    pattern: str        # a regular expression that finds the failure: in "form dtype sample: reason"
+    why: str
+
+
+DIFFERENCES = []
+
+# reason -> names of op_db, or how they begin ("sparse.*")
+LEFT_OUT = {}
+
+
+def differences_of(name):
+    return [d for d in DIFFERENCES if d.name == name]
+
+
+def explain(name, findings):
+    """Turn the failures that are known into findings of the kind "known", with the reason. Returns what was met."""
+    met = []
+    for finding in findings:
+        known = next((d for d in differences_of(name) if finding.kind == "FAIL" and describes(d, finding)), None)
+        if known is not None:
+            finding.kind, finding.reason = "known", f"{known.why} ({finding.reason})"
+            met.append(known)
+    return met
+
+
+def describes(difference, finding):
+    text = f"{finding.form} {finding.dtype} {finding.sample}: {finding.reason}"
+    return re.search(difference.pattern, text) is not None
+
+
+def why_left_out(name):
+    """The reason why readtorch has no operator of that name, or None."""
+    return next((why for why, names in LEFT_OUT.items() if any(_covers(n, name) for n in names)), None)
+
+
+def _covers(pattern, name):
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern

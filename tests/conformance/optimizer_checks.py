@@ -1,0 +1,110 @@
+"""One optimizer on both implementations: optim_db's settings for a few steps, its state, and its errors."""
+import copy
+import inspect
+import pickle
+
+import torch
+
+import readtorch as rt
+from tests.conformance.checks import compare_errors, guarded, tolerance_of, translate_all
+from tests.conformance.translate import Missing
+from tests.reference import Outcome, assert_close, own_copy, seed_both
+
+STEPS = 6
+
+
+def our_class(name):
+    if not hasattr(rt.optim, name):
+        raise Missing(f"readtorch.optim.{name}")
+    return getattr(rt.optim, name)
+
+
+def check_class(name):
+    return guarded("class", name, _check_class, name)
+
+
+def _check_class(name):
+    ours, theirs = ([p.replace(annotation=inspect.Parameter.empty) for p in
+                     inspect.signature(cls).parameters.values()] for cls in (our_class(name), getattr(torch.optim, name)))
+    assert str(ours) == str(theirs), f"arguments {ours} instead of {theirs}"
+    return []
+
+
+def check_settings(name, given, dtype):
+    """Some steps with one setting of optim_db; then the state is copied, pickled and loaded, and steps go on."""
+    return guarded("steps", f"{name}({given.desc})", _check_settings, name, given.kwargs, dtype)
+
+
+def _check_settings(name, named, dtype):
+    theirs = _Run(torch, name, named, dtype)
+    ours = _Run(rt, name, named, dtype)
+    for run in (theirs, ours):
+        for _ in range(STEPS):
+            run.step()
+    _assert_same_run(ours, theirs, dtype)
+    for duplicate in (copy.deepcopy, lambda state: pickle.loads(pickle.dumps(state))):
+        for run in (theirs, ours):
+            run.optimizer.load_state_dict(duplicate(run.optimizer.state_dict()))
+            run.step()
+        _assert_same_run(ours, theirs, dtype)
+    return []
+
+
+class _Run:
+    """A small regression: two groups of parameters, the second with another learning rate."""
+
+    def __init__(self, T, name, named, dtype):
+        seed_both(0)
+        convert = (lambda value: value) if T is torch else translate_all
+        numbers = [torch.randn(4, 3, dtype=dtype), torch.randn(2, 4, dtype=dtype), torch.randn(5, 3, dtype=dtype)]
+        first, second, self.x = convert(numbers)
+        self.parameters = [T.nn.Parameter(first), T.nn.Parameter(second)]
+        groups = [{"params": [self.parameters[0]]}, {"params": [self.parameters[1]], "lr": 0.02}]
+        self.one_group = name == "LBFGS"  # it takes no groups, and wants to evaluate the loss itself
+        self.optimizer = getattr(T.optim, name)(self.parameters if self.one_group else groups,
+                                                **convert(own_copy(named)))
+
+    def step(self):
+        self.loss = self.optimizer.step(self._closure)
+
+    def _closure(self):
+        first, second = self.parameters
+        self.optimizer.zero_grad()
+        loss = (self.x @ first.t()).tanh().matmul(second.t()).sub(1).square().mean()
+        loss.backward()
+        return loss
+
+
+def _assert_same_run(ours, theirs, dtype):
+    close = tolerance_of(dtype)
+    assert_close(ours.loss.detach(), theirs.loss.detach(), where="loss", **close)
+    assert_close(ours.parameters, theirs.parameters, where="parameters", **close)
+    our_state, their_state = ours.optimizer.state_dict(), theirs.optimizer.state_dict()
+    assert_close(_plain(our_state), _plain(their_state), where="state_dict", **close)
+    our_words, their_words = repr(ours.optimizer), repr(theirs.optimizer)
+    assert our_words == their_words, f"repr {our_words} instead of {their_words}"
+
+
+def _plain(value):
+    """The state, without the difference between a dict and its subclasses, and with tensors that need no grad."""
+    if isinstance(value, dict):
+        return {key: _plain(v) for key, v in value.items()}
+    return value
+
+
+def check_error(name, error):
+    return guarded("error input", f"{name}({error.optimizer_error_input.desc})", _check_error, name, error)
+
+
+def _check_error(name, error):
+    from torch.testing._internal.common_optimizers import OptimizerErrorEnum
+    given = error.optimizer_error_input
+    args = given.params, given.kwargs
+    their_args, our_args = args, translate_all(args)
+    theirs = Outcome(getattr(torch.optim, name), their_args[0], **their_args[1])
+    ours = Outcome(our_class(name), our_args[0], **our_args[1])
+    if error.error_on == OptimizerErrorEnum.STEP_ERROR:
+        theirs, ours = Outcome(theirs.value.step), Outcome(ours.value.step)
+    if theirs.error is None:  # it only warns
+        return []
+    return compare_errors(ours, theirs, error.error_regex)
