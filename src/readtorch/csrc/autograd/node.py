@@ -170,5 +170,5 @@ class NotImplemented_(Error):
     __slots__ = ()
 
     def name(self):
-        return "NotImplemented"
+        return "torch::autograd::NotImplemented"
 
