@@ -13,6 +13,7 @@ from readtorch.nn.modules.module import Module
 from readtorch.nn.modules.multihead_attention import *  # noqa: F403
 from readtorch.nn.modules.normalization import *  # noqa: F403
 from readtorch.nn.modules.padding import *  # noqa: F403
+from readtorch.nn.modules.pooling import *  # noqa: F403
 from readtorch.nn.modules.rnn import *  # noqa: F403
 from readtorch.nn.modules.pixelshuffle import *  # noqa: F403
 from readtorch.nn.modules.transformer import *  # noqa: F403
