@@ -239,6 +239,6 @@ def _kernel_of_missing_derivative(operator, kernel):
                 node._shape, node._dtype = result._array.shape, result._array.dtype
                 rebase_history(result, node)
             else:
-                set_differentiable(node, result)
+                set_differentiable(node, result if isinstance(result, TensorImpl) else tuple(result))
         return result
     return autograd_kernel

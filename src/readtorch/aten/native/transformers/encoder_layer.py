@@ -65,7 +65,7 @@ def expanded_mask(hidden, shape, mask_type):
     length = shape[-1]
     if hidden.ndim == 2 and mask_type is None:
         raise RuntimeError("Mask Type should be defined")
-    if mask_type not in (SRC_MASK, KEY_PADDING_MASK, FULL_MASK, None):
+    if hidden.ndim == 2 and mask_type not in (SRC_MASK, KEY_PADDING_MASK, FULL_MASK):
         raise RuntimeError("Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)")
     if mask_type == SRC_MASK and hidden.ndim == 2:
         if hidden.shape != (shape[-2], length):

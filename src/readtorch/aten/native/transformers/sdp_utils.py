@@ -4,7 +4,8 @@ In PyTorch: `aten/src/ATen/native/transformers/sdp_utils_cpp.{h,cpp}`.
 """
 import warnings
 
-from ....c10.tensor_impl import strides_of
+from ....c10.scalar_type import C_TYPE_NAMES
+from ....c10.tensor_impl import dtype_of, strides_of
 from ...context import context
 from ...sdp_backend import SDPBackend
 
@@ -42,6 +43,7 @@ def why_not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
         why_not_these_heads(q.shape, k.shape, v.shape, enable_gqa)
         or attn_mask is not None and why_not_this_mask(attn_mask, q.shape, k.shape)
         or why_not_these_rows(query, key, value, attn_mask)
+        or why_not_this_type(query, key, value)
         or None
     )
 
@@ -93,12 +95,20 @@ def why_not_these_rows(query, key, value, attn_mask):
     if not q[2] or not k[2]:
         return Told("All fused kernels do not support zero seq_len_q or seq_len_kv.")
     steps = [step_in_row(t) for t in (query, key, value)]
-    mask_step = 1 if attn_mask is None else step_in_row(attn_mask)
-    if steps == [1, 1, 1] and mask_step == 1:
+    ending = "" if attn_mask is None else (
+        f", Attn_mask.stride(-1): {step_in_row(attn_mask)} (GPU backends require attn_mask's last dimension to have "
+        "stride 1 while the CPU does not).")
+    return steps != [1, 1, 1] and Told(
+        "All fused kernels require the last dimension of the input to have stride 1. "
+        f"Got Query.stride(-1): {steps[0]}, Key.stride(-1): {steps[1]}, Value.stride(-1): {steps[2]}{ending}")
+
+
+def why_not_this_type(query, key, value):
+    if dtype_of(query).is_floating_point:
         return None
-    ending = "" if attn_mask is None else f", Attn_mask.stride(-1): {mask_step} instead."
-    return Told("All fused kernels require the last dimension of the input to have stride 1. "
-                f"Got Query.stride(-1): {steps[0]}, Key.stride(-1): {steps[1]}, Value.stride(-1): {steps[2]}{ending}")
+    names = [C_TYPE_NAMES[dtype_of(t)] for t in (query, key, value)]
+    return Told("Expected query, key and value to all be of dtype: {Float, Double, BFloat16, Half}. "
+                f"Got Query dtype: {names[0]}, Key dtype: {names[1]}, and Value dtype: {names[2]} instead.")
 
 
 def step_in_row(t):
