@@ -24,6 +24,7 @@ from . import (  # noqa: F401
     dropout,
     einsum,
     embedding,
+    embedding_bag,
     extremes,
     fill,
     fused_adam,

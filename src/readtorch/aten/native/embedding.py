@@ -2,66 +2,146 @@
 
 In PyTorch: `aten/src/ATen/native/Embedding.cpp`. Explained in the chapter "Layers".
 """
+import functools
+
 import numpy as np
 
-from ...c10.scalar_type import SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import dtype_of, wrap
+from ...c10.tensor_impl import legacy_type_name, wrap
 from ..native_function import native_function
+from ..parallel import parallel_for
 from .tensor_iterator import WIDENED
 
 embedding = native_function(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool "
     "sparse=False) -> Tensor",
     out=True, direct=True)
+embedding_backward = native_function(
+    "embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, "
+    "bool scale_grad_by_freq, bool sparse) -> Tensor", "")
 embedding_dense_backward = native_function(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, "
-    "bool scale_grad_by_freq) -> Tensor")
+    "bool scale_grad_by_freq) -> Tensor", out=True)
+embedding_renorm_ = native_function(
+    "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)")
+
+INDEX_TYPES = (np.dtype(np.int64), np.dtype(np.int32))
+COMPILED = (np.dtype(np.float32), np.dtype(np.float64))
+# Below this many elements NumPy is as fast as a compiled loop, and numba need not be loaded.
+MANY = 4096
 
 
-def check_indices(indices, function):
-    if indices._array.dtype.name not in ("int64", "int32"):
-        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar "
-                           "types: Long, Int; but got "
-                           f"torch.{SCALAR_TYPE_NAMES[dtype_of(indices)]}Tensor instead (while checking "
-                           f"arguments for {function})")
+@functools.cache
+def loops():
+    from .cpu import embedding_kernels
+    return embedding_kernels
+
+
+def check_indices(indices, place, function, name="indices"):
+    if indices._array.dtype not in INDEX_TYPES:
+        raise RuntimeError(
+            f"Expected tensor for argument #{place} '{name}' to have one of the following scalar types: Long, Int; "
+            f"but got {legacy_type_name(indices)} instead (while checking arguments for {function})")
 
 
 @embedding.kernel
 def embedding_cpu(weight, indices, padding_idx, scale_grad_by_freq, sparse):
-    w, rows = weight._array, indices._array
+    w, numbers = weight._array, indices._array
     if w.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
-    check_indices(indices, "embedding")
-    if rows.size and (rows.min() < 0 or rows.max() >= w.shape[0]):
+    check_indices(indices, 1, "embedding")
+    if numbers.size and np.minimum.reduce(numbers, None) < 0:
         raise IndexError("index out of range in self")
-    return wrap(w.take(rows, 0))
+    try:
+        return wrap(w.take(numbers, 0) if numbers.size * w.shape[1] < SHARED else take_together(w, numbers))
+    except IndexError:
+        raise IndexError("index out of range in self") from None
+
+
+# From this many elements on several threads share the work.
+SHARED = 500_000
+
+
+def take_together(w, numbers):
+    """w[numbers], by several threads."""
+    width = w.shape[1]
+    out, flat = np.empty((numbers.size, width), w.dtype), numbers.reshape(-1)
+    if flat.max() >= w.shape[0]:
+        raise IndexError
+    parallel_for(0, flat.size, SHARED // (2 * width) + 1,
+                 lambda begin, end: w.take(flat[begin:end], 0, out[begin:end], "clip"))
+    return out.reshape(*numbers.shape, width)
 
 
 @embedding.backward
 class EmbeddingBackward0:
-    def weight(grad, indices, weight_sym_sizes, padding_idx, scale_grad_by_freq):
-        """In PyTorch: with `sparse=True` the gradient is a sparse tensor."""
-        return embedding_dense_backward.call(
-            grad, indices, weight_sym_sizes[0], padding_idx, scale_grad_by_freq
-        )
+    def weight(grad, indices, weight_sym_sizes, padding_idx, scale_grad_by_freq, sparse):
+        return embedding_backward.call(grad, indices, weight_sym_sizes[0], padding_idx, scale_grad_by_freq, sparse)
 
+
+@embedding_backward.compose
+def embedding_backward_composite(grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse):
+    if sparse:
+        raise refuse_sparse("Embedding")
+    return embedding_dense_backward.call(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+
+
+def refuse_sparse(layer):
+    """In PyTorch: the gradient is a sparse tensor, which holds only the rows that were picked."""
+    return RuntimeError(f"{layer}: sparse=True asks for a sparse gradient, and readtorch has no sparse tensors; "
+                        "use sparse=False")
+
+
+# ------------------------------------------------------------------------------------------------- dense gradient
 
 @embedding_dense_backward.kernel
 def embedding_dense_backward_cpu(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
     """Adds each row of the gradient to the row of the weight that it came from; `padding_idx` gets none."""
-    g, rows = grad_output._array, indices._array.reshape(-1)
-    width = g.shape[-1]
-    g = g.reshape(-1, width)
-    result = np.zeros((num_weights, width), WIDENED.get(g.dtype, g.dtype))
-    counted = rows != padding_idx
-    if not counted.all():
-        g, rows = g[counted], rows[counted]
-    if rows.size:
-        order = np.argsort(rows, kind="stable")
-        used, starts, counts = np.unique(rows[order], return_index=True, return_counts=True)
-        sums = np.add.reduceat(g[order].astype(result.dtype, copy=False), starts, axis=0)
-        result[used] = sums / counts[:, None].astype(result.dtype) if scale_grad_by_freq else sums
-    return wrap(result.astype(grad_output._array.dtype, copy=False))
+    check_indices(indices, 2, "embedding_backward")
+    g, numbers = grad_output._array, indices._array.reshape(-1)
+    g = g.reshape(numbers.size, g.shape[-1])
+    places = np.arange(numbers.size)
+    if not scale_grad_by_freq:
+        return wrap(sum_of_rows(num_weights, numbers, g, places, padding_idx))
+    factors = 1 / np.bincount(numbers, minlength=1)[numbers]
+    return wrap(sum_of_rows(num_weights, numbers, g, places, padding_idx, factors))
+
+
+def sum_of_rows(count, targets, rows, sources, skipped=-1, factors=None):
+    """A matrix of `count` rows: row t is the sum of all factors[i] * rows[sources[i]] with targets[i] == t.
+
+    skipped: a row that stays 0.
+    """
+    result = np.zeros((count, rows.shape[1]), WIDENED.get(rows.dtype, rows.dtype))
+    if skipped >= 0 and factors is not None:
+        counted = targets != skipped
+        targets, sources, factors = targets[counted], sources[counted], factors[counted]
+    if factors is not None:
+        factors = factors.astype(result.dtype, copy=False)
+    if targets.size * rows.shape[1] < MANY or result.dtype not in COMPILED:
+        add_few_rows(result, targets, rows[sources].astype(result.dtype, copy=False), skipped, factors)
+    else:
+        add_many_rows(result, targets, np.ascontiguousarray(rows, result.dtype), sources, skipped, factors)
+    return result.astype(rows.dtype, copy=False)
+
+
+def add_few_rows(result, targets, picked, skipped, factors):
+    if factors is not None:
+        picked = picked * factors[:, None]
+    elif skipped >= 0:
+        counted = targets != skipped
+        targets, picked = targets[counted], picked[counted]
+    np.add.at(result, targets, picked)
+
+
+def add_many_rows(result, targets, rows, sources, skipped, factors):
+    """The same by a compiled loop. Threads share the columns: two rows may have one target."""
+    if factors is None:
+        def loop(begin, end):
+            loops().add_rows(result, targets, rows, sources, skipped, begin, end)
+    else:
+        def loop(begin, end):
+            loops().add_scaled_rows(result, targets, rows, sources, factors, begin, end)
+    parallel_for(0, result.shape[1], max(16, SHARED // (2 * targets.size)), loop)
 
 
 @embedding_dense_backward.backward
@@ -72,3 +152,31 @@ class EmbeddingDenseBackwardBackward0:
         if padding_idx >= 0:
             picked = picked.masked_fill((indices == padding_idx).reshape(-1, 1), 0)
         return picked.view((*indices.shape, grad.shape[1]))
+
+
+# ------------------------------------------------------------------------------------------------------ max_norm
+
+@embedding_renorm_.kernel
+def embedding_renorm_cpu_(self, indices, max_norm, norm_type):
+    """Shortens in place those of the picked rows whose norm is above max_norm."""
+    w, numbers = self._array, np.unique(indices._array)
+    if w.ndim != 2:
+        raise RuntimeError(f"Expected 2-dimensional tensor, but got {w.ndim}-dimensional tensor for argument #1 "
+                           "'self' (while checking arguments for embedding_renorm_)")
+    check_indices(indices, 2, "embedding_renorm_")
+    wrong = numbers[(numbers < 0) | (numbers >= w.shape[0])]
+    if wrong.size:
+        raise IndexError(f"select(): index {wrong[0]} out of range for tensor of size {list(w.shape)} at dimension 0")
+    rows = w[numbers].astype(WIDENED.get(w.dtype, w.dtype), copy=False)
+    norms = np.linalg.norm(rows, norm_type, axis=1).astype(w.dtype).astype(np.float64)
+    too_long = norms > max_norm
+    scale = (max_norm / (norms[too_long] + 1e-7)).astype(w.dtype)
+    w[numbers[too_long]] *= scale[:, None]
+    self._counter[0] += 1
+    return self
+
+
+@embedding_renorm_.backward
+class EmbeddingRenormBackward0:
+    def self():
+        raise NotImplementedError("the derivative for 'embedding_renorm' is not implemented.")

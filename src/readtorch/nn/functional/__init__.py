@@ -12,6 +12,7 @@ from readtorch.nn.functional.conv import *  # noqa: F403
 from readtorch.nn.functional.distance import *  # noqa: F403
 from readtorch.nn.functional.dropout import *  # noqa: F403
 from readtorch.nn.functional.fold import *  # noqa: F403
+from readtorch.nn.functional.embedding import *  # noqa: F403
 from readtorch.nn.functional.loss import *  # noqa: F403
 from readtorch.nn.functional.margin_loss import *  # noqa: F403
 from readtorch.nn.functional.normalization import *  # noqa: F403

@@ -17,6 +17,7 @@ from readtorch.nn.modules.pooling import *  # noqa: F403
 from readtorch.nn.modules.rnn import *  # noqa: F403
 from readtorch.nn.modules.pixelshuffle import *  # noqa: F403
 from readtorch.nn.modules.transformer import *  # noqa: F403
+from readtorch.nn.modules.sparse import *  # noqa: F403
 from readtorch.nn.modules import _functions
 
 __all__ = [name for name, value in list(vars().items()) if isinstance(value, type)]
