@@ -49,7 +49,8 @@ def native_function(text, variants="function", *, module="torch", inplace=False,
     """Declare the operator that `text` spells.
 
     variants: "function", "method", "function, method" or "" for one that has no Python face of its own.
-    inplace, out: also derive the in-place (`name_`) and the `out=` operator.
+    inplace, out: also derive the in-place (`name_`) and the `out=` operator. out: True, or the outputs' names where the
+    schema gives none.
     direct: the Python face may pass its arguments on as they are (tensors and numbers only).
     numbers_as_tensors: a Python number may stand where the schema says Tensor.
     name: the Python name, if it is not the schema's.
@@ -67,7 +68,7 @@ def native_function(text, variants="function", *, module="torch", inplace=False,
     if inplace:
         _derive_inplace(operator, packet)
     if out:
-        _derive_out(operator, packet)
+        _derive_out(operator, packet, None if out is True else out)
     return operator
 
 
@@ -119,15 +120,16 @@ def _derive_inplace(operator, packet):
         return write_result(self, operator.call(self, *arguments))
 
 
-def _derive_out(operator, packet):
+def _derive_out(operator, packet, names):
     schema = operator.schema
     usual = f"{schema.overload}_out" if schema.overload and packet.out else "out"
     overload = OUT_NAMES.get(operator.name.removeprefix("aten::"), usual)
-    outputs = [r.name or "out" for r in schema.returns]
-    declared = ", ".join(f"Tensor({letter}!) {name}" for letter, name in zip("abcdefg", outputs))
-    returns = ", ".join(f"Tensor({letter}!)" + (f" {r.name}" if r.name else "") for letter, r in zip("abcdefg", schema.returns))
-    star = "" if any(a.keyword_only for a in schema.arguments) else "*, "
+    outputs = names or [r.name or "out" for r in schema.returns]
     arguments = _join("", schema.arguments)
+    letters = [letter for letter in "abcdefgh" if f"({letter}!)" not in arguments]
+    declared = ", ".join(f"Tensor({letter}!) {name}" for letter, name in zip(letters, outputs))
+    returns = ", ".join(f"Tensor({letter}!)" + (f" {r.name}" if r.name else "") for letter, r in zip(letters, schema.returns))
+    star = "" if any(a.keyword_only for a in schema.arguments) else "*, "
     separator = ", " if arguments else ""
     many = f"({returns})" if len(outputs) > 1 else returns
     out = operator.out = register(f"{schema.name}.{overload}({arguments}{separator}{star}{declared}) -> "

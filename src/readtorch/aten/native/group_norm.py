@@ -12,6 +12,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..dispatcher import NOT_IMPLEMENTED
 from ..native_function import native_function
+from .normalization import lies_straight
 from .normalization_common import statistics_type
 from .scalar_ops import mul_scalar
 from .tensor_iterator import WIDENED, cast, not_implemented
@@ -47,7 +48,7 @@ def group_norm_composite(input, num_groups, weight, bias, eps, cudnn_enabled):
     shape = input._array.shape
     n, c = shape[0], shape[wrap_dim(1, len(shape))]
     check(input, weight, bias, c, num_groups)
-    return native_group_norm.call(input, weight, bias, n, c, math.prod(shape[2:]), num_groups, eps)[0]
+    return native_group_norm.call(input.contiguous(), weight, bias, n, c, math.prod(shape[2:]), num_groups, eps)[0]
 
 
 def in_groups(x, n, groups, channels, pixels):
@@ -68,6 +69,9 @@ def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
     own = input._array.dtype
     if not input._array.size:
         return wrap(np.empty_like(input._array)), wrap(np.zeros((N, group), kept)), wrap(np.full((N, group), np.nan, kept))
+    if not lies_straight(input._array):
+        raise RuntimeError("Expected X.is_contiguous(memory_format) to be true, but got false.  (Could this error message be "
+                           "improved?  If so, please report an enhancement request to PyTorch.)")
     if not dtype_of(input).is_floating_point:
         raise not_implemented("GroupNormKernelImpl")(dtype_of(input))
     x = in_groups(input._array, N, group, C, HxW)

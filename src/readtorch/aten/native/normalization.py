@@ -5,6 +5,7 @@ normalization.
 """
 import numpy as np
 
+from ...c10 import scalar_type
 from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
@@ -16,13 +17,14 @@ _AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
 _STATISTICS = "Tensor? running_mean, Tensor? running_var"
 _WRITTEN_STATISTICS = "Tensor(a!) running_mean, Tensor(b!) running_var"
 _NUMBERS = "bool training, float momentum, float eps"
+_OUTPUTS = ("out", "save_mean", "save_invstd")
 
 batch_norm = native_function(f"batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}, bool cudnn_enabled) -> Tensor")
 instance_norm = native_function(
     f"instance_norm({_AFFINE}, {_STATISTICS}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> "
     "Tensor")
 native_batch_norm = native_function(
-    f"native_batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)")
+    f"native_batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)", out=_OUTPUTS)
 native_batch_norm_backward = native_function(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
     "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
@@ -36,9 +38,9 @@ def check_features(name, parameter, features):
 @batch_norm.compose
 def batch_norm_composite(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     shape = input._array.shape
-    features = shape[wrap_dim(1, len(shape))]
     if not input._array.size:
         return of_nothing(input, weight, bias)
+    features = shape[wrap_dim(1, len(shape))]
     for name, running in (("running_mean", running_mean), ("running_var", running_var)):
         check_features(name, running, features)
         if running is None and not training:
@@ -76,6 +78,9 @@ def instance_norm_composite(input, weight, bias, running_mean, running_var, use_
 
 # ------------------------------------------------------------------------------------------------------------ forward
 
+BFLOAT16 = scalar_type.bfloat16.numpy
+
+
 def per_channel(v, ndim):
     """(C) shaped to stand beside (N, C, …)."""
     return v.reshape((-1,) + (1,) * (ndim - 2))
@@ -86,6 +91,11 @@ def other_axes(ndim):
     return (0, *range(2, ndim))
 
 
+def lies_straight(x):
+    """Whether the elements lie in memory without gaps, channel by channel or (channels last) pixel by pixel."""
+    return x.flags.c_contiguous or x.ndim in (4, 5) and np.moveaxis(x, 1, -1).flags.c_contiguous
+
+
 def forward(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """The result, the mean, 1 / deviation. The last two are empty unless they were computed from the input."""
     x = input._array
@@ -93,51 +103,62 @@ def forward(input, weight, bias, running_mean, running_var, training, momentum, 
         raise not_implemented("batch_norm")(dtype_of(input))
     kept = statistics_type(input, weight, bias, running_mean, running_var)
     wide = WIDENED.get(x.dtype, x.dtype)
+    is_straight = lies_straight(x) and all([t is None or t._array.flags.c_contiguous for t in (weight, bias, running_mean)])
+    saved = np.empty(0, kept), np.empty(0, kept)
     if training:
-        mean, rstd = batch_statistics(cast(x, wide), kept, eps, momentum, running_mean, running_var)
-        saved = mean, rstd
+        mean, rstd = saved = batch_statistics(x, wide, kept, eps, momentum, running_mean, running_var)
     else:
-        mean, rstd = given_statistics(running_mean, running_var, wide, eps)
-        saved = np.empty(0, kept), np.empty(0, kept)
-    y = cast(x, wide) - per_channel(cast(mean, wide), x.ndim)
-    y *= per_channel(cast(rstd, wide) if weight is None else cast(rstd, wide) * weight._array, x.ndim)
-    if bias is not None:
-        y += per_channel(bias._array, x.ndim)
-    return wrap(cast(y, x.dtype)), wrap(saved[0]), wrap(saved[1])
+        mean, rstd = given_statistics(running_mean, running_var, wide if is_straight else kept, eps)
+    scale = on_a_line if is_straight else step_by_step
+    w, b = (None if t is None else t._array for t in (weight, bias))
+    return wrap(cast(scale(x, wide, mean, rstd, w, b), x.dtype)), wrap(saved[0]), wrap(saved[1])
 
 
-def batch_statistics(x, kept, eps, momentum, running_mean, running_var):
+def on_a_line(x, wide, mean, rstd, weight, bias):
+    """x · slope + start, two numbers a channel: one multiplication and addition an element."""
+    slope = cast(rstd, wide) if weight is None else cast(rstd, wide) * cast(weight, wide)
+    start = -cast(mean, wide) * slope if bias is None else cast(bias, wide) - cast(mean, wide) * slope
+    y = cast(x, wide) * per_channel(slope, x.ndim)
+    y += per_channel(start, x.ndim)
+    return y
+
+
+def step_by_step(x, wide, mean, rstd, weight, bias):
+    """As PyTorch computes tensors with gaps: 16-bit floats are rounded after each step."""
+    y = (x - per_channel(mean, x.ndim)) * per_channel(rstd, x.ndim)
+    if weight is not None:
+        y = y * per_channel(weight, x.ndim)
+    return y if bias is None else y + per_channel(bias, x.ndim)
+
+
+def batch_statistics(x, wide, kept, eps, momentum, running_mean, running_var):
     """Mean and 1 / deviation of each channel, of dtype `kept`; also moves the running statistics towards them."""
     if not x.size:
         raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(x.shape)}")
-    axes = other_axes(x.ndim)
-    count = x.size // x.shape[1]
-    mean = cast(x.mean(axes), kept)
-    centered = x - per_channel(cast(mean, x.dtype), x.ndim)
-    squares = cast(np.square(centered).sum(axes), kept)
-    update_running_statistics(running_mean, running_var, mean, squares, count, momentum)
-    return mean, cast(1 / np.sqrt(cast(squares, x.dtype) / count + x.dtype.type(eps)), kept)
-
-
-def update_running_statistics(running_mean, running_var, mean, squares, count, momentum):
-    """running = momentum · new + (1 - momentum) · running, in place; of the variance the unbiased estimate is kept.
-
-    # in PyTorch: the kernel writes past autograd as well, so the version counters of both stay as they are.
-    """
+    axes, count, x = other_axes(x.ndim), x.size // x.shape[1], cast(x, wide)
+    mean = x.mean(axes)
+    squares = np.square(x - per_channel(mean, x.ndim)).sum(axes)
+    if kept is BFLOAT16:  # in PyTorch, too, these two are rounded before they are used, those of float16 are not
+        mean, squares = cast(cast(mean, kept), wide), cast(cast(squares, kept), wide)
     if running_mean is not None:
         move(running_mean._array, mean, momentum)
     if running_var is not None:
-        move(running_var._array, squares / squares.dtype.type(count - 1), momentum)
+        move(running_var._array, squares / wide.type(count - 1), momentum)
+    return cast(mean, kept), cast(1 / np.sqrt(squares / wide.type(count) + wide.type(eps)), kept)
 
 
 def move(running, new, momentum):
-    number = running.dtype.type
-    np.copyto(running, number(momentum) * new + number(1 - momentum) * running, casting="same_kind")
+    """running = momentum · new + (1 - momentum) · running, in place.
+
+    # in PyTorch: here, too, past autograd: the version counter stays as it is.
+    """
+    momentum = new.dtype.type(momentum)
+    np.copyto(running, momentum * new + (1 - momentum) * running, casting="same_kind")
 
 
-def given_statistics(running_mean, running_var, wide, eps):
-    mean, variance = cast(running_mean._array, wide), cast(running_var._array, wide)
-    return mean, 1 / np.sqrt(variance + wide.type(eps))
+def given_statistics(running_mean, running_var, dtype, eps):
+    mean, variance = cast(running_mean._array, dtype), cast(running_var._array, dtype)
+    return mean, dtype.type(1) / np.sqrt(variance + dtype.type(eps))
 
 
 @native_batch_norm.kernel
@@ -208,9 +229,9 @@ class NativeBatchNormBackwardBackward0:
 # ---------------------------------------------------------------------------------- the same under other schemas
 
 _native_batch_norm_legit = native_function(
-    f"_native_batch_norm_legit({_AFFINE}, {_WRITTEN_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)")
+    f"_native_batch_norm_legit({_AFFINE}, {_WRITTEN_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)", out=_OUTPUTS)
 _native_batch_norm_legit_no_stats = native_function(
-    f"_native_batch_norm_legit.no_stats({_AFFINE}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)")
+    f"_native_batch_norm_legit.no_stats({_AFFINE}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)", out=_OUTPUTS)
 _native_batch_norm_legit_no_training = native_function(
     f"_native_batch_norm_legit_no_training({_AFFINE}, Tensor running_mean, Tensor running_var, float momentum, float eps) "
     "-> (Tensor, Tensor, Tensor)")

@@ -1,4 +1,4 @@
-"""Normalization over the features of each sample. In PyTorch: `torch/nn/modules/normalization.py`.
+"""Normalization within each example. In PyTorch: `torch/nn/modules/normalization.py`.
 
 Chapter 10 compares it with normalization over the batch.
 """
@@ -10,7 +10,7 @@ from readtorch.nn import init
 from readtorch.nn.modules.module import Module
 from readtorch.nn.parameter import Parameter
 
-__all__ = ["LayerNorm"]
+__all__ = ["LayerNorm", "GroupNorm", "RMSNorm"]
 
 
 class LayerNorm(Module):
@@ -53,3 +53,77 @@ class LayerNorm(Module):
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
             f"bias={self.bias is not None}"
         )
+
+
+class GroupNorm(Module):
+    """y = (x - mean) / √(var + eps) · weight + bias, each of num_groups groups of channels of (N, num_channels, *) by itself.
+
+    The variance is the biased one. weight and bias, one a channel, start at 1 and 0. Raises ValueError unless num_groups
+    divides num_channels. Y. Wu, K. He: Group normalization (2018).
+    """
+
+    __constants__ = ["num_groups", "num_channels", "eps", "affine"]
+
+    def __init__(
+        self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups != 0:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+
+        def new_parameter():
+            return Parameter(readtorch.empty(num_channels, device=device, dtype=dtype))
+
+        self.register_parameter("weight", new_parameter() if affine else None)
+        self.register_parameter("bias", new_parameter() if affine and bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.affine:
+            init.ones_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
+    def forward(self, input):
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class RMSNorm(Module):
+    """y = x / √(mean of x² + eps) · weight, over the last dimensions, of sizes `normalized_shape`.
+
+    eps=None: the machine epsilon of the type that is computed in. weight has the shape `normalized_shape` and starts at 1.
+    B. Zhang, R. Sennrich: Root mean square layer normalization (2019).
+    """
+
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+
+    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None) -> None:
+        super().__init__()
+        if isinstance(normalized_shape, numbers.Integral):
+            normalized_shape = (normalized_shape,)
+        self.normalized_shape = tuple(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        weight = readtorch.empty(self.normalized_shape, device=device, dtype=dtype) if elementwise_affine else None
+        self.register_parameter("weight", weight if weight is None else Parameter(weight))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.elementwise_affine:
+            init.ones_(self.weight)
+
+    def forward(self, x):
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
