@@ -27,9 +27,9 @@ _adaptive_avg_pool3d_backward = native_function("_adaptive_avg_pool3d_backward(T
 
 adaptive_max_pool1d = native_function("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
 adaptive_max_pool2d = native_function(
-    "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", module="nn", out=True)
+    "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", module="nn", out=("out", "indices"))
 adaptive_max_pool3d = native_function(
-    "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", module="nn", out=True)
+    "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", module="nn", out=("out", "indices"))
 adaptive_max_pool2d_backward = native_function(
     "adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", "")
 adaptive_max_pool3d_backward = native_function(

@@ -14,10 +14,10 @@ from .tensor_iterator import cast
 
 fractional_max_pool2d = native_function(
     "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
-    module="nn", out=True)
+    module="nn", out=("output", "indices"))
 fractional_max_pool3d = native_function(
     "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)",
-    module="nn", out=True)
+    module="nn", out=("output", "indices"))
 fractional_max_pool2d_backward = native_function(
     "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, "
     "Tensor indices) -> Tensor", "")

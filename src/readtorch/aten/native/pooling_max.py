@@ -31,9 +31,9 @@ max_pool2d = native_function(f"max_pool2d(Tensor self, {_SIZES.format(2)}) -> Te
 max_pool3d = native_function(f"max_pool3d(Tensor self, {_SIZES.format(3)}) -> Tensor")
 max_pool1d_with_indices = native_function(f"max_pool1d_with_indices(Tensor self, {_SIZES.format(1)}) -> (Tensor, Tensor)")
 max_pool2d_with_indices = native_function(
-    f"max_pool2d_with_indices(Tensor self, {_SIZES.format(2)}) -> (Tensor, Tensor)", module="nn", out=True)
+    f"max_pool2d_with_indices(Tensor self, {_SIZES.format(2)}) -> (Tensor, Tensor)", module="nn", out=("out", "indices"))
 max_pool3d_with_indices = native_function(
-    f"max_pool3d_with_indices(Tensor self, {_SIZES.format(3)}) -> (Tensor, Tensor)", module="nn", out=True)
+    f"max_pool3d_with_indices(Tensor self, {_SIZES.format(3)}) -> (Tensor, Tensor)", module="nn", out=("out", "indices"))
 max_pool2d_with_indices_backward = native_function(
     f"max_pool2d_with_indices_backward({_BACKWARD.format(2)}) -> Tensor", "")
 max_pool3d_with_indices_backward = native_function(
@@ -121,7 +121,14 @@ def max_pool3d_with_indices_cpu(self, kernel_size, stride, padding, dilation, ce
     check_numbers("max_pool3d", self)
     best, places = maxima_of(x, slide, outputs)
     sizes = x.shape[:-3] + outputs
+    if x.ndim == 4 and not x.flags.c_contiguous and x.transpose(1, 2, 3, 0).flags.c_contiguous:
+        return wrap(channels_last(best, sizes)), wrap(channels_last(places, sizes))
     return wrap(laid_out_like(best, x, sizes)), wrap(laid_out_like(places, x, sizes))
+
+
+def channels_last(rows, sizes):
+    """Rows, one a plane, as an array (C, T, H, W) whose channels lie side by side: PyTorch does so for max_pool3d only."""
+    return np.ascontiguousarray(rows.T).T.reshape(sizes)
 
 
 def put_back_in(self, grad_output, indices, dims):

@@ -27,6 +27,8 @@ def put_at(x, indices, output_size):
     Raises RuntimeError for an index that the planes do not have.
     """
     dims, count = len(output_size), math.prod(output_size)
+    if count == 0:
+        return np.zeros((0, 0), x.dtype)
     places = planes_of(indices, dims)
     wrong = places[(places < 0) | (places >= count)]
     if wrong.size:
@@ -38,11 +40,10 @@ def put_at(x, indices, output_size):
 
 def check_length(name, numbers, dims, axes, but="but got"):
     if len(numbers) != dims:
-        elements = f"{but} {len(numbers)} elements" + ("." if but == "but got" else "")
-        raise RuntimeError(f"There should be exactly {COUNT[dims]} elements {axes} in {name}, {elements}")
+        raise RuntimeError(f"There should be exactly {COUNT[dims]} elements {axes} in {name}, {but} {len(numbers)} elements.")
 
 
-def check_shapes(name, self, indices, output_size, dims):
+def check_shapes(self, indices, output_size, dims):
     """Raises RuntimeError unless there is an index for each number, and room for them."""
     x = self._array
     if x.shape != indices._array.shape:
@@ -70,7 +71,7 @@ def max_unpool2d_cpu(self, indices, output_size):
     if indices._array.dtype != np.int64:
         raise RuntimeError(f"elements in indices should be type int64 but got: {type_name(indices)}")
     check_ndim(x, 2)
-    check_shapes("max_unpool2d", self, indices, output_size, 2)
+    check_shapes(self, indices, output_size, 2)
     check_numbers("max_unpool2d", self, "fV")
     return wrap(laid_out_like(put_at(x, indices._array, output_size), x, (*x.shape[:-2], *output_size)))
 
@@ -86,7 +87,7 @@ def max_unpool3d_cpu(self, indices, output_size, stride, padding):
     check_length("padding", padding, 3, "(depth, height, width)", "but got:")
     if min(stride) <= 0:
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
-    check_shapes("max_unpool3d", self, indices, output_size, 3)
+    check_shapes(self, indices, output_size, 3)
     check_numbers("max_unpool3d", self, "fV")
     return wrap(put_at(x, indices._array, output_size).reshape(*x.shape[:-3], *output_size))
 

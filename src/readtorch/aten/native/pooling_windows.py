@@ -163,22 +163,27 @@ class Windows:
     @property
     def counts(self):
         """How many places each window sees."""
-        return sum(inside.astype(np.int64) for _, inside in self)
+        nothing = np.zeros((1, math.prod(self.outputs)), np.int64)
+        return sum((inside.astype(np.int64) for _, inside in self), nothing)
 
 
 def joined(places, sizes):
     """Places along each dimension, (planes, results), as places in the plane, for all their combinations."""
     flat = places[0]
     for more, size in zip(places[1:], sizes[1:]):
-        flat = (flat[:, :, None] * size + more[:, None, :]).reshape(len(flat), -1)
+        flat = as_rows(flat[:, :, None] * size + more[:, None, :])
     return flat
 
 
 def all_of(insides):
     flat = insides[0]
     for more in insides[1:]:
-        flat = (flat[:, :, None] & more[:, None, :]).reshape(len(flat), -1)
+        flat = as_rows(flat[:, :, None] & more[:, None, :])
     return flat
+
+
+def as_rows(array):
+    return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
 @functools.lru_cache(64)
@@ -227,7 +232,8 @@ def windows_from(starts, kernel, sizes, outputs):
 
 def planes_of(array, dims):
     """The array's planes as rows: (planes, places)."""
-    return np.ascontiguousarray(array).reshape(-1, math.prod(array.shape[array.ndim - dims:]))
+    kept = array.ndim - dims
+    return np.ascontiguousarray(array).reshape(math.prod(array.shape[:kept]), math.prod(array.shape[kept:]))
 
 
 def look(planes, places):

@@ -68,7 +68,7 @@ def gather_cpu(self, dim, index, sparse_grad):
                                f"{list(own.shape)} apart from dimension {dim}")
     check_bounds(places, own.shape[dim], dim)
     taken = np.take_along_axis(window(own, shape, dim), at_least_1d(places).astype(LONG, copy=False), dim)
-    return wrap(taken.reshape(places.shape))
+    return wrap(np.ascontiguousarray(taken).reshape(places.shape))
 
 
 @gather.backward
