@@ -5,6 +5,7 @@ In PyTorch: `aten/src/ATen/native` and `tools/autograd/derivatives.yaml`, here s
 from . import (  # noqa: F401
     activation,
     as_strided,
+    batch_norm_forms,
     binary_ops,
     bitwise_ops,
     blas,

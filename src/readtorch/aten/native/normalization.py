@@ -15,16 +15,15 @@ from .tensor_iterator import WIDENED, cast, not_implemented
 
 _AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
 _STATISTICS = "Tensor? running_mean, Tensor? running_var"
-_WRITTEN_STATISTICS = "Tensor(a!) running_mean, Tensor(b!) running_var"
 _NUMBERS = "bool training, float momentum, float eps"
-_OUTPUTS = ("out", "save_mean", "save_invstd")
 
 batch_norm = native_function(f"batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}, bool cudnn_enabled) -> Tensor")
 instance_norm = native_function(
     f"instance_norm({_AFFINE}, {_STATISTICS}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> "
     "Tensor")
 native_batch_norm = native_function(
-    f"native_batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)", out=_OUTPUTS)
+    f"native_batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)",
+    out=("out", "save_mean", "save_invstd"))
 native_batch_norm_backward = native_function(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
     "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
@@ -138,13 +137,15 @@ def batch_statistics(x, wide, kept, eps, momentum, running_mean, running_var):
     axes, count, x = other_axes(x.ndim), x.size // x.shape[1], cast(x, wide)
     mean = x.mean(axes)
     squares = np.square(x - per_channel(mean, x.ndim)).sum(axes)
-    if kept is BFLOAT16:  # in PyTorch, too, these two are rounded before they are used, those of float16 are not
-        mean, squares = cast(cast(mean, kept), wide), cast(cast(squares, kept), wide)
+    # in PyTorch: sums of bfloat16 are rounded to it in between, those of float16 are not.
+    rounded = (lambda v: cast(cast(v, kept), wide)) if kept is BFLOAT16 else (lambda v: v)
+    mean, squares = rounded(mean), rounded(squares)
     if running_mean is not None:
         move(running_mean._array, mean, momentum)
     if running_var is not None:
-        move(running_var._array, squares / wide.type(count - 1), momentum)
-    return cast(mean, kept), cast(1 / np.sqrt(squares / wide.type(count) + wide.type(eps)), kept)
+        move(running_var._array, rounded(squares / wide.type(count - 1)), momentum)
+    variance = rounded(squares / wide.type(count))
+    return cast(mean, kept), cast(1 / np.sqrt(variance + wide.type(eps)), kept)
 
 
 def move(running, new, momentum):
@@ -224,57 +225,3 @@ class NativeBatchNormBackwardBackward0:
                                 eps):
         return double_backward(
             grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps)
-
-
-# ---------------------------------------------------------------------------------- the same under other schemas
-
-_native_batch_norm_legit = native_function(
-    f"_native_batch_norm_legit({_AFFINE}, {_WRITTEN_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)", out=_OUTPUTS)
-_native_batch_norm_legit_no_stats = native_function(
-    f"_native_batch_norm_legit.no_stats({_AFFINE}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)", out=_OUTPUTS)
-_native_batch_norm_legit_no_training = native_function(
-    f"_native_batch_norm_legit_no_training({_AFFINE}, Tensor running_mean, Tensor running_var, float momentum, float eps) "
-    "-> (Tensor, Tensor, Tensor)")
-
-
-@_native_batch_norm_legit.kernel
-def native_batch_norm_legit_cpu(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """Says in its schema that it writes to the running statistics, which `native_batch_norm` keeps quiet about."""
-    results = forward(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    for running in (running_mean, running_var):
-        running._counter[0] += 1
-    return results
-
-
-@_native_batch_norm_legit_no_stats.kernel
-def native_batch_norm_legit_no_stats_cpu(input, weight, bias, training, momentum, eps):
-    return forward(input, weight, bias, None, None, training, momentum, eps)
-
-
-@_native_batch_norm_legit_no_training.kernel
-def native_batch_norm_legit_no_training_cpu(input, weight, bias, running_mean, running_var, momentum, eps):
-    return forward(input, weight, bias, running_mean, running_var, False, momentum, eps)
-
-
-@_native_batch_norm_legit.backward
-class NativeBatchNormLegitBackward0:
-    output_differentiability = [True, False, False]
-    input__weight__bias = NativeBatchNormBackward0.input__weight__bias
-
-
-@_native_batch_norm_legit_no_stats.backward
-class NativeBatchNormLegitBackward1:
-    output_differentiability = [True, False, False]
-
-    def input__weight__bias(grad, input, weight, result1, result2, training, eps, grad_input_mask):
-        return native_batch_norm_backward.call(
-            grad, input, weight, None, None, result1, result2, training, eps, grad_input_mask)
-
-
-@_native_batch_norm_legit_no_training.backward
-class NativeBatchNormLegitNoTrainingBackward0:
-    output_differentiability = [True, False, False]
-
-    def input__weight__bias(grad, input, weight, running_mean, running_var, result1, result2, eps, grad_input_mask):
-        return native_batch_norm_backward.call(
-            grad, input, weight, running_mean, running_var, result1, result2, False, eps, grad_input_mask)
