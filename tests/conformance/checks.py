@@ -18,6 +18,8 @@ from tests.reference import (Outcome, assert_close, assert_same_aliasing, assert
                              assert_same_gradients, own_copy, rebuild, same_strides, seed_both, tensors_in,
                              to_readtorch, to_torch)
 
+NOTES = ("strides", "wording", "alias", "bases")
+
 GRAD_DTYPES = (torch.float64, torch.complex128)
 
 # Their numbers come from the generator: not one bit may differ.
