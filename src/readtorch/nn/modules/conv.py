@@ -1,0 +1,261 @@
+"""Convolution layers. In PyTorch: `torch/nn/modules/conv.py`. See chapter 9."""
+import math
+
+import readtorch
+from readtorch.nn import functional as F
+from readtorch.nn import init
+from readtorch.nn.modules.module import Module
+from readtorch.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
+from readtorch.nn.parameter import Parameter
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+
+
+class _ConvNd(Module):
+    """What all convolutions have: settings, a weight (and a bias), and how these start.
+
+    weight: (out_channels, in_channels / groups, *kernel_size), of transposed ones (in_channels, out_channels / groups,
+    *kernel_size); bias: (out_channels) or None. Both start uniform in ±1/√fan_in.
+    """
+
+    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
+                     "out_channels", "kernel_size"]
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
+                 groups, bias, padding_mode, device=None, dtype=None) -> None:
+        super().__init__()
+        _check_channels(in_channels, out_channels, groups)
+        _check_padding(padding, padding_mode, stride)
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.transposed = transposed
+        self.output_padding = output_padding
+        self.groups = groups
+        self.padding_mode = padding_mode
+        self._reversed_padding_repeated_twice = _padding_for_pad(padding, kernel_size, dilation)
+        channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
+        self.weight = Parameter(readtorch.empty((*channels, *kernel_size), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(readtorch.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        with readtorch.no_grad():
+            self._reset_weight()
+            if self.bias is not None:
+                fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+                bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
+                init.uniform_(self.bias, -bound, bound)
+
+    def _reset_weight(self):
+        # a=√5 makes the bound of kaiming_uniform_ 1/√fan_in, as in Linear.
+        if self.weight.is_contiguous():
+            init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        else:  # channels last: the same numbers at the same places
+            contiguous = readtorch.empty_like(self.weight, memory_format=readtorch.contiguous_format)
+            init.kaiming_uniform_(contiguous, a=math.sqrt(5))
+            self.weight.copy_(contiguous)
+
+    def extra_repr(self):
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0)):
+            value = getattr(self, name)
+            if value != (usual,) * len(value):
+                text += f", {name}={value}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if not hasattr(self, "padding_mode"):  # pickled before it existed
+            self.padding_mode = "zeros"
+
+    def _padded(self, input):
+        """`input` padded in this layer's mode, which the operator itself does with zeros only."""
+        return F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+
+
+def _check_channels(in_channels, out_channels, groups):
+    if groups <= 0:
+        raise ValueError("groups must be a positive integer")
+    if in_channels % groups != 0:
+        raise ValueError("in_channels must be divisible by groups")
+    if out_channels % groups != 0:
+        raise ValueError("out_channels must be divisible by groups")
+
+
+def _check_padding(padding, padding_mode, stride):
+    names, modes = {"same", "valid"}, {"zeros", "reflect", "replicate", "circular"}
+    if isinstance(padding, str):
+        if padding not in names:
+            raise ValueError(f"Invalid padding string {padding!r}, should be one of {names}")
+        if padding == "same" and any(s != 1 for s in stride):
+            raise ValueError("padding='same' is not supported for strided convolutions")
+    if padding_mode not in modes:
+        raise ValueError(f"padding_mode must be one of {modes}, but got padding_mode='{padding_mode}'")
+
+
+def _padding_for_pad(padding, kernel_size, dilation):
+    """The padding as `F.pad` wants it: a pair a dimension, the last dimension first."""
+    if not isinstance(padding, str):
+        return _reverse_repeat_tuple(padding, 2)
+    if padding == "valid":
+        return [0, 0] * len(kernel_size)
+    totals = [d * (k - 1) for d, k in zip(dilation, kernel_size)]
+    return [side for total in reversed(totals) for side in (total // 2, total - total // 2)]
+
+
+class Conv1d(_ConvNd):
+    """(N, C, L) to (N, out_channels, L'), the batch dimension optional; L' = ⌊(L + 2p - d (k - 1) - 1) / s⌋ + 1.
+
+    padding: numbers, "same" or "valid"; padding_mode: "zeros", "reflect", "replicate" or "circular".
+    Raises ValueError for channels that `groups` does not divide.
+    """
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+                 padding_mode="zeros", device=None, dtype=None) -> None:
+        padding = padding if isinstance(padding, str) else _single(padding)
+        super().__init__(in_channels, out_channels, _single(kernel_size), _single(stride), padding, _single(dilation),
+                         False, _single(0), groups, bias, padding_mode, device, dtype)
+
+    def _conv_forward(self, input, weight, bias):
+        if self.padding_mode != "zeros":
+            return F.conv1d(self._padded(input), weight, bias, self.stride, _single(0), self.dilation, self.groups)
+        return F.conv1d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def forward(self, input):
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv2d(_ConvNd):
+    """(N, C, H, W) to (N, out_channels, H', W'), the batch dimension optional; sizes and settings as in `Conv1d`."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+                 padding_mode="zeros", device=None, dtype=None) -> None:
+        padding = padding if isinstance(padding, str) else _pair(padding)
+        super().__init__(in_channels, out_channels, _pair(kernel_size), _pair(stride), padding, _pair(dilation),
+                         False, _pair(0), groups, bias, padding_mode, device, dtype)
+
+    def _conv_forward(self, input, weight, bias):
+        if self.padding_mode != "zeros":
+            return F.conv2d(self._padded(input), weight, bias, self.stride, _pair(0), self.dilation, self.groups)
+        return F.conv2d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def forward(self, input):
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv3d(_ConvNd):
+    """(N, C, D, H, W) to (N, out_channels, D', H', W'), the batch dimension optional; as in `Conv1d`."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+                 padding_mode="zeros", device=None, dtype=None) -> None:
+        padding = padding if isinstance(padding, str) else _triple(padding)
+        super().__init__(in_channels, out_channels, _triple(kernel_size), _triple(stride), padding, _triple(dilation),
+                         False, _triple(0), groups, bias, padding_mode, device, dtype)
+
+    def _conv_forward(self, input, weight, bias):
+        if self.padding_mode != "zeros":
+            return F.conv3d(self._padded(input), weight, bias, self.stride, _triple(0), self.dilation, self.groups)
+        return F.conv3d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def forward(self, input):
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class _ConvTransposeNd(_ConvNd):
+    """A convolution's gradient as a layer: it makes large what a convolution of the same settings makes small."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
+                 groups, bias, padding_mode, device=None, dtype=None) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {self.__class__.__name__}')
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
+                         groups, bias, padding_mode, device, dtype)
+
+    def _output_padding(self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None):
+        """The output_padding that gives `output_size`. Raises ValueError if none does."""
+        if output_size is None:
+            return _single(self.output_padding)
+        output_size = _spatial(output_size, input, num_spatial_dims)
+        dilation = dilation if dilation is not None else (1,) * num_spatial_dims
+        least = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n, s, p, k, d in
+                 zip(input.size()[-num_spatial_dims:], stride, padding, kernel_size, dilation)]
+        most = [n + s - 1 for n, s in zip(least, stride)]
+        if any(not low <= n <= high for low, n, high in zip(least, output_size, most)):
+            raise ValueError(f"requested an output size of {output_size}, but valid sizes range from {least} to {most} "
+                             f"(for an input of {input.size()[2:]})")
+        return [n - low for n, low in zip(output_size, least)]
+
+    def _transposed_forward(self, convolve, input, output_size):
+        dim = len(self.kernel_size)
+        if self.padding_mode != "zeros":
+            raise ValueError(f"Only `zeros` padding mode is supported for ConvTranspose{dim}d")
+        if not isinstance(self.padding, tuple):
+            raise AssertionError("self.padding must be a tuple")
+        output_padding = self._output_padding(
+            input, output_size, self.stride, self.padding, self.kernel_size, dim, self.dilation)
+        return convolve(input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups,
+                        self.dilation)
+
+
+def _spatial(output_size, input, dim):
+    """The last `dim` numbers of an output size, which may name batch and channels too."""
+    others = 2 if input.dim() == dim + 2 else 1
+    if len(output_size) == others + dim:
+        output_size = output_size[others:]
+    if len(output_size) != dim:
+        raise ValueError(f"ConvTranspose{dim}D: for {input.dim()}D input, output_size must have {dim} or "
+                         f"{others + dim} elements (got {len(output_size)})")
+    return output_size
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """(N, C, L) to (N, out_channels, L'), the batch dimension optional.
+
+    L' = (L - 1) s - 2p + d (k - 1) + output_padding + 1. `forward` also takes an output_size in output_padding's stead.
+    Raises ValueError for a size out of reach.
+    """
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
+                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
+        super().__init__(in_channels, out_channels, _single(kernel_size), _single(stride), _single(padding),
+                         _single(dilation), True, _single(output_padding), groups, bias, padding_mode, device, dtype)
+
+    def forward(self, input, output_size=None):
+        return self._transposed_forward(F.conv_transpose1d, input, output_size)
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """(N, C, H, W) to (N, out_channels, H', W'), the batch dimension optional; as in `ConvTranspose1d`."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
+                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
+        super().__init__(in_channels, out_channels, _pair(kernel_size), _pair(stride), _pair(padding),
+                         _pair(dilation), True, _pair(output_padding), groups, bias, padding_mode, device, dtype)
+
+    def forward(self, input, output_size=None):
+        return self._transposed_forward(F.conv_transpose2d, input, output_size)
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """(N, C, D, H, W) to (N, out_channels, D', H', W'), the batch dimension optional; as in `ConvTranspose1d`."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
+                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
+        super().__init__(in_channels, out_channels, _triple(kernel_size), _triple(stride), _triple(padding),
+                         _triple(dilation), True, _triple(output_padding), groups, bias, padding_mode, device, dtype)
+
+    def forward(self, input, output_size=None):
+        return self._transposed_forward(F.conv_transpose3d, input, output_size)
