@@ -276,7 +276,7 @@ def make_parser(packet, is_method):
             try:
                 bound, out = signature.bind(args, kwargs)
             except _Mismatch as mismatch:
-                failures.append(mismatch)
+                failures.append(mismatch.with_traceback(None))  # which would hold this frame, and so the arguments
                 continue
             if out is None:
                 result = signature.operator.call(*bound)

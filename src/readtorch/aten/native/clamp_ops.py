@@ -2,14 +2,17 @@
 
 In PyTorch: `aten/src/ATen/native/TensorCompare.cpp` and `cpu/TensorCompareKernel.cpp`.
 """
+import math
+
 import numpy as np
 
-from ...c10.tensor_impl import TensorImpl, wrap_result
+from ...c10.tensor_impl import TensorImpl, wrap, wrap_result
 from ..functions import at
 from ..native_function import alias_of, native_function, packets, python_face
 from ..python_arg_parser import make_parser
 from .exact_out import exact_out, found_dtype
 from .tensor_iterator import F4, F8, computing, result_type, scalar_tensor
+from .vectorized import FROM_SIZE, are_flat, loop
 
 BOTH = "function, method"
 
@@ -35,6 +38,8 @@ def between(self, low, high, name="clamp"):
     x = self._array
     plain = number_or_none(low) and number_or_none(high) and not (low is None and high is None)
     if plain and (x.dtype is F4 or x.dtype is F8):
+        if x.size >= FROM_SIZE and are_flat(x) and not (is_nan(low) or is_nan(high)):
+            return wrap(loop("clamp", x, numbers=(-math.inf if low is None else low, math.inf if high is None else high)))
         value = x if low is None else np.maximum(x, x.dtype.type(low))
         return wrap_result(value if high is None else np.minimum(value, x.dtype.type(high)))
     operands = [scalar_tensor(b) if not isinstance(b, TensorImpl) else b for b in (low, high)
@@ -59,6 +64,10 @@ for _operator in (clamp_min, clamp_min_tensor):
     _operator.kernel(lambda self, min: between(self, min, None, "clamp"))
 for _operator in (clamp_max, clamp_max_tensor):
     _operator.kernel(lambda self, max: between(self, None, max, "clamp"))
+
+
+def is_nan(bound):
+    return bound is not None and bound != bound
 
 
 def number_or_none(value):

@@ -13,7 +13,7 @@ from ...c10.tensor_impl import dtype_of, wrap_result
 from ..functions import at
 from ..native_function import alias_of, native_function, python_face
 from .exact_out import exact_out
-from .reduce_ops import add_up, reduced_axes, unreduce
+from .reduce_ops import add_floats, add_up, reduced_axes, unreduce
 from .tensor_iterator import cast, conj
 
 BOTH = "function, method"
@@ -30,8 +30,7 @@ def norm_array(x, order, axes, keepdim):
     if order == 0:
         return add_up(x != 0, axes, x.real.dtype, None, keepdim)
     if order == 2:
-        squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
-        return np.sqrt(add_up(squares, axes, None, None, keepdim))
+        return np.sqrt(add_floats("squares", add_squares, x, axes, keepdim))
     size = np.abs(x)
     if order == 1:
         return add_up(size, axes, None, None, keepdim)
@@ -40,6 +39,11 @@ def norm_array(x, order, axes, keepdim):
             return np.maximum.reduce(size, axes, None, None, keepdim, 0)
         return np.minimum.reduce(size, axes, None, None, keepdim)
     return add_up(size ** order, axes, None, None, keepdim) ** (1 / order)
+
+
+def add_squares(x, axes, dtype, out, keepdim):
+    squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
+    return add_up(squares, axes, dtype, out, keepdim)
 
 
 def check_norm(self, order, axes, dtype):

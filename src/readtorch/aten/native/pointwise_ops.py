@@ -8,13 +8,14 @@ import numpy as np
 
 from ...c10 import scalar_type
 from ...c10.scalar_type import C_TYPE_NAMES, COMPLEX, FLOAT
-from ...c10.tensor_impl import dtype_of, wrap_result
+from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
 from ..native_function import native_function
 from .exact_out import exact_out
 from .tensor_iterator import (F4, computing, conj, float_result_type, not_implemented, result_type,
                               scalar_tensor)
+from .vectorized import are_flat, loop
 
 BOTH = "function, method"
 
@@ -124,6 +125,8 @@ def lerp_cpu(self, end, weight):
 @lerp_scalar.kernel
 def lerp_scalar_cpu(self, end, weight):
     check_lerp(self, end, "end")
+    if are_flat(self._array, end._array) and not isinstance(weight, complex):
+        return wrap(loop("lerp", self._array, end._array, numbers=(weight,)))
     return interpolate(self, end, scalar_tensor(weight), "lerp_kernel_scalar")
 
 
@@ -171,6 +174,8 @@ def addcmul_cpu(self, tensor1, tensor2, value):
     if common is scalar_type.bool:
         raise not_implemented("addcmul_cpu_out")(common)
     factor = number_as(common, value)
+    if are_flat(self._array, tensor1._array, tensor2._array):
+        return wrap(loop("addcmul", self._array, tensor1._array, tensor2._array, numbers=(factor,)))
     return computing(lambda x, a, b: x + factor * a * b, self, tensor1, tensor2, common=common)
 
 
@@ -185,6 +190,8 @@ def addcdiv_cpu(self, tensor1, tensor2, value):
             "latter implementation: (input + value * tensor1 / tensor2), for all dtypes.")
     common = result_type(self, tensor1, tensor2)
     factor = number_as(common, value)
+    if are_flat(self._array, tensor1._array, tensor2._array):
+        return wrap(loop("addcdiv", self._array, tensor1._array, tensor2._array, numbers=(factor,)))
     return computing(lambda x, a, b: x + factor * a / b, self, tensor1, tensor2, common=common)
 
 

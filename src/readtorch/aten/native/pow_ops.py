@@ -17,6 +17,7 @@ from .exact_out import exact_out, type_name
 from .scalar_ops import mul_scalar
 from .tensor_iterator import (F4, F8, NUMBERS, broadcast_error, compute, conj, not_implemented, number_of,
                               result_type, scalar_tensor)
+from .vectorized import or_loop
 
 BOTH = "function, method"
 pow_tensor = native_function("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True,
@@ -59,8 +60,8 @@ def pow_of_number_cpu(self, exponent):
 
 
 # Exponents that have a quicker and more exact way than a general power.
-_SPECIAL = {0: np.ones_like, 1: np.copy, 2: np.square, 3: lambda x: x * x * x}
-_SPECIAL_FLOAT = {0.5: np.sqrt, -0.5: lambda x: 1 / np.sqrt(x), -1: np.reciprocal,
+_SPECIAL = {0: np.ones_like, 1: np.copy, 2: np.square, 3: or_loop("cube", lambda x: x * x * x)}
+_SPECIAL_FLOAT = {0.5: np.sqrt, -0.5: or_loop("rsqrt", lambda x: 1 / np.sqrt(x)), -1: np.reciprocal,
                   -2: lambda x: np.reciprocal(x * x)}
 
 

@@ -17,6 +17,7 @@ from ..native_function import native_function, packets, python_face, write_out
 from ..python_arg_parser import make_parser
 from .scalar_ops import div_scalar
 from .tensor_iterator import F4, F8, cast, conj
+from .vectorized import FROM_SIZE, are_flat, as_blocks, reduce_blocks, reduce_one
 from .views import sizes_face
 
 BOTH = "function, method"
@@ -62,10 +63,21 @@ sum_dim = native_function(
 def sum_array(array, axes, keepdim, dtype):
     """The sum over `axes`; 16-bit floats add up in float32."""
     if dtype is None and (array.dtype is F4 or array.dtype is F8):
-        return add_up(array, axes, None, None, keepdim)
+        return add_floats("sum", add_up, array, axes, keepdim)
     target = sum_type(array, dtype)
     wide = op_math_type(target).numpy
     return add_up(_as_type(array, wide), axes, wide, None, keepdim).astype(target.numpy, copy=False)
+
+
+def add_floats(name, function, array, axes, keepdim):
+    """`function(array, axes, …)`, or the compiled loops `name` where they serve."""
+    axes = axes and sorted(axes)
+    blocks = as_blocks(array, axes) if array.size >= FROM_SIZE else None
+    if blocks is None:
+        return function(array, axes and tuple(axes), None, None, keepdim)
+    axes = range(array.ndim) if axes is None else axes
+    sizes = [1 if d in axes else n for d, n in enumerate(array.shape) if keepdim or d not in axes]
+    return reduce_blocks(name, blocks).reshape(sizes)
 
 
 def _as_type(array, wide):
@@ -86,6 +98,8 @@ def sum_all_cpu(self, dtype):
     if dtype is None and x.dtype is F4:
         if x.ndim == 1 and x.size <= FEW:
             return wrap(np.array(sum(x.tolist()), F4))
+        if x.size >= FROM_SIZE and are_flat(x):
+            return wrap(reduce_one("sum", x.reshape(-1)))
         return wrap(add_up(x, None, None, np.empty((), F4)))
     return wrap_result(sum_array(x, None, False, dtype))
 
@@ -211,7 +225,10 @@ def mean_array(array, axes, keepdim, dtype):
     target = dtype or scalar_type.by_numpy[array.dtype]
     check_mean_type(target, dtype)
     wide = op_math_type(target).numpy
-    total = add_up(_as_type(array, wide), axes, wide, None, keepdim)
+    if dtype is None and array.dtype is F4:
+        total = sum_array(array, axes, keepdim, None)
+    else:
+        total = add_up(_as_type(array, wide), axes, wide, None, keepdim)
     count = array.size if axes is None else math.prod([array.shape[d] for d in axes])
     return (total / wide.type(count)).astype(target.numpy, copy=False)
 

@@ -10,12 +10,14 @@ from ...c10.scalar_type import FLOAT, op_math_type
 from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
+from .. import parallel
 from ..native_function import native_function, write_out
 from . import return_types
 from .exact_out import exact_out, type_name
 from .pointwise_ops import logaddexp_array
 from .reduce_ops import sum_type
 from .tensor_iterator import cast, conj, not_implemented
+from .vectorized import FROM_SIZE, GRAIN, reductions
 
 BOTH = "function, method"
 
@@ -25,9 +27,20 @@ def scan(self, dim, dtype, ufunc):
     x = self._array
     dim = wrap_dim(dim, x.ndim)
     target = sum_type(x, dtype)
+    if ufunc is np.add and target is scalar_type.float32 and x.size >= FROM_SIZE and (x.ndim == 1 or dim == x.ndim - 1):
+        return wrap(cumsum_rows(x))
     wide = cast(x, op_math_type(target).numpy)
     result = ufunc.accumulate(wide, dim) if x.ndim else wide
     return wrap(np.array(result, target.numpy, copy=True if result is x else None))
+
+
+def cumsum_rows(x):
+    """Running float32 sums along the last dimension, as a compiled loop."""
+    rows = np.ascontiguousarray(x, np.float32).reshape(-1, x.shape[-1])
+    out = np.empty_like(rows)
+    grain = max(1, GRAIN // max(1, x.shape[-1]))
+    parallel.parallel_for(0, len(rows), grain, lambda b, e: reductions().cumsum_rows(rows[b:e], out[b:e]))
+    return out.reshape(x.shape)
 
 
 def scan_operator(name, ufunc):

@@ -16,6 +16,7 @@ from .scalar_ops import mul_scalar
 from .tensor_iterator import (broadcast_error, compute, conj, float_result_type, not_implemented,
                               scalar_tensor, unary_float_kernel)
 from .unary_ops import unary
+from .vectorized import or_loop
 
 BOTH = "function, method"
 
@@ -34,7 +35,7 @@ def special_unary(name, scipy_name, refusal):
 
 # -------------------------------------------------------------------------------------------------------- erf
 
-erf = special_unary("erf", "erf", "erf_vml_cpu")
+erf = unary("erf", unary_float_kernel(or_loop("erf", scipy_function("erf")), not_implemented("erf_vml_cpu")))
 erfc = special_unary("erfc", "erfc", "erfc_vml_cpu")
 erfinv = special_unary("erfinv", "erfinv", "erfinv_vml_cpu")
 

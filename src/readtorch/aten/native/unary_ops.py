@@ -13,6 +13,7 @@ from ..native_function import alias_of, native_function, python_face
 from .exact_out import exact_out, found_dtype, type_name
 from .scalar_ops import add_scalar, mul_scalar
 from .tensor_iterator import conj, not_implemented, refuse_overlap, unary_float_kernel, unary_kernel
+from .vectorized import or_loop
 
 BOTH = "function, method"
 
@@ -153,7 +154,7 @@ def rsqrt_array(x):
     return np.reciprocal(np.sqrt(x))
 
 
-rsqrt = unary("rsqrt", unary_float_kernel(rsqrt_array))
+rsqrt = unary("rsqrt", unary_float_kernel(or_loop("rsqrt", rsqrt_array)))
 
 
 @rsqrt.backward

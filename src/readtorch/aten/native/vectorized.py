@@ -1,0 +1,98 @@
+"""When a pointwise operator or a reduction leaves NumPy for a compiled loop, and how the loop is shared among threads.
+
+NumPy makes one pass over memory for each step of a formula, and some of its steps take one number at a time. A compiled
+loop (`cpu/pointwise_kernels.py`, `cpu/reduce_kernels.py`) makes one pass in vector instructions. It serves float32 that
+lie one after the other, and from a size on: the compiler takes a third of a second to load, and small tensors never need
+it.
+
+In PyTorch: `aten/src/ATen/native/cpu/Loops.h` (`vectorized_loop`), `cpu/SumKernel.cpp`.
+"""
+import functools
+import math
+
+import numpy as np
+
+from .. import parallel
+from .tensor_iterator import F4
+
+FROM_SIZE = 8192
+GRAIN = 65536  # elements that are worth handing over to another thread
+
+
+@functools.cache
+def pointwise():
+    """The compiled loops; imported when first needed."""
+    from .cpu import pointwise_kernels
+    return pointwise_kernels
+
+
+@functools.cache
+def reductions():
+    from .cpu import reduce_kernels
+    return reduce_kernels
+
+
+def are_flat(x, *others):
+    """Whether the loops serve these operands: many float32 in a row, of one shape."""
+    if x.size < FROM_SIZE or x.dtype is not F4 or not x.flags.c_contiguous:
+        return False
+    for y in others:
+        if y.dtype is not F4 or y.shape != x.shape or not y.flags.c_contiguous:
+            return False
+    return True
+
+
+def loop(name, *operands, numbers=()):
+    """A new array from the loop `name` over flat operands: its arguments are they, the numbers as float32, and the result."""
+    out = np.empty_like(operands[0])
+    run, numbers = getattr(pointwise(), name), [np.float32(n) for n in numbers]
+    flat, result = [x.reshape(-1) for x in operands], out.reshape(-1)
+    parallel.parallel_for(0, out.size, GRAIN, lambda b, e: run(*[x[b:e] for x in flat], *numbers, result[b:e]))
+    return out
+
+
+def or_loop(name, function):
+    """`function` on one array, or the loop `name` where that serves."""
+    def either(x):
+        return loop(name, x) if x.size >= FROM_SIZE and are_flat(x) else function(x)
+    return either
+
+
+def as_blocks(x, axes):
+    """`x` as (outer, n, inner) with `axes` in the middle, or None where no loop serves. axes: ascending, or None for all."""
+    if x.size < FROM_SIZE or x.dtype is not F4 or not x.flags.c_contiguous:
+        return None
+    if axes is None:
+        return x.reshape(1, x.size, 1)
+    if not axes or axes[-1] - axes[0] != len(axes) - 1:
+        return None
+    outer, inner = math.prod(x.shape[:axes[0]]), math.prod(x.shape[axes[-1] + 1:])
+    return x.reshape(outer, -1, inner)
+
+
+def reduce_blocks(name, blocks):
+    """(outer, n, inner) to (outer, inner) by the loops `name` (inner 1) or `name`_columns."""
+    outer, n, inner = blocks.shape
+    if inner == 1:
+        if outer == 1:
+            return reduce_one(name, blocks.reshape(-1)).reshape(1, 1)
+        out = np.empty((outer, 1), F4)
+        run, rows, result = getattr(reductions(), f"{name}_rows"), blocks[:, :, 0], out[:, 0]
+        parallel.parallel_for(0, outer, max(1, GRAIN // n), lambda b, e: run(rows[b:e], result[b:e]))
+        return out
+    out = np.empty((outer, inner), F4)
+    run = getattr(reductions(), f"{name}_columns")
+    parallel.parallel_for(0, outer, max(1, GRAIN // (n * inner)), lambda b, e: run(blocks[b:e], out[b:e]))
+    return out
+
+
+def reduce_one(name, flat):
+    """One number out of all, a partial result for each piece."""
+    run = getattr(reductions(), f"{name}_of")
+    if flat.size < 2 * GRAIN:
+        return np.array(run(flat), F4)
+    pieces = -(-flat.size // GRAIN)
+    parts = np.empty(pieces, np.float64)
+    run = getattr(reductions(), f"{name}_pieces")
+    parallel.parallel_for(0, pieces, 1, lambda b, e: run(flat[b * GRAIN:e * GRAIN], GRAIN, parts[b:e]))
+    return parts.sum().astype(F4)
