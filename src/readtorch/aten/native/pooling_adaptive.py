@@ -107,12 +107,6 @@ def adaptive_avg_pool1d_composite(self, output_size):
     return adaptive_avg_pool2d.call(self.unsqueeze(-2), (1, *output_size)).squeeze(-2)
 
 
-def averages_of(x, output_size):
-    """The means of the array's planes, (planes, results), in its own type."""
-    windows = adaptive_windows(x.shape[-len(output_size):], tuple(output_size))
-    return cast(averages(planes_of(in_float32(x), len(output_size)), windows, windows.counts), x.dtype)
-
-
 def shares_of(x, grad, dims):
     """The gradients for the array's planes, (planes, places), in its own type."""
     sizes = x.shape[-dims:]
@@ -127,7 +121,9 @@ def _adaptive_avg_pool2d_cpu(self, output_size):
     check_dimensions("adaptive_avg_pool2d", x.shape, 2)
     check_not_empty("adaptive_avg_pool2d", x.shape, x.ndim - 2)
     check_numbers("adaptive_avg_pool2d", self, "fV")
-    return wrap(laid_out_like(averages_of(x, output_size), x, (*x.shape[:-2], *output_size)))
+    windows = adaptive_windows(x.shape[-2:], tuple(output_size))
+    means = averages(planes_of(in_float32(x), 2), windows, windows.counts)
+    return wrap(laid_out_like(cast(means, x.dtype), x, (*x.shape[:-2], *output_size)))
 
 
 @_adaptive_avg_pool3d.kernel
@@ -137,7 +133,9 @@ def _adaptive_avg_pool3d_cpu(self, output_size):
     check_not_empty("adaptive_avg_pool3d", x.shape)
     check_dimensions("adaptive_avg_pool3d", x.shape, 3)
     check_numbers("adaptive_avg_pool3d_cpu", self, "fV")
-    return wrap(averages_of(x, output_size).reshape(*x.shape[:-3], *output_size))
+    windows = adaptive_windows(x.shape[-3:], tuple(output_size))
+    means = averages(planes_of(x, 3), windows, windows.counts)  # 16-bit floats add up in 16 bits here, as in PyTorch
+    return wrap(means.reshape(*x.shape[:-3], *output_size))
 
 
 @_adaptive_avg_pool2d_backward.kernel

@@ -18,7 +18,7 @@ from ..functions import at
 from ..native_function import native_function
 from .copy import allocate_in_order, channels_last_order, suggested_format
 from .exact_out import exact_out
-from .pooling_windows import (laid_out_like, look, output_size, planes_of, pool2d_outputs, pool3d_outputs, sliding,
+from .pooling_windows import (Sliding, laid_out_like, look, output_size, planes_of, pool2d_outputs, pool3d_outputs, sliding,
                               sliding_windows)
 from .tensor_iterator import F4, F8, WIDENED, cast, not_implemented
 
@@ -227,7 +227,7 @@ def max_pool1d_with_indices_composite(self, kernel_size, stride, padding, dilati
 
 
 def check_max_pool1d(shape, kernel_size, stride, padding, dilation, ceil_mode):
-    """Raises RuntimeError unless the arguments of max_pool1d fit."""
+    """The length of max_pool1d's result. Raises RuntimeError unless its arguments fit."""
     if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
                            f"but got:{list(shape)}")
@@ -252,6 +252,7 @@ def check_max_pool1d(shape, kernel_size, stride, padding, dilation, ceil_mode):
     outputs = output_size(shape[-1], pad, step, gap * (kernel - 1) + 1, ceil_mode)
     if outputs <= 0:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {outputs}")
+    return outputs
 
 
 @max_pool1d.compose
@@ -263,6 +264,8 @@ def max_pool1d_composite(self, kernel_size, stride, padding, dilation, ceil_mode
 @max_pool1d.kernel
 def max_pool1d_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
     """Without gradients there is no need for indices; PyTorch's loop for that case knows floats only."""
-    check_max_pool1d(self._array.shape, kernel_size, stride, padding, dilation, ceil_mode)
+    x = self._array
+    outputs = check_max_pool1d(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     check_numbers("max_pool1d_impl", self, "fV")
-    return max_pool1d_with_indices.call(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+    slide = Sliding(*map(tuple, (kernel_size, stride or kernel_size, padding, dilation)), ceil_mode)
+    return wrap(maxima_of(x, slide, (outputs,))[0].reshape(*x.shape[:-1], outputs))
