@@ -45,6 +45,7 @@ from . import (  # noqa: F401
     linear_forms,
     loss,
     loss_bce,
+    loss_ctc,
     loss_margin,
     loss_nll,
     masking,
@@ -88,5 +89,6 @@ from . import (  # noqa: F401
     trigonometry,
     type_properties,
     unary_ops,
+    upsample,
     views,
 )

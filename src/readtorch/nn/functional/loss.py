@@ -10,7 +10,7 @@ from readtorch.nn import _reduction as _Reduction
 
 __all__ = [
     "nll_loss", "kl_div", "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "smooth_l1_loss", "huber_loss", "l1_loss", "mse_loss",
+    "smooth_l1_loss", "huber_loss", "l1_loss", "mse_loss", "ctc_loss",
 ]
 
 
@@ -156,3 +156,15 @@ def _reduce(errors, reduction, mean):
     if reduction == "mean":
         return mean(errors)
     raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+
+
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    """-log of the probability of a label sequence, summed over all its alignments with the input.
+
+    log_probs: (T, N, C) or (T, C), log-probabilities of C labels at T moments, `blank` among them. targets: (N, L), or
+    all one after the other in one dimension. Lengths: N integers each. "mean" divides by the targets' lengths first.
+    zero_infinity: a target that does not fit into its input has loss 0 and no gradient.
+    """
+    return readtorch.ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, _Reduction.get_enum(reduction), zero_infinity
+    )
