@@ -71,7 +71,8 @@ def backward(grad, x, target, weight, reduction, ignore_index, total_weight):
     weights = weights_of(x, index, counted, weight)
     share = -(grad / total_weight if reduction == MEAN else grad)
     result = np.zeros(x.shape, x.dtype)
-    result[index] = share if weights is None else weights * share
+    picked = share if weights is None else weights * share
+    result[index] = picked if counted is None else np.where(counted, picked, 0)  # not 0 · nan
     return result
 
 
