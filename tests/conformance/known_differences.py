@@ -18,7 +18,14 @@ class Difference:
 DIFFERENCES = []
 
 # reason -> names of op_db, or how they begin ("sparse.*")
-LEFT_OUT = {}
+LEFT_OUT = {
+    "sparse tensors are left out": ["sparse.*", "to_sparse"],
+    "it compiles code for a GPU while it runs": ["jiterator_*"],
+    "complex32, complex numbers of two half floats, is left out": ["chalf"],
+    "8-bit floating-point numbers are left out": ["torch._scaled_mm", "torch._scaled_mm_v2"],
+    "a kernel for GPUs": ["torch.ops.aten._flash_attention_forward",
+                          "torch.ops.aten._efficient_attention_forward"],
+}
 
 
 def differences_of(name):

@@ -58,6 +58,8 @@ def translate(value):
         return look_up(rt, value.__name__.removeprefix("torch.")) if ours else value
     if isinstance(value, functools.partial):
         return functools.partial(translate(value.func), *translate(value.args), **translate(value.keywords))
+    if isinstance(value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return look_up(rt, f"ops.{str(value).removeprefix('torch.ops.')}")
     if isinstance(value, _CALLABLES):
         return _translate_callable(value)
     return to_readtorch(value)
@@ -73,7 +75,7 @@ def translate_object(value, convert):
     """The same object of readtorch's class of that name; its parts go through `convert`."""
     cls = _our_class(type(value))
     if isinstance(value, torch.nn.Parameter):
-        return cls(convert(value.data), value.requires_grad)
+        return cls(to_readtorch(value.data), value.requires_grad)
     if isinstance(value, tuple):
         return tuple.__new__(cls, map(convert, value))
     if dataclasses.is_dataclass(value):
