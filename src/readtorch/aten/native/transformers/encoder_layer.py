@@ -20,7 +20,7 @@ from ..tensor_iterator import compute, not_implemented
 _masked_softmax = native_function(
     "_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor")
 _masked_softmax_backward = native_function(
-    "_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor")
+    "_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor", "")
 _transform_bias_rescale_qkv = native_function(
     "_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)")
 _native_multi_head_attention = native_function(

@@ -9,6 +9,7 @@ Backward computes the weights again. With Δ_i = Σ_d grad_id out_id, which is �
 In PyTorch: `aten/src/ATen/native/transformers/attention.cpp` and `aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`,
 after T. Dao: FlashAttention-2 (2023). Explained in the chapter "Layers".
 """
+import functools
 import math
 
 import numpy as np
@@ -16,8 +17,10 @@ import numpy as np
 from ....c10.tensor_impl import dtype_of, type_name, wrap
 from ...dispatcher import NOT_IMPLEMENTED
 from ...native_function import native_function
+from ...parallel import parallel_for
 from .. import return_types
-from ..tensor_iterator import F4, F8, WIDENED, cast
+from ..copy import allocate_like
+from ..tensor_iterator import F4, WIDENED, cast
 
 _scaled_dot_product_flash_attention_for_cpu = native_function(
     "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, "
@@ -25,7 +28,7 @@ _scaled_dot_product_flash_attention_for_cpu = native_function(
 _scaled_dot_product_flash_attention_for_cpu_backward = native_function(
     "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
     "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
-    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)")
+    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)", "")
 _PREFIX = "scaled_dot_product_attention_flash_attention: "
 
 
@@ -35,8 +38,9 @@ def flash_attention_cpu(query, key, value, dropout_p, is_causal, attn_mask, scal
     q, k, v = query._array, key._array, value._array
     mask = added_mask(attn_mask, q, v)
     factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
-    out = np.empty_like(q, subok=False)
+    out = allocate_like(q)
     logsumexp = heads_outside(q.shape[:3], WIDENED.get(q.dtype, q.dtype))
+    attend = attend_compiled if loops_serve(q, v, mask, out) else attend_numpy
     attend(q, k[:, :, :v.shape[2]], v, mask, is_causal, factor, out, logsumexp)
     return return_types._scaled_dot_product_flash_attention_for_cpu(wrap(out), wrap(logsumexp))
 
@@ -56,8 +60,8 @@ def flash_attention_backward_cpu(grad_out, query, key, value, out, logsumexp, dr
     mask = added_mask(attn_mask, q, v)
     factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
     grads = tuple([heads_outside(x.shape, x.dtype) for x in (q, k, v)])
-    attend_backward(np.ascontiguousarray(grad_out._array), q, k[:, :, :v.shape[2]], v, out._array,
-                    logsumexp._array, mask, is_causal, factor, grads)
+    backward = backward_compiled if loops_serve(q, v, mask, out._array) else backward_numpy
+    backward(grad_out._array, q, k[:, :, :v.shape[2]], v, out._array, logsumexp._array, mask, is_causal, factor, grads)
     return return_types._scaled_dot_product_flash_attention_for_cpu_backward(*map(wrap, grads))
 
 
@@ -93,9 +97,66 @@ def added_mask(attn_mask, q, v):
     return np.broadcast_to(attn_mask._array, (*q.shape[:3], v.shape[2]))
 
 
+# ---------------------------------------------------------------------------------------------- compiled loops
+
+# Fewer weights than this are not worth loading the compiler for.
+FROM_SIZE = 4096
+# So many additions and multiplications take a thread about 100 µs.
+GRAIN = 5_000_000
+
+
+@functools.cache
+def loops():
+    """The compiled loops; imported when first needed."""
+    from ..cpu import attention_kernels
+    return attention_kernels
+
+
+def loops_serve(q, v, mask, out):
+    if q.dtype is not F4 or (mask is not None and mask.dtype is not F4) or not has_rows(out):
+        return False
+    return math.prod(q.shape[:3]) * v.shape[2] >= FROM_SIZE and q.shape[3] > 0
+
+
+def has_rows(x):
+    """Whether BLAS can read the last two dimensions as a matrix stored by rows."""
+    step, item = x.strides[2:]
+    return item == x.itemsize and step >= item * x.shape[3]
+
+
+def with_rows(x):
+    return x if has_rows(x) else np.ascontiguousarray(x)
+
+
+def heads_at_once(q, v):
+    return max(1, GRAIN // (4 * q.shape[2] * v.shape[2] * q.shape[3]))
+
+
+NO_MASK = np.zeros((1, 1, 1, 1), F4)
+
+
+def attend_compiled(q, k, v, mask, is_causal, factor, out, logsumexp):
+    q, k, v = with_rows(q), with_rows(k), with_rows(v)
+    masked, mask, factor, attend = mask is not None, NO_MASK if mask is None else mask, F4.type(factor), loops().attend
+    parallel_for(0, q.shape[0] * q.shape[1], heads_at_once(q, v), lambda begin, end: attend(
+        q, k, v, mask, masked, is_causal, factor, out, logsumexp, begin, end))
+
+
+def backward_compiled(grad, q, k, v, out, logsumexp, mask, is_causal, factor, grads):
+    grad, q, k, v = with_rows(grad), with_rows(q), with_rows(k), with_rows(v)
+    masked, mask, factor = mask is not None, NO_MASK if mask is None else mask, F4.type(factor)
+    grad_q, grad_k, grad_v = grads
+    seen = min(q.shape[2], v.shape[2]) if is_causal else v.shape[2]
+    grad_k[:, :, seen:] = 0
+    grad_v[:, :, seen:] = 0
+    backward = loops().attend_backward
+    parallel_for(0, k.shape[0] * k.shape[1], max(1, heads_at_once(q, v) // 2), lambda begin, end: backward(
+        grad, q, k, v, out, logsumexp, mask, masked, is_causal, factor, grad_q, grad_k, grad_v, begin, end))
+
+
 # ------------------------------------------------------------------------------------------------ with NumPy
 
-def attend(q, k, v, mask, is_causal, factor, out, logsumexp):
+def attend_numpy(q, k, v, mask, is_causal, factor, out, logsumexp):
     """Write attention and the logarithm of each row's sum of exponentials."""
     wide, narrow = logsumexp.dtype, q.dtype
     q, k, v, out, logsumexp, mask = in_groups(k.shape[1], q, k, v, out, logsumexp, mask)
@@ -109,7 +170,7 @@ def attend(q, k, v, mask, is_causal, factor, out, logsumexp):
     logsumexp[...] = (top + np.log(total))[..., 0]
 
 
-def attend_backward(grad, q, k, v, out, logsumexp, mask, is_causal, factor, grads):
+def backward_numpy(grad, q, k, v, out, logsumexp, mask, is_causal, factor, grads):
     """Write the gradients of q, k and v."""
     wide, narrow = logsumexp.dtype, q.dtype
     grad_q, grad_k, grad_v = grads
