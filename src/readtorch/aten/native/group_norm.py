@@ -12,7 +12,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..dispatcher import NOT_IMPLEMENTED
 from ..native_function import native_function
-from .normalization import lies_straight
+from .batch_norm_loops import layout_of
 from .normalization_common import statistics_type
 from .scalar_ops import mul_scalar
 from .tensor_iterator import WIDENED, cast, not_implemented
@@ -69,7 +69,7 @@ def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
     own = input._array.dtype
     if not input._array.size:
         return wrap(np.empty_like(input._array)), wrap(np.zeros((N, group), kept)), wrap(np.full((N, group), np.nan, kept))
-    if not lies_straight(input._array):
+    if input._array.ndim > 1 and layout_of(input._array) is None:
         raise RuntimeError("Expected X.is_contiguous(memory_format) to be true, but got false.  (Could this error message be "
                            "improved?  If so, please report an enhancement request to PyTorch.)")
     if not dtype_of(input).is_floating_point:

@@ -10,6 +10,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
+from . import batch_norm_loops
 from .normalization_common import SecondDerivative, statistics_type
 from .tensor_iterator import WIDENED, cast, not_implemented
 
@@ -90,39 +91,45 @@ def other_axes(ndim):
     return (0, *range(2, ndim))
 
 
-def lies_straight(x):
-    """Whether the elements lie in memory without gaps, channel by channel or (channels last) pixel by pixel."""
-    return x.flags.c_contiguous or x.ndim in (4, 5) and np.moveaxis(x, 1, -1).flags.c_contiguous
-
-
 def forward(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """The result, the mean, 1 / deviation. The last two are empty unless they were computed from the input."""
     x = input._array
     if not dtype_of(input).is_floating_point:
         raise not_implemented("batch_norm")(dtype_of(input))
     kept = statistics_type(input, weight, bias, running_mean, running_var)
+    w, b, m, v = (None if t is None else t._array for t in (weight, bias, running_mean, running_var))
+    has_gaps = any([p is not None and not p.flags.c_contiguous for p in (w, b, m, v)])
+    layout = None if has_gaps else batch_norm_loops.layout_of(x)
+    by_loops = layout is not None and batch_norm_loops.serves(x, w, b, m, v)
+    if training and by_loops:
+        return batch_norm_loops.train(x, layout, w, b, running_mean, running_var, momentum, eps)
     wide = WIDENED.get(x.dtype, x.dtype)
-    is_straight = lies_straight(x) and all([t is None or t._array.flags.c_contiguous for t in (weight, bias, running_mean)])
     saved = np.empty(0, kept), np.empty(0, kept)
     if training:
         mean, rstd = saved = batch_statistics(x, wide, kept, eps, momentum, running_mean, running_var)
     else:
-        mean, rstd = given_statistics(running_mean, running_var, wide if is_straight else kept, eps)
-    scale = on_a_line if is_straight else step_by_step
-    w, b = (None if t is None else t._array for t in (weight, bias))
-    return wrap(cast(scale(x, wide, mean, rstd, w, b), x.dtype)), wrap(saved[0]), wrap(saved[1])
+        mean, rstd = given_statistics(running_mean, running_var, kept if layout is None else wide, eps)
+    if layout is None:
+        y = step_by_step(x, mean, rstd, w, b)
+    else:
+        slope, start = line(cast(mean, wide), cast(rstd, wide), w, b)
+        y = batch_norm_loops.evaluate(x, layout, slope, start) if by_loops else on_a_line(cast(x, wide), slope, start)
+    return wrap(cast(y, x.dtype)), wrap(saved[0]), wrap(saved[1])
 
 
-def on_a_line(x, wide, mean, rstd, weight, bias):
-    """x · slope + start, two numbers a channel: one multiplication and addition an element."""
-    slope = cast(rstd, wide) if weight is None else cast(rstd, wide) * cast(weight, wide)
-    start = -cast(mean, wide) * slope if bias is None else cast(bias, wide) - cast(mean, wide) * slope
-    y = cast(x, wide) * per_channel(slope, x.ndim)
+def line(mean, rstd, weight, bias):
+    """Two numbers a channel, so that the result is x · slope + start."""
+    slope = rstd if weight is None else rstd * cast(weight, rstd.dtype)
+    return slope, -mean * slope if bias is None else cast(bias, rstd.dtype) - mean * slope
+
+
+def on_a_line(x, slope, start):
+    y = x * per_channel(slope, x.ndim)
     y += per_channel(start, x.ndim)
     return y
 
 
-def step_by_step(x, wide, mean, rstd, weight, bias):
+def step_by_step(x, mean, rstd, weight, bias):
     """As PyTorch computes tensors with gaps: 16-bit floats are rounded after each step."""
     y = (x - per_channel(mean, x.ndim)) * per_channel(rstd, x.ndim)
     if weight is not None:
@@ -182,25 +189,33 @@ class NativeBatchNormBackward0:
 @native_batch_norm_backward.kernel
 def native_batch_norm_backward_cpu(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
                                    output_mask):
-    x, ndim = input._array, input._array.ndim
+    x = input._array
     kept = statistics_type(input, weight, running_mean, running_var, save_mean, save_invstd)
     wide = WIDENED.get(x.dtype, x.dtype)
     if train:
         mean, rstd = cast(save_mean._array, wide), cast(save_invstd._array, wide)
     else:
         mean, rstd = given_statistics(running_mean, running_var, wide, eps)
-    dy = cast(grad_out._array, wide)
-    xhat = (cast(x, wide) - per_channel(mean, ndim)) * per_channel(rstd, ndim)
-    dx, db = None, dy.sum(other_axes(ndim))
-    dw = (dy * xhat).sum(other_axes(ndim))
-    if output_mask[0]:
-        dx = dy
-        if train:
-            count = wide.type(x.size // x.shape[1])
-            dx = dx - per_channel(db / count, ndim) - xhat * per_channel(dw / count, ndim)
-        dx = dx * per_channel(rstd if weight is None else rstd * weight._array, ndim)
-        dx = wrap(cast(dx, x.dtype))
-    return dx, wrap(cast(dw, kept)) if output_mask[1] else None, wrap(cast(db, kept)) if output_mask[2] else None
+    w, dy = None if weight is None else weight._array, cast(grad_out._array, wide)
+    layout = batch_norm_loops.layout_of(x) if batch_norm_loops.serves(x, w, mean, rstd) else None
+    if layout is not None:
+        dx, dw, db = batch_norm_loops.backward(dy, x, layout, w, mean, rstd, train, output_mask[0])
+    else:
+        dx, dw, db = backward_by_numpy(dy, cast(x, wide), mean, rstd, w, train)
+    results = (dx, x.dtype), (dw, kept), (db, kept)
+    return tuple([wrap(cast(v, dtype)) if wanted else None for (v, dtype), wanted in zip(results, output_mask)])
+
+
+def backward_by_numpy(dy, x, mean, rstd, weight, train):
+    """The gradients of the input, the weight and the bias. See Note [ Normalizations ]."""
+    ndim, axes = x.ndim, other_axes(x.ndim)
+    xhat = (x - per_channel(mean, ndim)) * per_channel(rstd, ndim)
+    dw, db = (dy * xhat).sum(axes), dy.sum(axes)
+    dx = dy
+    if train:
+        count = x.dtype.type(x.size // x.shape[1])
+        dx = dx - per_channel(db / count, ndim) - xhat * per_channel(dw / count, ndim)
+    return dx * per_channel(rstd if weight is None else rstd * weight, ndim), dw, db
 
 
 def double_backward(grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps):
