@@ -18,6 +18,7 @@ from readtorch.nn.functional.margin_loss import *  # noqa: F403
 from readtorch.nn.functional.normalization import *  # noqa: F403
 from readtorch.nn.functional.padding import *  # noqa: F403
 from readtorch.nn.functional.pooling import *  # noqa: F403
+from readtorch.nn.functional.upsampling import *  # noqa: F403
 
 # y = x Wᵀ + b: input (*, in_features), weight (out_features, in_features), bias (out_features) or None.
 linear = _nn.linear

@@ -1,8 +1,10 @@
 """All layers. In PyTorch: `torch/nn/modules/__init__.py`."""
 from readtorch.nn.modules.activation import *  # noqa: F403
 from readtorch.nn.modules.batchnorm import *  # noqa: F403
+from readtorch.nn.modules.adaptive import *  # noqa: F403
 from readtorch.nn.modules.container import *  # noqa: F403
 from readtorch.nn.modules.conv import *  # noqa: F403
+from readtorch.nn.modules.distance import *  # noqa: F403
 from readtorch.nn.modules.dropout import *  # noqa: F403
 from readtorch.nn.modules.flatten import *  # noqa: F403
 from readtorch.nn.modules.fold import *  # noqa: F403
@@ -18,6 +20,7 @@ from readtorch.nn.modules.rnn import *  # noqa: F403
 from readtorch.nn.modules.pixelshuffle import *  # noqa: F403
 from readtorch.nn.modules.transformer import *  # noqa: F403
 from readtorch.nn.modules.sparse import *  # noqa: F403
+from readtorch.nn.modules.upsampling import *  # noqa: F403
 from readtorch.nn.modules import _functions
 
 __all__ = [name for name, value in list(vars().items()) if isinstance(value, type)]
