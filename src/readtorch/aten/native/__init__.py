@@ -47,6 +47,7 @@ from . import (  # noqa: F401
     loss_bce,
     loss_ctc,
     loss_margin,
+    loss_multi,
     loss_nll,
     masking,
     normalization,

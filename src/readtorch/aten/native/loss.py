@@ -2,12 +2,14 @@
 
 In PyTorch: `aten/src/ATen/native/Loss.cpp`. Explained in the chapter "One training step".
 """
+import math
+
 import numpy as np
 
 
 from ..functions import at
 from ..native_function import below_autograd, native_function
-from .scalar_ops import div_scalar
+from .scalar_ops import add_scalar, div_scalar, mul_scalar
 from .tensor_iterator import computing, not_implemented, result_type
 
 # What becomes of the losses of the single elements (`at::Reduction`).
@@ -253,3 +255,23 @@ class SoftMarginLossBackwardBackward0:
         return scaled(
             grad * grad_output * target * target * s * (1 - s), numel_of(self._array.shape), reduction
         )
+
+
+# ---------------------------------------------------------------------------------------------------- poisson
+
+poisson_nll_loss = native_function("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, "
+                                   "int reduction) -> Tensor")
+
+
+@poisson_nll_loss.compose
+def poisson_nll_loss_composite(input, target, log_input, full, eps, reduction):
+    """The expected count, or its logarithm, is the input. full: also the part that depends on the target only,
+    log(target!) by Stirling's formula."""
+    if log_input:
+        loss = input.exp() - target * input
+    else:
+        loss = input - target * add_scalar.call(input, eps, 1).log()
+    if full:
+        stirling = target * target.log() - target + mul_scalar.call(mul_scalar.call(target, 2 * math.pi).log(), 0.5)
+        loss += stirling.masked_fill(target <= 1, 0)
+    return apply_loss_reduction(loss, reduction)

@@ -2,6 +2,7 @@
 
 `reduction` is "none" (a loss an element), "mean" or "sum"; `size_average` and `reduce` are its old form.
 """
+import math
 import warnings
 
 import readtorch
@@ -11,6 +12,7 @@ from readtorch.nn import _reduction as _Reduction
 __all__ = [
     "nll_loss", "kl_div", "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits",
     "smooth_l1_loss", "huber_loss", "l1_loss", "mse_loss", "ctc_loss",
+    "poisson_nll_loss", "gaussian_nll_loss",
 ]
 
 
@@ -168,3 +170,53 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     return readtorch.ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, _Reduction.get_enum(reduction), zero_infinity
     )
+
+
+def poisson_nll_loss(
+    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
+):
+    """-log of the Poisson probability of the counts in target, averaged. Input: the logarithm of the expected counts.
+
+    log_input False: the expected counts themselves; eps keeps them off 0. full: also the term log(target!).
+    """
+    if size_average is not None or reduce is not None:
+        reduction = _Reduction.legacy_get_string(size_average, reduce, stacklevel=4)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not a valid value for reduction")
+    return readtorch.poisson_nll_loss(input, target, log_input, full, eps, _Reduction.get_enum(reduction))
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """(log var + (x - t)² / var) / 2, averaged: -log of a normal density with mean x.
+
+    var: a number, or of the input's shape, where the last dimension may be missing, or one dimension be 1. eps: the least
+    variance; the cut has no gradient. full: also the constant log(2π) / 2.
+    """
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * readtorch.ones_like(input)
+    elif readtorch.any(var < 0):
+        raise ValueError("var has negative entry/entries")
+    var = _beside(var, input)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    var = var.clone()
+    with readtorch.no_grad():
+        var.clamp_(min=eps)
+    loss = 0.5 * (readtorch.log(var) + (input - target) ** 2 / var)
+    if full:
+        loss += 0.5 * math.log(2 * math.pi)
+    return _reduce(loss, reduction, readtorch.mean)
+
+
+def _beside(var, input):
+    """`var` shaped to stand beside `input`."""
+    sizes, wanted = var.size(), input.size()
+    if sizes == wanted:
+        return var
+    if wanted[:-1] == sizes:
+        return readtorch.unsqueeze(var, -1)
+    if len(sizes) == len(wanted) and [s for s, w in zip(sizes, wanted) if s != w] == [1]:
+        return var
+    raise ValueError("var is of incorrect size")

@@ -1,8 +1,15 @@
 """Losses with a margin. In PyTorch: part of `torch/nn/functional.py`."""
 import readtorch
-from readtorch.nn.functional.loss import _reduction_enum
+from readtorch._C import _nn
+from readtorch.nn import _reduction as _Reduction
+from readtorch.nn.functional.activation import logsigmoid
+from readtorch.nn.functional.loss import _reduce, _reduction_enum
 
-__all__ = ["margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss", "triplet_margin_loss"]
+__all__ = [
+    "margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss", "soft_margin_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+]
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
@@ -36,3 +43,69 @@ def triplet_margin_loss(
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     return readtorch.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, enum)
+
+
+def triplet_margin_with_distance_loss(
+    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
+):
+    """`triplet_margin_loss` with another distance: a function of two tensors, by default `pairwise_distance`."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    dims = (anchor.ndim, positive.ndim, negative.ndim)
+    if len(set(dims)) > 1:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
+            "but got: anchor {}D, positive {}D, and negative {}D inputs".format(*dims)
+        )
+    if distance_function is None:
+        distance_function = readtorch.pairwise_distance
+    near, far = distance_function(anchor, positive), distance_function(anchor, negative)
+    if swap:
+        far = readtorch.minimum(far, distance_function(positive, negative))
+    return _reduce(readtorch.clamp_min(margin + near - far, 0), reduction, readtorch.mean)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """log(1 + exp(-target · input)), averaged; target: 1 or -1."""
+    return _nn.soft_margin_loss(input, target, _reduction_enum(size_average, reduce, reduction))
+
+
+def multi_margin_loss(
+    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
+):
+    """Σ max(0, margin + wrong score - right score)^p / C, averaged. Input (N, C) or (C), target (N) or (): a class.
+
+    p: 1 or 2; weight: (C).
+    """
+    enum = _reduction_enum(size_average, reduce, reduction)
+    if p != 1 and p != 2:
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    return _nn.multi_margin_loss(input, target, p, margin, weight, enum)
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """Σ max(0, 1 + wrong score - right score) / C, averaged. Input (N, C) or (C).
+
+    target: of the input's shape, the right classes of each sample, ended by the first -1.
+    """
+    return _nn.multilabel_margin_loss(input, target, _reduction_enum(size_average, reduce, reduction))
+
+
+def multilabel_soft_margin_loss(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
+):
+    """Binary cross entropy of each class's score, averaged over the classes. Input (*, C), target (*, C) of 0 and 1."""
+    if size_average is not None or reduce is not None:
+        reduction = _Reduction.legacy_get_string(size_average, reduce, stacklevel=4)
+    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    class_dim = input.dim() - 1
+    loss = loss.sum(dim=class_dim) / input.size(class_dim)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    return _reduce(loss, reduction, readtorch.mean)
