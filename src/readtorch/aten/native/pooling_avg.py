@@ -15,7 +15,8 @@ from ..native_function import native_function
 from .division import trunc_quotient
 from .exact_out import exact_out
 from .pooling_max import check_dims, check_numbers, check_one, in_float32
-from .pooling_windows import laid_out_like, look, planes_of, pool2d_outputs, pool3d_outputs, sliding, sliding_windows
+from .pooling_windows import (for_planes, laid_out_like, look, loops, planes_of, pool2d_outputs, pool3d_outputs,
+                              served_by_loops, sliding, sliding_windows, volumes)
 from .tensor_iterator import cast
 
 _REST = "bool ceil_mode=False, bool count_include_pad=True"
@@ -39,15 +40,35 @@ exact_out(avg_pool3d)
 
 def averages(planes, windows, divisors):
     """The sum of what each window sees, divided: an array (planes, results). A window that sees nothing gives 0."""
+    if served_by_loops(planes, windows):
+        return averages_by_loops(planes, windows, divisors)
     total = np.zeros((len(planes), divisors.shape[1]), planes.dtype)
     for here, inside in windows:
         total += np.where(inside, look(planes, here), planes.dtype.type(0))
     return trunc_quotient(total, divisors) if total.dtype.kind == "i" else total / divisors.astype(total.dtype)
 
 
+def averages_by_loops(planes, windows, divisors):
+    means = np.empty((len(planes), divisors.shape[1]), planes.dtype)
+    given = (volumes(planes, windows.sizes), *windows.bounds, by_results(divisors, windows, planes.dtype),
+             volumes(means, windows.outputs))
+    for_planes(*planes.shape, lambda begin, end: loops().average(*given, begin, end))
+    return means
+
+
+def by_results(divisors, windows, dtype):
+    """The divisors as numbers of that type: (layers, rows, columns)."""
+    return volumes(divisors.astype(dtype), windows.outputs)[0]
+
+
 def share_out(grads, windows, divisors, count):
     """Each gradient, divided, to every place that its window saw: (planes, count)."""
     result = np.zeros((len(grads), count), grads.dtype)
+    if served_by_loops(grads, windows):
+        given = (volumes(grads, windows.outputs), *windows.bounds, by_results(divisors, windows, grads.dtype),
+                 volumes(result, windows.sizes))
+        for_planes(len(grads), count, lambda begin, end: loops().share_out(*given, begin, end))
+        return result
     divided = trunc_quotient(grads, divisors) if grads.dtype.kind == "i" else grads / divisors.astype(grads.dtype)
     planes = np.arange(len(grads))[:, None]
     for here, inside in windows:

@@ -6,20 +6,18 @@ number came from.
 In PyTorch: `aten/src/ATen/native/{Pooling,MaxPooling,DilatedMaxPool2d,DilatedMaxPool3d}.cpp`, `cpu/MaxPoolKernel.cpp`.
 Explained in the chapter "Layers".
 """
-import functools
 import math
 
 import numpy as np
 
 from ...c10 import layout
 from ...c10.tensor_impl import dtype_of, type_name, wrap
-from .. import parallel
 from ..functions import at
 from ..native_function import native_function
-from .copy import allocate_in_order, channels_last_order, suggested_format
+from .copy import suggested_format
 from .exact_out import exact_out
-from .pooling_windows import (Sliding, laid_out_like, look, output_size, planes_of, pool2d_outputs, pool3d_outputs, sliding,
-                              sliding_windows)
+from .pooling_windows import (FROM_SIZE, Sliding, for_planes, laid_out_like, look, loops, output_size, planes_of,
+                              pool2d_outputs, pool3d_outputs, served_by_loops, sliding, sliding_windows, volumes)
 from .tensor_iterator import F4, F8, WIDENED, cast, not_implemented
 
 _SIZES = "int[{0}] kernel_size, int[{0}] stride=[], int[{0}] padding=0, int[{0}] dilation=1, bool ceil_mode=False"
@@ -60,6 +58,8 @@ def greatest(planes, windows):
 
     Of equal numbers the first counts. A nan wins, and of several the last.
     """
+    if served_by_loops(planes, windows):
+        return greatest_by_loops(planes, windows)
     places = np.broadcast_to(windows.first, (len(planes), windows.first.shape[1])).copy()
     best = np.full(places.shape, lowest(planes.dtype), planes.dtype)
     for here, inside in windows:
@@ -70,10 +70,22 @@ def greatest(planes, windows):
     return best, places
 
 
+def greatest_by_loops(planes, windows):
+    x, count = volumes(planes, windows.sizes), math.prod(windows.outputs)
+    best, places = np.empty((len(x), count), x.dtype), np.empty((len(x), count), np.int64)
+    given = (x, *windows.bounds, windows.steps, windows.square, volumes(best, windows.outputs),
+             volumes(places, windows.outputs))
+    for_planes(len(x), planes.shape[1], lambda begin, end: loops().search(*given, begin, end))
+    return best, places
+
+
 def put_back(grads, places, count):
     """Each gradient, added up at the place that its number came from: (planes, count)."""
     result = np.zeros((len(grads), count), grads.dtype)
-    np.add.at(result, (np.arange(len(grads))[:, None], places), grads)
+    if grads.size >= FROM_SIZE and grads.dtype in (F4, F8):
+        for_planes(len(grads), count, lambda begin, end: loops().put_back(grads, places, result, begin, end))
+    else:
+        np.add.at(result, (np.arange(len(grads))[:, None], places), grads)
     return result
 
 

@@ -14,7 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...c10 import layout
+from ..parallel import parallel_for
 from .copy import allocate_in_order, channels_last_order, suggested_format
+from .tensor_iterator import F4, F8
 
 COUNT = {2: "two", 3: "three"}
 AXES = {2: "HW", 3: "THW"}
@@ -139,6 +141,8 @@ class Line(NamedTuple):
     places: np.ndarray  # where each of the window's entries lies
     inside: np.ndarray  # whether there is such a place at all; `places` is then a place nearby
     first: np.ndarray  # (planes, results): the first place that is not before the start of the plane
+    bounds: np.ndarray | None  # (2, results): first place and end of each window, if all planes share them
+    step: int = 1  # from one place of a window to the next
 
 
 class Windows:
@@ -147,8 +151,9 @@ class Windows:
     Places count along the plane with its rows one after the other.
     """
 
-    def __init__(self, lines, sizes, outputs):
+    def __init__(self, lines, sizes, outputs, square=0):
         self.lines, self.sizes, self.outputs = lines, tuple(sizes), tuple(outputs)
+        self.square = square  # see `search` in `cpu/pooling_kernels.py`
 
     def __iter__(self):
         for entry in itertools.product(*[range(len(line.places)) for line in self.lines]):
@@ -160,7 +165,17 @@ class Windows:
         """Where each window begins: the place that counts as the greatest if all that is seen is -infinity."""
         return joined([line.first for line in self.lines], self.sizes)
 
-    @property
+    @functools.cached_property
+    def bounds(self):
+        """What a kernel asks for: the bounds in three dimensions; None if each plane has windows of its own."""
+        found = [line.bounds for line in self.lines]
+        return None if found[0] is None else (*[np.array([[0], [1]])] * (3 - len(found)), *found)
+
+    @functools.cached_property
+    def steps(self):
+        return (*[1] * (3 - len(self.lines)), *[line.step for line in self.lines])
+
+    @functools.cached_property
     def counts(self):
         """How many places each window sees."""
         nothing = np.zeros((1, math.prod(self.outputs)), np.int64)
@@ -189,8 +204,13 @@ def as_rows(array):
 @functools.lru_cache(64)
 def sliding_windows(slide, sizes, outputs):
     """Windows of one size at equal distances."""
-    return Windows([sliding_line(*along) for along in zip(slide.kernel, slide.stride, slide.padding, slide.dilation, sizes,
-                                                          outputs)], sizes, outputs)
+    lines = [sliding_line(*along) for along in zip(*slide[:4], sizes, outputs)]
+    square = slide.kernel[0] if slide[:4] in SQUARES else 0
+    return Windows(lines, sizes, outputs, square)
+
+
+# Two kinds of window that networks are full of; the compiler makes loops just for them.
+SQUARES = [((size,) * 2, (2, 2), (padding,) * 2, (1, 1)) for size, padding in ((2, 0), (3, 0), (3, 1))]
 
 
 def sliding_line(kernel, stride, padding, dilation, size, outputs):
@@ -198,7 +218,8 @@ def sliding_line(kernel, stride, padding, dilation, size, outputs):
     places = starts + dilation * np.arange(kernel)[:, None]
     missing = np.maximum(-starts, 0)
     first = starts + -(-missing // dilation) * dilation
-    return Line(places.clip(0, size - 1)[:, None], ((places >= 0) & (places < size))[:, None], first[None])
+    bounds = np.stack([first, np.minimum(starts + dilation * (kernel - 1) + 1, size)])
+    return Line(places.clip(0, size - 1)[:, None], ((places >= 0) & (places < size))[:, None], first[None], bounds, dilation)
 
 
 def window_bounds(size, outputs):
@@ -216,7 +237,7 @@ def adaptive_windows(sizes, outputs):
 def adaptive_line(size, outputs):
     starts, ends = window_bounds(size, outputs)
     places = starts + np.arange((ends - starts).max(initial=0))[:, None]
-    return Line(places.clip(0, size - 1)[:, None], (places < ends)[:, None], starts[None])
+    return Line(places.clip(0, size - 1)[:, None], (places < ends)[:, None], starts[None], np.stack([starts, ends]))
 
 
 def windows_from(starts, kernel, sizes, outputs):
@@ -224,8 +245,36 @@ def windows_from(starts, kernel, sizes, outputs):
     lines = []
     for start, length in zip(starts, kernel):
         places = start + np.arange(length)[:, None, None]
-        lines.append(Line(places, np.ones_like(places, bool), start))
+        lines.append(Line(places, np.ones_like(places, bool), start, None))
     return Windows(lines, sizes, outputs)
+
+
+# ----------------------------------------------------------------------------------------------------- kernels
+
+FROM_SIZE = 1024  # fewer numbers are not worth loading the compiler for
+WORTH_A_THREAD = 100_000  # so many numbers
+
+
+@functools.cache
+def loops():
+    """The compiled loops; imported when first needed."""
+    from .cpu import pooling_kernels
+    return pooling_kernels
+
+
+def served_by_loops(planes, windows):
+    """Whether the compiled loops know how to pool `planes`, and are worth it."""
+    return planes.size >= FROM_SIZE and planes.dtype in (F4, F8) and windows.bounds is not None
+
+
+def volumes(rows, sizes):
+    """Rows, one a plane, as (planes, depth, height, width)."""
+    return rows.reshape(len(rows), *[1] * (3 - len(sizes)), *sizes)
+
+
+def for_planes(count, size, body):
+    """`body(begin, end)` for `count` planes of `size` places, shared among threads."""
+    parallel_for(0, count, -(-WORTH_A_THREAD // max(size, 1)), body)
 
 
 # ----------------------------------------------------------------------------------------------------- planes
