@@ -8,13 +8,7 @@ import numpy as np
 
 from ...c10.tensor_impl import wrap
 from ..parallel import parallel_for
-from .tensor_iterator import F4, F8
-
-# Loops serve from so many numbers on: fewer are not worth loading the compiler for.
-FROM_SIZE = 1024
-# So many numbers are work enough for a thread.
-PIECE = 65536
-
+from .normalization_common import PIECE, filled
 
 @functools.cache
 def loops():
@@ -50,12 +44,6 @@ def in_layout(x, layout):
     return np.ascontiguousarray(x).reshape(layout.shape)
 
 
-def serves(x, *parameters):
-    """Whether the loops can take these arrays (None for one that is not there)."""
-    return (x.size >= FROM_SIZE and (x.dtype is F4 or x.dtype is F8)
-            and all([p is None or p.dtype is x.dtype and p.flags.c_contiguous for p in parameters]))
-
-
 def share(loop, layout, *arguments):
     """Run a loop over all channels, by some threads."""
     channels = layout.shape[1]
@@ -65,17 +53,12 @@ def share(loop, layout, *arguments):
     parallel_for(0, channels, grain, lambda begin, end: loop(*arguments, begin, end))
 
 
-def filled(parameter, number, like):
-    """A weight or bias that is not there is 1 or 0."""
-    return np.full(like.shape[1], number, like.dtype) if parameter is None else parameter
-
-
 def train(x, layout, weight, bias, running_mean, running_var, momentum, eps):
     """The result, the mean, 1 / deviation; moves the running statistics."""
     nothing = np.empty(0, x.dtype)
     out, mean, rstd = np.empty_like(x), *np.empty((2, layout.shape[1]), x.dtype)
     running_mean, running_var = (nothing if t is None else t._array for t in (running_mean, running_var))
-    share(loop_for("train", layout), layout, layout, filled(weight, 1, layout), filled(bias, 0, layout),
+    share(loop_for("train", layout), layout, layout, filled(weight, 1, x, mean.size), filled(bias, 0, x, mean.size),
           x.dtype.type(momentum), float(eps), running_mean, running_var, layout_of(out), mean, rstd)
     return wrap(out), wrap(mean), wrap(rstd)
 
@@ -92,6 +75,6 @@ def backward(dy, x, layout, weight, mean, rstd, train, wants_dx):
     dx = np.empty_like(x) if wants_dx else None
     dw, db = np.empty((2, layout.shape[1]), x.dtype)
     into = np.empty((0,) * layout.ndim, x.dtype) if dx is None else layout_of(dx)
-    share(loop_for("backward", layout), layout, in_layout(dy, layout), layout, filled(weight, 1, layout), mean, rstd,
+    share(loop_for("backward", layout), layout, in_layout(dy, layout), layout, filled(weight, 1, x, mean.size), mean, rstd,
           train, into, dw, db)
     return dx, dw, db

@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/group_norm.cpp` and `cpu/group_norm_kernel.cpp`. Explained in the chapter on
 normalization.
 """
+import functools
 import math
 
 import numpy as np
@@ -12,8 +13,9 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..dispatcher import NOT_IMPLEMENTED
 from ..native_function import native_function
+from ..parallel import parallel_for
 from .batch_norm_loops import layout_of
-from .normalization_common import statistics_type
+from .normalization_common import PIECE, filled, loops_serve, statistics_type
 from .scalar_ops import mul_scalar
 from .tensor_iterator import WIDENED, cast, not_implemented
 
@@ -58,7 +60,7 @@ def in_groups(x, n, groups, channels, pixels):
 
 def by_group(parameter, x):
     """A weight or bias (C) as it stands beside `in_groups`."""
-    return cast(parameter._array, x.dtype).reshape(1, x.shape[1], x.shape[2], 1)
+    return parameter.reshape(1, x.shape[1], x.shape[2], 1)
 
 
 @native_group_norm.kernel
@@ -75,15 +77,43 @@ def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
     if not dtype_of(input).is_floating_point:
         raise not_implemented("GroupNormKernelImpl")(dtype_of(input))
     x = in_groups(input._array, N, group, C, HxW)
+    w, b = (None if t is None else cast(t._array, x.dtype) for t in (weight, bias))
+    y, mean, rstd = (by_loops if loops_serve(x, w, b) else by_numpy)(x, w, b, eps)
+    return (wrap(cast(y, own).reshape(input._array.shape)), wrap(cast(mean, kept).reshape(N, group)),
+            wrap(cast(rstd, kept).reshape(N, group)))
+
+
+@functools.cache
+def loops():
+    """The compiled loops; imported when first needed."""
+    from .cpu import group_norm_kernels
+    return group_norm_kernels
+
+
+def share(loop, x, *arguments):
+    """Run a loop over the groups of all examples, by some threads. `x` comes as (N · groups, channels, pixels)."""
+    groups = x.shape[0]
+    parallel_for(0, groups, max(1, PIECE * groups // x.size), lambda begin, end: loop(*arguments, begin, end))
+
+
+def by_loops(x, weight, bias, eps):
+    n, groups, channels, pixels = x.shape
+    x = np.ascontiguousarray(x).reshape(n * groups, channels, pixels)
+    weight, bias = (filled(p, number, x, groups * channels).reshape(groups, channels)
+                    for p, number in ((weight, 1), (bias, 0)))
+    y, mean, rstd = np.empty_like(x), *np.empty((2, n * groups), x.dtype)
+    share(loops().group_norm, x, x, weight, bias, float(eps), y, mean, rstd)
+    return y, mean, rstd
+
+
+def by_numpy(x, weight, bias, eps):
     mean = x.mean((2, 3), keepdims=True)
     y = x - mean
-    variance = np.square(y).mean((2, 3), keepdims=True)
-    rstd = 1 / np.sqrt(variance + x.dtype.type(eps))
+    rstd = 1 / np.sqrt(np.square(y).mean((2, 3), keepdims=True) + x.dtype.type(eps))
     y *= rstd if weight is None else rstd * by_group(weight, x)
     if bias is not None:
         y += by_group(bias, x)
-    return (wrap(cast(y, own).reshape(input._array.shape)), wrap(cast(mean, kept).reshape(N, group)),
-            wrap(cast(rstd, kept).reshape(N, group)))
+    return y, mean, rstd
 
 
 @native_group_norm.backward
@@ -107,16 +137,37 @@ def native_group_norm_backward_cpu(grad_out, input, mean, rstd, weight, N, C, Hx
         return (wrap(np.zeros_like(input._array)) if output_mask[0] else None,
                 *[wrap(np.zeros(C, of_parameters)) if wanted else None for wanted in output_mask[1:]])
     x, dy = (in_groups(t._array, N, group, C, HxW) for t in (input, grad_out))
-    m, r = (cast(t._array, x.dtype).reshape(N, group, 1, 1) for t in (mean, rstd))
-    xhat = (x - m) * r
-    dw, db = np.einsum("ngdl,ngdl->ngd", dy, xhat), dy.sum(3)  # of each example
+    m, r = (cast(t._array, x.dtype).reshape(-1) for t in (mean, rstd))
+    w = None if weight is None else cast(weight._array, x.dtype)
+    dx, dw, db = (backward_by_loops if loops_serve(x, w) else backward_by_numpy)(dy, x, w, m, r, output_mask[0])
+    dw, db = (wrap(cast(v.reshape(N, C).sum(0), of_parameters)) if wanted else None
+              for v, wanted in zip((dw, db), output_mask[1:]))
+    return dx if dx is None else wrap(cast(dx, own).reshape(input._array.shape)), dw, db
+
+
+def backward_by_loops(dy, x, weight, mean, rstd, wants_dx):
+    """The gradient of x (if wanted); those of weight and bias, still for each example."""
+    n, groups, channels, pixels = x.shape
+    x, dy = (np.ascontiguousarray(v).reshape(n * groups, channels, pixels) for v in (x, dy))
+    weight = filled(weight, 1, x, groups * channels).reshape(groups, channels)
+    dx = np.empty_like(x if wants_dx else x[:0])
+    dw, db = np.empty((2, n * groups, channels), x.dtype)
+    share(loops().group_norm_backward, x, dy, x, weight, mean, rstd, dx, dw, db)
+    return dx if wants_dx else None, dw, db
+
+
+def backward_by_numpy(dy, x, weight, mean, rstd, wants_dx):
+    """The same. See Note [ Normalizations ]."""
+    n, groups, channels, pixels = x.shape
+    r = rstd.reshape(n, groups, 1, 1)
+    xhat = (x - mean.reshape(n, groups, 1, 1)) * r
+    dw, db = np.einsum("ngcl,ngcl->ngc", dy, xhat), dy.sum(3)
     dx = None
-    if output_mask[0]:
+    if wants_dx:
         scale = x.dtype.type(1) if weight is None else by_group(weight, x)
-        along, across = ((v[..., None] * scale).mean(2, keepdims=True) / x.dtype.type(HxW) for v in (dw, db))
-        dx = wrap(cast(r * (dy * scale - across - xhat * along), own).reshape(input._array.shape))
-    return (dx, *[wrap(cast(v.sum(0).reshape(C), of_parameters)) if wanted else None
-                  for v, wanted in zip((dw, db), output_mask[1:])])
+        along, across = ((v[..., None] * scale).mean(2, keepdims=True) / x.dtype.type(pixels) for v in (dw, db))
+        dx = r * (dy * scale - across - xhat * along)
+    return dx, dw, db
 
 
 native_group_norm_backward.backward(NOT_IMPLEMENTED)

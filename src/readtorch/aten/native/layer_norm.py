@@ -3,13 +3,22 @@
 In PyTorch: `aten/src/ATen/native/layer_norm.cpp` and `cpu/layer_norm_kernel.cpp`. Explained in the chapter on
 normalization.
 """
+import functools
 import math
 
 import numpy as np
 
 from ...c10.tensor_impl import dtype_of, wrap
 from ..native_function import native_function
-from .normalization_common import SecondDerivative, statistics_type, without_projections
+from ..parallel import parallel_for
+from .normalization_common import (
+    PIECE,
+    SecondDerivative,
+    filled,
+    loops_serve,
+    statistics_type,
+    without_projections,
+)
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 layer_norm = native_function(
@@ -59,11 +68,6 @@ def as_rows(x, normalized_shape):
     return cast(x, WIDENED.get(x.dtype, x.dtype)).reshape(x.size // width if width else 0, width)
 
 
-def as_row(parameter, x):
-    """A weight or bias as it stands beside the rows of `x`."""
-    return cast(parameter._array, x.dtype).reshape(-1)
-
-
 @native_layer_norm.kernel
 def native_layer_norm_cpu(input, normalized_shape, weight, bias, eps):
     """The result, and the mean and 1 / deviation of each row."""
@@ -71,14 +75,44 @@ def native_layer_norm_cpu(input, normalized_shape, weight, bias, eps):
     kept = statistics_type(input, weight, bias)
     check(input, normalized, weight, bias)
     shape, own = input._array.shape, input._array.dtype
+    sizes = shape[:len(shape) - len(normalized)] + (1,) * len(normalized)
     x = as_rows(input._array, normalized)
+    w, b = (None if t is None else cast(t._array, x.dtype) for t in (weight, bias))
+    compute = by_loops if loops_serve(x, w, b) else by_numpy
+    y, mean, rstd = compute(x, w, b, eps)
+    return (wrap(cast(y, own).reshape(shape)), wrap(cast(mean, kept).reshape(sizes)),
+            wrap(cast(rstd, kept).reshape(sizes)))
+
+
+@functools.cache
+def loops():
+    """The compiled loops; imported when first needed."""
+    from .cpu import layer_norm_kernels
+    return layer_norm_kernels
+
+
+def grain(x):
+    """How many rows of `x` are work enough for a thread."""
+    return max(1, PIECE // x.shape[1])
+
+
+def by_loops(x, weight, bias, eps):
+    x = np.ascontiguousarray(x)
+    rows, width = x.shape
+    weight, bias = filled(weight, 1, x, width), filled(bias, 0, x, width)
+    y, mean, rstd = np.empty_like(x), *np.empty((2, rows), x.dtype)
+    parallel_for(0, rows, grain(x),
+                 lambda begin, end: loops().layer_norm(x, weight, bias, float(eps), y, mean, rstd, begin, end))
+    return y, mean, rstd
+
+
+def by_numpy(x, weight, bias, eps):
     y, mean, rstd = normalize_rows(x, eps)
     if weight is not None:
-        y *= as_row(weight, x)
+        y *= weight.reshape(-1)
     if bias is not None:
-        y += as_row(bias, x)
-    sizes = shape[:len(shape) - len(normalized)] + (1,) * len(normalized)
-    return (wrap(cast(y, own).reshape(shape)), wrap(cast(mean, kept).reshape(sizes)), wrap(cast(rstd, kept).reshape(sizes)))
+        y += bias.reshape(-1)
+    return y, mean, rstd
 
 
 def normalize_rows(x, eps):
@@ -104,18 +138,41 @@ class NativeLayerNormBackward0:
 def native_layer_norm_backward_cpu(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     x = as_rows(input._array, normalized_shape)
     dy = cast(grad_out._array, x.dtype).reshape(x.shape)
-    r = cast(rstd._array, x.dtype).reshape(-1, 1)
-    xhat = (x - cast(mean._array, x.dtype).reshape(-1, 1)) * r
-    dx = dw = db = None
-    if output_mask[0]:
-        g = dy if weight is None else dy * as_row(weight, x)
-        dx = r * without_projections(g, xhat, lambda v: v.mean(1, keepdims=True))
-        dx = wrap(cast(dx.reshape(input._array.shape), input._array.dtype))
+    mean, rstd = (cast(t._array, x.dtype).reshape(-1) for t in (mean, rstd))
+    w = None if weight is None else cast(weight._array, x.dtype)
+    compute = backward_by_loops if loops_serve(x, w) else backward_by_numpy
+    dx, dw, db = compute(dy, x, w, mean, rstd, output_mask[0])
+    if dx is not None:
+        dx = wrap(cast(dx, input._array.dtype).reshape(input._array.shape))
     if output_mask[1]:
-        dw = wrap(cast(np.einsum("ij,ij->j", dy, xhat).reshape(normalized_shape), weight._array.dtype))
+        dw = wrap(cast(dw, weight._array.dtype).reshape(normalized_shape))
     if output_mask[2]:
-        db = wrap(cast(dy.sum(0).reshape(normalized_shape), bias._array.dtype))
-    return dx, dw, db
+        db = wrap(cast(db, bias._array.dtype).reshape(normalized_shape))
+    return dx, dw if output_mask[1] else None, db if output_mask[2] else None
+
+
+def backward_by_loops(dy, x, weight, mean, rstd, wants_dx):
+    """The gradients of x (if wanted), weight and bias. Each piece of rows has sums of its own for the last two."""
+    dy, x = np.ascontiguousarray(dy), np.ascontiguousarray(x)
+    weight = filled(weight, 1, x, x.shape[1])
+    dx = np.empty_like(x if wants_dx else x[:0])
+    sums = {}
+
+    def piece(begin, end):
+        sums[begin] = loops().layer_norm_backward(dy, x, weight, mean, rstd, dx, begin, end)
+    parallel_for(0, x.shape[0], grain(x), piece)
+    dw, db = (sum([sums[begin][i] for begin in sorted(sums)]) for i in (0, 1))
+    return dx if wants_dx else None, dw, db
+
+
+def backward_by_numpy(dy, x, weight, mean, rstd, wants_dx):
+    """The same. See Note [ Normalizations ]."""
+    xhat = (x - mean[:, None]) * rstd[:, None]
+    dx = None
+    if wants_dx:
+        g = dy if weight is None else dy * weight.reshape(-1)
+        dx = rstd[:, None] * without_projections(g, xhat, lambda v: v.mean(1, keepdims=True))
+    return dx, np.einsum("ij,ij->j", dy, xhat), dy.sum(0)
 
 
 @native_layer_norm_backward.backward

@@ -11,7 +11,7 @@ from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
 from . import batch_norm_loops
-from .normalization_common import SecondDerivative, statistics_type
+from .normalization_common import SecondDerivative, loops_serve, statistics_type
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 _AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
@@ -100,7 +100,7 @@ def forward(input, weight, bias, running_mean, running_var, training, momentum, 
     w, b, m, v = (None if t is None else t._array for t in (weight, bias, running_mean, running_var))
     has_gaps = any([p is not None and not p.flags.c_contiguous for p in (w, b, m, v)])
     layout = None if has_gaps else batch_norm_loops.layout_of(x)
-    by_loops = layout is not None and batch_norm_loops.serves(x, w, b, m, v)
+    by_loops = layout is not None and loops_serve(x, w, b, m, v)
     if training and by_loops:
         return batch_norm_loops.train(x, layout, w, b, running_mean, running_var, momentum, eps)
     wide = WIDENED.get(x.dtype, x.dtype)
@@ -197,7 +197,7 @@ def native_batch_norm_backward_cpu(grad_out, input, weight, running_mean, runnin
     else:
         mean, rstd = given_statistics(running_mean, running_var, wide, eps)
     w, dy = None if weight is None else weight._array, cast(grad_out._array, wide)
-    layout = batch_norm_loops.layout_of(x) if batch_norm_loops.serves(x, w, mean, rstd) else None
+    layout = batch_norm_loops.layout_of(x) if loops_serve(x, w, mean, rstd) else None
     if layout is not None:
         dx, dw, db = batch_norm_loops.backward(dy, x, layout, w, mean, rstd, train, output_mask[0])
     else:

@@ -12,9 +12,27 @@ which is g without what would only move the mean or the deviation: those are fix
 In PyTorch: `aten/src/ATen/native/cpu/mixed_data_type.h`, `torch/csrc/autograd/FunctionsManual.cpp`. Explained in the
 chapter on normalization.
 """
+import numpy as np
+
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of
-from .tensor_iterator import F4, WIDENED
+from .tensor_iterator import F4, F8, WIDENED
+
+# Compiled loops serve from so many numbers on: fewer are not worth loading the compiler for.
+FROM_SIZE = 256
+# So many numbers are work enough for a thread.
+PIECE = 65536
+
+
+def loops_serve(x, *parameters):
+    """Whether the loops in `cpu/` can take these arrays (None for one that is not there)."""
+    return (x.size >= FROM_SIZE and (x.dtype is F4 or x.dtype is F8)
+            and all([p is None or p.dtype is x.dtype and p.flags.c_contiguous for p in parameters]))
+
+
+def filled(parameter, number, like, size):
+    """A weight or bias as a vector: one that is not there is 1 or 0 everywhere."""
+    return np.full(size, number, like.dtype) if parameter is None else parameter.reshape(-1)
 
 
 def statistics_type(input, *parameters):

@@ -10,7 +10,9 @@ import numpy as np
 from ...c10.scalar_type import C_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
 from ..native_function import below_autograd, native_function
-from .layer_norm import as_row, as_rows, check_is_shape, check_parameter
+from ..parallel import parallel_for
+from .layer_norm import as_rows, check_is_shape, check_parameter, grain, loops
+from .normalization_common import filled, loops_serve
 from .scalar_ops import add_scalar
 from .tensor_iterator import cast, not_implemented, op_math_type
 
@@ -77,9 +79,21 @@ def rms_norm_cpu(input, normalized_shape, weight, eps):
     normalized = tuple(normalized_shape)
     check(input, normalized, weight)
     x = as_rows(input._array, normalized)
-    mean_square = np.einsum("ij,ij->i", x, x)[:, None] / x.dtype.type(x.shape[1])
     eps = machine_epsilon(op_math_type(dtype_of(input))) if eps is None else eps
-    y = x * (1 / np.sqrt(mean_square + x.dtype.type(eps)))
-    if weight is not None:
-        y *= as_row(weight, x)
+    w = None if weight is None else cast(weight._array, x.dtype)
+    y = (by_loops if loops_serve(x, w) else by_numpy)(x, w, eps)
     return wrap(cast(y, input._array.dtype).reshape(input._array.shape))
+
+
+def by_loops(x, weight, eps):
+    x, y = np.ascontiguousarray(x), np.empty(x.shape, x.dtype)
+    weight = filled(weight, 1, x, x.shape[1])
+    parallel_for(0, x.shape[0], grain(x),
+                 lambda begin, end: loops().rms_norm(x, weight, float(eps), y, begin, end))
+    return y
+
+
+def by_numpy(x, weight, eps):
+    mean_square = np.einsum("ij,ij->i", x, x)[:, None] / x.dtype.type(x.shape[1])
+    y = x * (1 / np.sqrt(mean_square + x.dtype.type(eps)))
+    return y if weight is None else y * weight.reshape(-1)
