@@ -82,7 +82,7 @@ EXP_LEAST, EXP_GREATEST = f32(-104), f32(89)
 
 @scalar
 def power_of_two(n):
-    """2ⁿ for -126 <= n <= 127, made from its exponent."""
+    """2ⁿ for -126 <= n <= 127, made from its exponent; infinity for 128."""
     return float_of((n + i32(127)) << i32(23))
 
 
@@ -97,6 +97,21 @@ def exp_f32(x):
     whole = i32(n)
     half = whole >> i32(1)
     return y * power_of_two(half) * power_of_two(whole - half)
+
+
+NORMAL_LEAST = f32(-87)
+
+
+@scalar
+def exp_normal(x):
+    """eˣ of a float32, where it is a normal number: e^-87 for less, infinity from 88.4 on. A nan is not kept.
+
+    A third faster than `exp`: for sums like 1 + eˣ, which feel no difference.
+    """
+    x = greater(smaller(x, EXP_GREATEST), NORMAL_LEAST)
+    n = nearest(x * LOG2_E)
+    r = fma(n, -LOG_2_LOW, fma(n, -LOG_2_HIGH, x))
+    return (fma(horner(r, EXP) * r, r, r) + ONE) * power_of_two(i32(n))
 
 
 LOG = constants(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
