@@ -8,6 +8,7 @@ from ...c10.tensor_impl import wrap
 from ..functions import at
 from ..native_function import native_function
 from .blas import add_to_bias, addmm
+from .exact_out import exact_out
 from .linear_algebra import matmul
 from .tensor_iterator import F4
 from .views import t
@@ -42,3 +43,6 @@ def linear_cpu(input, weight, bias):
         if result is not None:
             return wrap(result)
     return linear_composite(input, weight, bias)
+
+
+exact_out(linear)

@@ -228,7 +228,15 @@ class HuberLossBackwardBackward0:
 soft_margin_loss = native_function("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> "
                                    "Tensor", module="nn", out=True)
 soft_margin_loss_backward = declare_backward("soft_margin_loss")
-soft_margin_loss.kernel(loss_kernel(lambda x, t: np.log1p(np.exp(-t * x)), "soft_margin_loss"))
+_soft_margin_loss = loss_kernel(lambda x, t: np.log1p(np.exp(-t * x)), "soft_margin_loss")
+
+
+@soft_margin_loss.kernel
+def soft_margin_loss_cpu(self, target, reduction):
+    if self._array.dtype.itemsize > 2:
+        return _soft_margin_loss(self, target, reduction)
+    with below_autograd():  # PyTorch rounds each step to 16 bits
+        return apply_loss_reduction((-self * target).exp().log1p(), reduction)
 
 
 def soft_margin_slope(x, t):

@@ -4,10 +4,8 @@ In PyTorch: `aten/src/ATen/native/Loss.cpp`. No loss here has a derivative of it
 """
 from ..functions import at
 from ..native_function import native_function
-from .binary_ops import sub
 from .loss import apply_loss_reduction
 from .scalar_ops import add_scalar, sub_scalar
-from .tensor_iterator import scalar_tensor
 
 margin_ranking_loss = native_function(
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor")
@@ -23,7 +21,8 @@ SQUARED_LENGTH_IS_POSITIVE = 1e-12
 
 
 def number_minus(number, t):
-    return sub.call(scalar_tensor(number), t, 1)
+    """As PyTorch's C++ writes it: the number is rounded to the tensor's type first."""
+    return at.full_like(t, number) - t
 
 
 @margin_ranking_loss.compose

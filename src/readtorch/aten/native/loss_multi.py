@@ -72,12 +72,11 @@ def multi_margin_arguments(self, target, p, weight):
         raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
                            f"(batch size). Expected target size [{x.shape[0]}], but got {list(labels.shape)}. Input has "
                            f"shape {list(self._array.shape)}.")
+    if weight is not None and (weight._array.ndim > 1 or weight._array.size != x.shape[1]):
+        raise RuntimeError(f"inconsistent weight size, expected {x.shape[1]} but got {list(weight._array.shape)}")
     check_types(self, target, "multi_margin_loss_cpu_kernel")
-    if weight is not None:
-        if weight._array.ndim > 1 or weight._array.size != x.shape[1]:
-            raise RuntimeError(f"inconsistent weight size, expected {x.shape[1]} but got {list(weight._array.shape)}")
-        if dtype_of(weight) is not dtype_of(self):
-            raise RuntimeError(f"expected scalar type {type_name(self)} but found {type_name(weight)}")
+    if weight is not None and dtype_of(weight) is not dtype_of(self):
+        raise RuntimeError(f"expected scalar type {type_name(self)} but found {type_name(weight)}")
     labels = labels.reshape(-1)
     if ((labels < 0) | (labels >= x.shape[1])).any():
         raise RuntimeError("target out of range")

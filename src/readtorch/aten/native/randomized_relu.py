@@ -4,7 +4,7 @@ In PyTorch: `aten/src/ATen/native/Activation.cpp` (`rrelu_with_noise_cpu`). Expl
 """
 import numpy as np
 
-from ...c10.tensor_impl import wrap
+from ...c10.tensor_impl import wrap, wrap_result
 from ..functions import at
 from ..native_function import native_function
 from .cpu import distribution_kernels
@@ -15,6 +15,9 @@ _ARGUMENTS = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training
 rrelu_with_noise = native_function(f"rrelu_with_noise(Tensor self, Tensor(b!) noise, {_ARGUMENTS}) -> Tensor", module="nn")
 rrelu_with_noise_ = native_function(
     f"rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, {_ARGUMENTS}) -> Tensor(a!)", module="nn")
+rrelu_with_noise_backward = native_function(
+    "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, "
+    "bool self_is_result) -> Tensor", "")
 
 
 def slopes(array, lower, upper, training, generator):
@@ -31,24 +34,40 @@ def slopes(array, lower, upper, training, generator):
 
 
 def keep_noise(noise, factors, training):
+    """Nobody but backward reads the noise, which the node has saved already: this counts as no write."""
     if training:
         noise._array[...] = factors
-        noise._counter[0] += 1
 
 
 @rrelu_with_noise.kernel
 def rrelu_with_noise_cpu(self, noise, lower, upper, training, generator):
     factors = slopes(self._array, lower, upper, training, generator)
     keep_noise(noise, factors, training)
-    return wrap(self._array * factors)
+    return wrap_result(self._array * factors)
 
 
 @rrelu_with_noise.backward
 class RreluWithNoiseBackward0:
     def self(grad, self, noise, lower, upper, training):
-        if training and upper - lower > 1e-6:
-            return grad * noise
-        return at.where(self > 0, grad, grad * ((lower + upper) / 2))
+        return rrelu_with_noise_backward.call(grad, self, noise, lower, upper, training, False)
+
+
+@rrelu_with_noise_backward.kernel
+def rrelu_with_noise_backward_cpu(grad_output, self, noise, lower, upper, training, self_is_result):
+    """self: the input, or the result, which has the same signs."""
+    g = grad_output._array
+    if training and upper - lower > 1e-6:
+        return wrap_result(g * noise._array)
+    return wrap(np.where(self._array > 0, g, g * g.dtype.type((lower + upper) / 2)))
+
+
+@rrelu_with_noise_backward.backward
+class RreluWithNoiseBackwardBackward0:
+    def grad_output(grad, self, noise, lower, upper, training):
+        return rrelu_with_noise_backward.call(grad, self, noise, lower, upper, training, False)
+
+    def self(grad):
+        return at.zeros_like(grad)
 
 
 @rrelu_with_noise_.kernel
@@ -63,9 +82,7 @@ def rrelu_with_noise_cpu_(self, noise, lower, upper, training, generator):
 @rrelu_with_noise_.backward
 class RreluWithNoiseBackward1:
     def self(grad, result, noise, lower, upper, training):
-        if training and upper - lower > 1e-6:
-            return grad * noise
-        return at.where(result > 0, grad, grad * ((lower + upper) / 2))
+        return rrelu_with_noise_backward.call(grad, result, noise, lower, upper, training, True)
 
 
 rrelu = native_function(f"rrelu(Tensor self, {_ARGUMENTS}) -> Tensor")
@@ -74,7 +91,7 @@ rrelu_ = native_function(f"rrelu_(Tensor(a!) self, {_ARGUMENTS}) -> Tensor(a!)")
 
 def check_bounds(lower, upper):
     if lower > upper:
-        raise RuntimeError(f"Lower bound should be less than or equal to the upper bound (got lower={lower:g}, upper={upper:g})")
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
 
 
 @rrelu.compose
