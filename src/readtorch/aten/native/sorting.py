@@ -114,8 +114,20 @@ def topk_cpu(self, k, dim, largest, sorted):
         raise RuntimeError("topk does not support bool dtypes on CPU")
     if not x.ndim:
         return return_types.topk(wrap(x.copy()), wrap(np.zeros((), np.int64)))
-    order = np.take(sort_order(x, dim, largest), range(k), dim)
+    order = leading_order(x, k, dim, largest)
     return return_types.topk(wrap(np.take_along_axis(x, order, dim)), wrap(order))
+
+
+def leading_order(x, k, dim, descending):
+    """The first `k` indices of `sort_order`. Where k is a small part, only the k elements found by selection are sorted."""
+    n = x.shape[dim]
+    if x.dtype.kind != "f" or 4 * k > n or n < 64 or k == 0:
+        return np.take(sort_order(x, dim, descending), range(k), dim)
+    parted = np.argpartition(x, n - k if descending else k - 1, dim)  # nan counts as the largest here too
+    found = np.take(parted, range(n - k, n) if descending else range(k), dim)
+    found.sort(dim)
+    order = sort_order(np.take_along_axis(x, found, dim), dim, descending)
+    return np.take_along_axis(found, order, dim)
 
 
 @topk.backward
