@@ -16,6 +16,8 @@ HERE = Path(__file__).parent
 
 # What recorded outputs depend on besides the cells themselves and our package.
 LIBRARIES = ["torch", "numpy", "numba", "ml_dtypes", "matplotlib", "anywidget", "ipywidgets"]
+# ... and, for the page of results, on what it shows.
+RESULTS = ["tests/conformance/results.json", "tests/conformance/page.py"]
 KEPT_CACHES = 3
 
 # Kernels inherit these: steady timings, and no fight between thread pools on a small machine.
@@ -28,7 +30,9 @@ ONE_THREAD = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUM
 def key_cache(app, config):
     """jupyter-cache looks at the code cells only; outputs also depend on the package that the cells import."""
     package = Path(next(iter(readtorch.__path__)))
-    config.rt_package_hash = _hash_of([package], [f"{name}=={_version(name)}" for name in LIBRARIES])
+    root = HERE.parents[1]
+    shown = [(root / name).read_text(encoding="utf8") for name in RESULTS if (root / name).exists()]
+    config.rt_package_hash = _hash_of([package], [f"{name}=={_version(name)}" for name in LIBRARIES] + shown)
     config.rt_machinery_hash = _hash_of([HERE, *(Path(app.confdir) / p for p in config.html_static_path)])
     caches = Path(app.srcdir) / "_build" / ".jupyter_cache"
     config.nb_execution_cache_path = str(caches / config.rt_package_hash)

@@ -94,7 +94,9 @@ def print_row(found, verbose, width=150):
 
 
 def _place(found):
-    return "not in module_db" if found.group == "modules" and not found.variants else ""
+    if found.group != "modules" or found.name in catalog.module_infos():
+        return ""
+    return "not in module_db" if found.variants else "not in module_db: only its class is compared"
 
 
 def _distinct(findings):

@@ -71,6 +71,13 @@ def module_infos():
     return {info.module_cls.__name__: info for info in module_db}
 
 
+@functools.cache
+def more_module_infos():
+    """Name -> ModuleInfo of the classes that module_db lacks."""
+    from tests.conformance import more_modules
+    return more_modules.infos()
+
+
 def module_names():
     """Every public class of torch.nn: those of module_db in its order, then the others."""
     others = sorted(set(torch.nn.modules.__all__) - set(module_infos()))

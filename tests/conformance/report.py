@@ -43,7 +43,7 @@ def _seen(progress, row):
 
 
 def operator_row(name, limit):
-    about = {"name": name, "group": catalog.group_of(name)}
+    about = {"name": name, "group": catalog.group_of(name), "exact": name in checks.RANDOM}
     why = known_differences.why_left_out(name)
     if why or not checks.exists(name):
         return about | _absent(why)

@@ -102,7 +102,7 @@ def run_module(name, dtypes=None, limit=None, errors=True):
     report = Report(name, "modules")
     began = time.perf_counter()
     report.add(module_checks.check_class(name), "")
-    info = catalog.module_infos().get(name)
+    info = catalog.module_infos().get(name) or catalog.more_module_infos().get(name)
     report.variants = int(info is not None)
     if info is not None and report.passes:
         for dtype in dtypes or MODULE_DTYPES:

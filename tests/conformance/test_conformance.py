@@ -36,8 +36,7 @@ def test_known_differences_happen():
 def test_what_is_left_out_is_absent():
     """A reason for an operator that has come would be a lie."""
     left_out = [name for name in catalog.variants() if known_differences.why_left_out(name)]
-    there = [name for name in left_out if checks.exists(name)]  # as far as its name tells
-    assert left_out and not [name for name in there if runner.run_op(name, [torch.float32], limit=1).passes]
+    assert left_out and not [name for name in left_out if checks.is_public(name)]
 
 
 def test_known_differences_are_strict(monkeypatch):
