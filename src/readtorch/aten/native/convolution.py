@@ -10,7 +10,7 @@ import numpy as np
 from ...c10 import layout
 from ...c10.tensor_impl import dtype_of, wrap
 from ..native_function import native_function
-from . import convolution_taps
+from . import convolution_fast, convolution_taps
 from .convolution_geometry import check_room, check_same_type, check_shapes, geometry_of, output_shape
 from .copy import allocate_like, suggested_format
 from .tensor_iterator import WIDENED, cast, not_implemented
@@ -46,7 +46,7 @@ def convolution_cpu(input, weight, bias, stride, padding, dilation, transposed, 
     if transposed:
         result = _transposed_forward(wide_x, w, b, shape, geometry, x.dtype)
     else:
-        result = _implementation(wide_x, w).forward(wide_x, w, b, shape, geometry)
+        result = _functions(wide_x, w, shape).forward(wide_x, w, b, shape, geometry)
     return _finish(result, input, weight)
 
 
@@ -56,7 +56,7 @@ def _transposed_forward(x, w, b, shape, geometry, dtype):
             extra >= s for extra, s in zip(geometry.output_padding, geometry.stride))):
         result = convolution_taps.grad_input(x, w, shape, geometry, dtype)
     else:
-        result = _implementation(x, w).grad_input(x, w, shape, geometry)
+        result = _functions(x, w, x.shape).grad_input(x, w, shape, geometry)
     if b is not None:
         result += b.reshape(-1, *[1] * (result.ndim - 2)).astype(result.dtype, copy=False)
     return result
@@ -83,9 +83,9 @@ def _check_dtype(input, geometry):
         raise not_implemented(f"slow_conv{rank}d_cpu")(dtype_of(input))
 
 
-def _implementation(x, w):
-    """Where forward, grad_input and grad_weight for these arrays are."""
-    return convolution_taps
+def _functions(x, w, y_shape):
+    """Where forward, grad_input, grad_weight and grad_bias for x * w = y are."""
+    return convolution_fast if convolution_fast.is_worth_it(x, w, y_shape) else convolution_taps
 
 
 def _finish(result, *inputs):
@@ -117,7 +117,7 @@ def convolution_backward_cpu(grad_output, input, weight, bias_sizes, stride, pad
         return _zeros_like(input, weight, bias_sizes, output_mask)
     wide = WIDENED.get(input._array.dtype, input._array.dtype)
     grad, x, w = [cast(t._array, wide) for t in (grad_output, input, weight)]
-    functions = _implementation(x, w)
+    functions = _functions(x, w, x.shape if transposed else grad.shape)
     dx = dw = db = None
     if output_mask[0]:
         dx = (functions.forward(grad, w, None, x.shape, geometry) if transposed
@@ -125,7 +125,7 @@ def convolution_backward_cpu(grad_output, input, weight, bias_sizes, stride, pad
     if output_mask[1]:
         dw = functions.grad_weight(*(x, grad) if transposed else (grad, x), w.shape, geometry)
     if output_mask[2]:
-        db = grad.sum((0, *range(2, grad.ndim)))
+        db = functions.grad_bias(grad)
     return (None if dx is None else _finish(dx, input, weight), None if dw is None else _finish(dw, input, weight),
             None if db is None else wrap(cast(db, input._array.dtype)))
 

@@ -52,6 +52,11 @@ def grad_weight(grad, x, shape, geometry):
     return result.reshape(shape)
 
 
+def grad_bias(grad):
+    """The gradient of the bias: the sum over images and places."""
+    return grad.sum((0, *range(2, grad.ndim)))
+
+
 def _taps(kernel, out, geometry):
     """Each place of the kernel, and the slices of the padded input that it looks at."""
     for tap in np.ndindex(*kernel):

@@ -1,0 +1,216 @@
+"""The fast convolution of float32 and float64, in any dimension: matrix products by compiled loops.
+
+See Note [ Rows of pixels ] in cpu/conv_kernels.py. The batch is taken in chunks of some images, so that nothing but the
+result is as large as the batch; threads share the chunks.
+
+In PyTorch: `mkldnn/Conv.cpp` (oneDNN). Explained in the chapter "Layers".
+"""
+import functools
+import math
+
+import numpy as np
+
+from ..parallel import get_num_threads, parallel_for
+from .convolution_plan import plan_of
+
+WORTH = 100_000  # multiply-adds below which compiled loops do not pay
+ROWS = 256  # that a product should have
+FEW = 32  # rows of a product, and
+FEW_CHANNELS = 16  # channels of a group, below which all taps are taken in one product
+SMALL = 32_000  # elements of a matrix that is better transposed beforehand than by BLAS
+
+
+@functools.cache
+def loops():
+    from .cpu import conv_kernels
+    return conv_kernels
+
+
+def is_worth_it(x, w, y_shape):
+    """Whether these functions take the dtype of `x`, and are the faster ones for x (N, C, …) * w = y."""
+    return x.dtype.char in "fd" and w.size * math.prod(y_shape[2:]) * y_shape[0] > WORTH
+
+
+def forward(x, w, bias, shape, geometry):
+    """The convolution of x (N, C, …) with w (out, C / groups, …), plus bias: an array of `shape`."""
+    task = task_of(x.shape, w.shape, shape, geometry)
+    x, result = _flat(x), np.empty(shape, x.dtype)
+    task.forward(x, w, 0 if bias is None else bias, _flat(result))
+    return result
+
+
+def grad_input(grad, w, shape, geometry):
+    """The gradient of an input of `shape`."""
+    task = task_of(shape, w.shape, grad.shape, geometry)
+    result = np.empty(shape, grad.dtype)
+    task.grad_input(_flat(grad), w, _flat(result))
+    return result
+
+
+def grad_weight(grad, x, shape, geometry):
+    """The gradient of a weight of `shape`."""
+    return task_of(x.shape, shape, grad.shape, geometry).grad_weight(_flat(grad), _flat(x)).reshape(shape)
+
+
+def grad_bias(grad):
+    """The gradient of the bias: the sum over images and places."""
+    sums = np.zeros(grad.shape[1], grad.dtype)
+    loops().channel_sums(_flat(grad), sums)
+    return sums
+
+
+def _flat(x):
+    """(N, C, …) as a contiguous (N, C, places)."""
+    return np.ascontiguousarray(x).reshape(*x.shape[:2], -1)
+
+
+def task_of(x_shape, w_shape, y_shape, geometry):
+    """The way to compute a convolution of these shapes: x (N, C, …), w (out, C / groups, …), y (N, out, …)."""
+    results, inner, *kernel = w_shape
+    few = inner < FEW_CHANNELS or y_shape[0] * y_shape[-1] < FEW
+    if inner == 1 and geometry.groups == results > 1:
+        kind = Depthwise
+    else:
+        kind = Unfolded if geometry.groups == 1 and (few or math.prod(kernel) == 1) else RowsOfPixels
+    return kind(x_shape, w_shape, y_shape, geometry)
+
+
+class Task:
+    """A convolution of known shapes. x, y and their gradients are flat, w is as it comes."""
+
+    def __init__(self, x_shape, w_shape, y_shape, geometry):
+        self.plan = plan_of(x_shape[2:], w_shape[2:], y_shape[2:], *geometry[:3])
+        self.images, self.channels = x_shape[:2]
+        self.results, self.inner = w_shape[:2]
+        self.taps = math.prod(w_shape[2:])
+        self.groups = geometry.groups
+        self.step = geometry.stride[-1]
+        self.chunk = max(1, min(-(-ROWS // y_shape[-1]), -(-self.images // get_num_threads())))
+
+    def for_chunks(self, compute):
+        """compute(first, last) for pieces of the batch, shared among threads."""
+        def body(begin, end):
+            for first in range(begin, end, self.chunk):
+                compute(first, min(first + self.chunk, end))
+        parallel_for(0, self.images, self.chunk, body)
+
+    def sum_of_chunks(self, shape, dtype, add):
+        """What add(total, first, last) adds to `total`, an array of `shape`. Each thread has its own."""
+        totals = []
+
+        def body(begin, end):
+            total = np.zeros(shape, dtype)
+            for first in range(begin, end, self.chunk):
+                add(total, first, min(first + self.chunk, end))
+            totals.append(total)
+        parallel_for(0, self.images, self.chunk, body)
+        return functools.reduce(np.add, totals)
+
+
+class RowsOfPixels(Task):
+    """See Note [ Rows of pixels ]."""
+
+    def forward(self, x, w, bias, y):
+        products = self.products(w)
+
+        def compute(first, last):
+            pixels = np.empty((self.plan.size, last - first, self.results), x.dtype)
+            pixels[:] = bias
+            products(self.x_pixels(x[first:last]), pixels)
+            loops().from_pixels(pixels, self.y_places(), y[first:last])
+        self.for_chunks(compute)
+
+    def grad_input(self, grad, w, dx):
+        products = self.exchanged_products(w)
+
+        def compute(first, last):
+            pixels = np.zeros((self.plan.room, last - first, self.channels), grad.dtype)
+            products(self.y_pixels(grad[first:last]), pixels)
+            loops().from_pixels(pixels, self.plan.places, dx[first:last])
+        self.for_chunks(compute)
+
+    def grad_weight(self, grad, x):
+        def add(total, first, last):
+            self.add_weight_products(self.x_pixels(x[first:last]), self.y_pixels(grad[first:last]), total)
+        shape = (self.taps, self.results // self.groups, self.groups * self.inner)
+        total = self.sum_of_chunks(shape, x.dtype, add).reshape(*shape[:2], self.groups, self.inner)
+        return np.ascontiguousarray(total.transpose(2, 1, 3, 0))
+
+    def products(self, w):
+        """The function (x, out) that adds the convolution of x to out, both rows of pixels."""
+        transposed = w.size > SMALL * self.taps * self.groups
+        matrices = _matrices(w, self.groups, transposed)
+        return lambda x, out: loops().add_products(self.plan.stored, x, matrices, out, self.groups, transposed)
+
+    def exchanged_products(self, w):
+        """The function (grad, dx) that adds the gradient of x to dx."""
+        matrices = _matrices(w, self.groups, True)
+        return lambda grad, dx: loops().add_products(self.plan.exchanged, grad, matrices, dx, self.groups, False)
+
+    def add_weight_products(self, x, grad, total):
+        loops().add_weight_products(self.plan.stored, x, grad, total, self.groups)
+
+    def x_pixels(self, x):
+        pixels = np.empty((self.plan.room, *x.shape[:2]), x.dtype)
+        loops().to_pixels(x, self.plan.places, pixels)
+        return pixels
+
+    def y_pixels(self, y):
+        pixels = np.empty((self.plan.size, *y.shape[:2]), y.dtype)
+        loops().to_pixels(y, self.y_places(), pixels)
+        return pixels
+
+    def y_places(self):
+        return np.arange(self.plan.size)
+
+
+def _matrices(w, groups, transposed):
+    """w as (taps, channels of a group of x, channels of y); transposed: (taps, channels of a group of y, of x)."""
+    grouped = w.reshape(groups, w.shape[0] // groups, w.shape[1], -1)
+    ordered = np.ascontiguousarray(grouped.transpose((3, 1, 0, 2) if transposed else (3, 2, 0, 1)))
+    return ordered.reshape(*ordered.shape[:2], -1)
+
+
+class Depthwise(RowsOfPixels):
+    """Each channel is a group of its own: products of numbers, not of matrices."""
+
+    def products(self, w):
+        weights = _matrices(w, self.groups, False)[:, 0]
+        return lambda x, out: loops().add_depthwise(self.plan.stored, x, weights, out)
+
+    def exchanged_products(self, w):
+        weights = _matrices(w, self.groups, False)[:, 0]
+        return lambda grad, dx: loops().add_depthwise(self.plan.exchanged, grad, weights, dx)
+
+    def add_weight_products(self, x, grad, total):
+        loops().add_depthwise_weight(self.plan.stored, x, grad, total[:, 0])
+
+
+class Unfolded(Task):
+    """An image at a time, all taps in one product: for few channels, few rows of pixels, and kernels of one tap."""
+
+    def forward(self, x, w, bias, y):
+        matrix = np.ascontiguousarray(w.reshape(self.results, -1))
+
+        def compute(first, last):
+            y[first:last] = np.reshape(bias, (-1, 1))
+            loops().add_unfolded(self.plan.natural, self.step, x[first:last], matrix, self.columns(x), y[first:last])
+        self.for_chunks(compute)
+
+    def grad_input(self, grad, w, dx):
+        matrix = np.ascontiguousarray(w.reshape(self.results, -1))
+
+        def compute(first, last):
+            dx[first:last] = 0
+            loops().add_unfolded_gradient(self.plan.natural, self.step, grad[first:last], matrix, self.columns(grad),
+                                          dx[first:last])
+        self.for_chunks(compute)
+
+    def grad_weight(self, grad, x):
+        def add(total, first, last):
+            loops().add_unfolded_weight(self.plan.natural, self.step, x[first:last], grad[first:last], self.columns(x),
+                                        total)
+        return self.sum_of_chunks((self.results, self.channels * self.taps), x.dtype, add)
+
+    def columns(self, like):
+        return np.zeros((self.channels, self.taps, self.plan.size), like.dtype)
