@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/LossNLL.cpp`, `LossNLL2d.cpp`. Explained in the chapter "One training step".
 """
+import functools
 import math
 
 import numpy as np
@@ -12,7 +13,8 @@ from ..functions import at
 from ..native_function import native_function
 from .loss import MEAN, NONE, SUM
 from .scalar_ops import add_scalar, div_scalar, mul_scalar
-from .softmax import _log_softmax, has_short_rows, loops
+from .softmax import FROM_SIZE, _log_softmax
+from .tensor_iterator import F4
 
 _INPUTS = "Tensor self, Tensor target, Tensor? weight"
 _PUBLIC = f"({_INPUTS}=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor"
@@ -133,8 +135,8 @@ def nll_loss_forward_cpu(self, target, weight, reduction, ignore_index):
         raise RuntimeError(f"size mismatch (got input: {list(x.shape)}, target: {list(t.shape)})")
     check_weight(self, weight, x.shape[-1])
     check_target_type(target)
-    if weight is None and reduction != NONE and has_short_rows(x):
-        return in_short_rows(x, t, reduction, ignore_index)
+    if weight is None and reduction != NONE and is_for_loops(x):
+        return by_loops(x, t, reduction, ignore_index)
     batch, classes = as_batch(self, target)
     output, total = run_forward(self, batch, classes, weight, reduction, ignore_index)
     if reduction == NONE and x.ndim == 1:
@@ -142,13 +144,25 @@ def nll_loss_forward_cpu(self, target, weight, reduction, ignore_index):
     return output, total
 
 
+@functools.cache
+def loops():
+    """The compiled loops; imported when first needed."""
+    from .cpu import loss_kernels
+    return loss_kernels
+
+
+def is_for_loops(x):
+    """Whether the loops of `cpu/loss_kernels.py` serve `x`, the scores of a batch."""
+    return x.size >= FROM_SIZE and x.dtype is F4 and x.ndim == 2 and x.flags.c_contiguous
+
+
 def check_row(target, wrong_row):
     if wrong_row >= 0:
         raise IndexError(f"Target {target[wrong_row]} is out of bounds.")
 
 
-def in_short_rows(x, target, reduction, ignore_index):
-    """What `run_forward` does, for the training step of a classifier."""
+def by_loops(x, target, reduction, ignore_index):
+    """What `run_forward` does, for the training step of a classifier: one pass over the labels."""
     total, count, wrong_row = loops().nll_sum(x, target, ignore_index)
     check_row(target, wrong_row)
     if reduction == MEAN:
@@ -158,7 +172,7 @@ def in_short_rows(x, target, reduction, ignore_index):
 
 @nll_loss_backward.kernel
 def nll_loss_backward_cpu(grad_output, self, target, weight, reduction, ignore_index, total_weight):
-    if weight is None and reduction != NONE and has_short_rows(self._array):
+    if weight is None and reduction != NONE and is_for_loops(self._array):
         share = grad_output._array / total_weight._array if reduction == MEAN else grad_output._array
         result = np.zeros(self._array.shape, self._array.dtype)
         wrong_row = loops().nll_sum_backward(-share[()], target._array, ignore_index, result)

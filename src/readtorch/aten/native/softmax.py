@@ -3,12 +3,14 @@
 In PyTorch: `aten/src/ATen/native/SoftMax.cpp`. Explained in the chapter "One training step".
 """
 import functools
+import math
 
 import numpy as np
 
 from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim
 from ..native_function import native_function
+from ..parallel import parallel_for
 from .exact_out import exact_out
 from .tensor_iterator import F4, compute, not_implemented
 
@@ -57,7 +59,7 @@ def along(function, self, dim, kernel_name):
         return wrap_result(np.empty(x.shape, x.dtype))
     if x.ndim == 0:
         return wrap_result(compute(lambda x: function(x[None], 0)[0], (x,), kind))
-    return wrap_result(compute(lambda x: function(x, axis), (x,), kind))
+    return wrap_result(compute(lambda x: function(x, axis), (np.ascontiguousarray(x),), kind))
 
 
 def softmax_array(x, axis):
@@ -75,39 +77,52 @@ def log_softmax_array(x, axis):
     return result
 
 
-# Compiled loops serve from so many numbers on (fewer are not worth loading the compiler for), and rows up to
-# such a length (over longer ones NumPy's vectorized exp is faster).
-FROM_SIZE, TO_LENGTH = 256, 128
-
-
-def has_short_rows(x):
-    """Whether the loops of `cpu/loss_kernels.py` serve `x`: many short rows, one after the other."""
-    return (x.dtype is F4 and x.ndim == 2 and x.size >= FROM_SIZE and x.shape[1] <= TO_LENGTH
-            and x.flags.c_contiguous)
+# Compiled loops serve float32 from so many numbers on: fewer are not worth loading the compiler for.
+FROM_SIZE = 256
+# So many numbers are work enough for a thread.
+PIECE = 32768
 
 
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from .cpu import loss_kernels
-    return loss_kernels
+    from .cpu import softmax_kernels
+    return softmax_kernels
+
+
+def by_loops(name, dim, *arrays):
+    """The loop `name` of `cpu/softmax_kernels.py` along one dimension of these arrays of one shape."""
+    shape = arrays[0].shape
+    dim = wrap_dim(dim, len(shape))
+    inner = math.prod(shape[dim + 1:])
+    if inner == 1:
+        loop, folded, pieces = getattr(loops(), name), (-1, shape[dim]), arrays[0].size // shape[dim]
+    else:
+        loop, folded = getattr(loops(), f"{name}_strided"), (-1, shape[dim], inner)
+        pieces = math.prod(shape[:dim]) * -(-inner // loops().COLUMNS)
+    out = np.empty(shape, F4)
+    arrays = [np.ascontiguousarray(a).reshape(folded) for a in arrays]
+    result = out.reshape(folded)
+    grain = PIECE * pieces // out.size + 1
+    parallel_for(0, pieces, grain, lambda begin, end: loop(*arrays, result, begin, end))
+    return wrap(out)
 
 
 @_softmax.kernel
 def softmax_cpu(self, dim, half_to_float):
+    x = self._array
+    if x.size >= FROM_SIZE and x.dtype is F4:
+        return by_loops("softmax", dim, x)
     return along(softmax_array, self, dim, "softmax")
 
 
 @_log_softmax.kernel
 def log_softmax_cpu(self, dim, half_to_float):
     x = self._array
-    if dim in (-1, x.ndim - 1):
-        if has_short_rows(x):
-            result = np.empty_like(x)
-            loops().log_softmax(x, result)
-            return wrap(result)
-        if x.dtype.itemsize == 2:
-            return along(log_softmax_rounding_sum(x.dtype), self, dim, "log_softmax")
+    if x.size >= FROM_SIZE and x.dtype is F4:
+        return by_loops("log_softmax", dim, x)
+    if x.dtype.itemsize == 2 and dim in (-1, x.ndim - 1):
+        return along(log_softmax_rounding_sum(x.dtype), self, dim, "log_softmax")
     return along(log_softmax_array, self, dim, "log_softmax")
 
 
@@ -161,18 +176,22 @@ def log_softmax_slope(g, y, axis):
     return np.subtract(g, result, out=result)
 
 
+def are_for_loops(grad_output, output, input_dtype):
+    g, y = grad_output._array, output._array
+    return y.size >= FROM_SIZE and y.dtype is F4 and g.dtype is F4 and input_dtype.numpy is F4 and g.shape == y.shape
+
+
 @_softmax_backward_data.kernel
 def softmax_backward_cpu(grad_output, output, dim, input_dtype):
+    if are_for_loops(grad_output, output, input_dtype):
+        return by_loops("softmax_backward", dim, grad_output._array, output._array)
     return backward_along(softmax_slope, grad_output, output, dim, input_dtype)
 
 
 @_log_softmax_backward_data.kernel
 def log_softmax_backward_cpu(grad_output, output, dim, input_dtype):
-    g, y = grad_output._array, output._array
-    if dim in (-1, y.ndim - 1) and has_short_rows(y) and has_short_rows(g) and input_dtype.numpy is F4:
-        result = np.empty_like(y)
-        loops().log_softmax_backward(g, y, result)
-        return wrap(result)
+    if are_for_loops(grad_output, output, input_dtype):
+        return by_loops("log_softmax_backward", dim, grad_output._array, output._array)
     return backward_along(log_softmax_slope, grad_output, output, dim, input_dtype)
 
 

@@ -1,44 +1,11 @@
-"""log_softmax and nll_loss for matrices with short rows, as loops.
+"""nll_loss of a batch as loops over its labels.
 
-A classifier's scores are a few hundred numbers: NumPy would spend its time between the calls.
-
-In PyTorch: `aten/src/ATen/native/cpu/SoftMaxKernel.cpp` and the loops in `LossNLL.cpp`.
+In PyTorch: the loops in `aten/src/ATen/native/LossNLL.cpp`.
 """
-import math
-
-import numpy as np
-from numba import njit
+from ...cpu.compile import kernel
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_softmax(x, out):
-    """out = x - log Σ exp(x) row by row, shifted by the greatest element so that no exp overflows."""
-    for i in range(x.shape[0]):
-        row, result = x[i], out[i]
-        greatest = row[0]
-        for v in row:
-            greatest = max(greatest, v)
-        total = np.float32(0)
-        for v in row:
-            total += math.exp(v - greatest)
-        log_total = math.log(total)
-        for j in range(row.size):
-            result[j] = row[j] - greatest - log_total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_softmax_backward(grad, y, out):
-    """out = grad - exp(y) Σ grad, row by row."""
-    for i in range(y.shape[0]):
-        g, row, result = grad[i], y[i], out[i]
-        total = np.float32(0)
-        for v in g:
-            total += v
-        for j in range(row.size):
-            result[j] = g[j] - math.exp(row[j]) * total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def nll_sum(x, target, ignore_index):
     """-Σ x[i, target[i]], how many terms it has, and the first row whose class does not exist, or -1."""
     total, count = 0.0, 0
@@ -53,7 +20,7 @@ def nll_sum(x, target, ignore_index):
     return total, count, -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def nll_sum_backward(share, target, ignore_index, out):
     """`share` into out, which holds zeros, wherever a loss was picked. Returns the first wrong row, or -1."""
     for i in range(target.size):
