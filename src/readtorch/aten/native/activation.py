@@ -13,15 +13,47 @@ from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ..functions import at
 from ..native_function import native_function, write_result
 from .tensor_iterator import F4, F8, compute, computing, not_implemented, refuse_overlap, scalar_tensor
+from .vectorized import loop
 
 BOTH = "function, method"
 
 
-def activation(function, kernel_name, complex_too=False):
+# Fewer numbers than this are not worth loading the compiler for.
+FROM_SIZE = 1024
+
+
+@functools.cache
+def loops():
+    """The compiled loops; imported when first needed."""
+    from .cpu import activation_kernels
+    return activation_kernels
+
+
+def are_flat(x, *others):
+    """Whether the loops serve: enough float32, one after the other, of one shape."""
+    if x.dtype is not F4 or x.size < FROM_SIZE or not x.flags.c_contiguous:
+        return False
+    for y in others:
+        if y.dtype is not F4 or y.shape != x.shape or not y.flags.c_contiguous:
+            return False
+    return True
+
+
+def in_one_pass(name, *arrays, numbers=()):
+    """The tensor that the compiled loop `name` makes of flat arrays."""
+    return wrap(loop(name, *arrays, numbers=numbers, kernels=loops))
+
+
+def activation(function, kernel_name, complex_too=False, compiled=None):
     """A CPU kernel `function(x, *parameters)` for floats of any width; raises NotImplementedError for other
-    dtypes."""
+    dtypes.
+
+    compiled: the name of the loop that does the same for many float32, with the same parameters.
+    """
     def kernel(self, *parameters):
         x = self._array
+        if compiled is not None and are_flat(x):
+            return in_one_pass(compiled, x, numbers=parameters)
         if x.dtype is F4 or x.dtype is F8:
             return wrap_result(function(x, *parameters))
         if not (dtype_of(self).is_floating_point or complex_too and dtype_of(self).is_complex):
@@ -30,10 +62,12 @@ def activation(function, kernel_name, complex_too=False):
     return kernel
 
 
-def activation_backward(function):
-    """A CPU kernel `function(grad, x, *parameters)`: the gradient passed on at `x`."""
+def activation_backward(function, compiled=None):
+    """A CPU kernel `function(grad, x, *parameters)`: the gradient passed on at `x`. compiled: see `activation`."""
     def kernel(grad, self, *parameters):
         g, x = grad._array, self._array
+        if compiled is not None and are_flat(g, x):
+            return in_one_pass(compiled, g, x, numbers=parameters)
         if g.dtype is x.dtype is F4:
             return wrap_result(function(g, x, *parameters))
         return computing(lambda g, x: function(g, x, *parameters), grad, self)
@@ -68,34 +102,13 @@ relu = declare("relu(Tensor self) -> Tensor", BOTH, "torch")
 _ZERO = np.zeros((), F4)  # an array: NumPy takes twice as long over a number
 
 
-# Fewer numbers than this are not worth loading the compiler for.
-FROM_SIZE = 1024
-
-
-def are_flat(*arrays):
-    """Whether the loops of `cpu/activation_kernels.py` serve: enough float32, one after the other."""
-    for x in arrays:
-        if x.dtype is not F4 or x.size < FROM_SIZE or not x.flags.c_contiguous:
-            return False
-    return True
-
-
-@functools.cache
-def loops():
-    """The compiled loops; imported when first needed."""
-    from .cpu import activation_kernels
-    return activation_kernels
-
-
 @relu.kernel
 def relu_cpu(self):
     x = self._array
     if x.dtype is F4:
-        if x.size < FROM_SIZE or not are_flat(x):
-            return wrap_result(np.maximum(_ZERO, x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
-        result = np.empty_like(x)
-        loops().relu(x.reshape(-1), result.reshape(-1))
-        return wrap(result)
+        if x.size >= FROM_SIZE and x.flags.c_contiguous:
+            return in_one_pass("relu", x)
+        return wrap_result(np.maximum(_ZERO, x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
     check_relu(self)
     return wrap_result(np.maximum(x.dtype.type(0), x))
 
@@ -149,10 +162,8 @@ def threshold_cpu_(self, threshold, value):
 @threshold_backward.kernel
 def threshold_backward_cpu(grad_output, self, threshold):
     g, x = grad_output._array, self._array
-    if are_flat(g, x) and g.shape == x.shape:
-        result = np.empty_like(x)
-        loops().threshold_backward(g.reshape(-1), x.reshape(-1), F4.type(threshold), result.reshape(-1))
-        return wrap(result)
+    if are_flat(g, x):
+        return in_one_pass("threshold_backward", g, x, numbers=(threshold,))
     if g.dtype is x.dtype:
         return wrap_result(where_zero(x <= threshold, g))
     return computing(lambda g, x: where_zero(x <= threshold, g), grad_output, self)
@@ -188,9 +199,9 @@ leaky_relu_ = native_function("leaky_relu_(Tensor(a!) self, Scalar negative_slop
 leaky_relu_backward = native_function("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar "
                                       "negative_slope, bool self_is_result) -> Tensor", module="nn")
 leaky_relu_cpu = leaky_relu.kernel(
-    activation(lambda x, slope: np.where(x > 0, x, x * slope), "leaky_relu_cpu")
+    activation(lambda x, slope: np.where(x > 0, x, x * slope), "leaky_relu_cpu", compiled="leaky_relu")
 )
-_leaky_relu_backward = activation_backward(lambda g, x, slope: np.where(x > 0, g, g * slope))
+_leaky_relu_backward = activation_backward(lambda g, x, slope: np.where(x > 0, g, g * slope), "leaky_relu_backward")
 
 
 @leaky_relu_.kernel
@@ -309,7 +320,8 @@ class PreluKernelBackwardBackward0:
 hardtanh = declare("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
 hardtanh_backward = native_function("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, "
                                     "Scalar max_val) -> Tensor", module="nn")
-_outside_is_zero = activation_backward(lambda g, x, low, high: where_zero((x <= low) | (x >= high), g))
+_outside_is_zero = activation_backward(lambda g, x, low, high: where_zero((x <= low) | (x >= high), g),
+                                       "hardtanh_backward")
 
 
 @hardtanh.kernel
@@ -323,6 +335,8 @@ def hardtanh_cpu(self, min_val, max_val):
         min_val, max_val = int(min_val), int(max_val)
     if min_val > max_val:
         raise RuntimeError("cannot have min_val greater than max_val")
+    if are_flat(x):
+        return in_one_pass("hardtanh", x, numbers=(min_val, max_val))
     return wrap_result(compute(lambda x: np.minimum(np.maximum(x, min_val), max_val), (x,), dtype_of(self)))
 
 

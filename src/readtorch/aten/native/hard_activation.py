@@ -34,9 +34,10 @@ hardsigmoid_backward.backward(NOT_IMPLEMENTED)
 hardswish = declare("hardswish(Tensor self) -> Tensor")
 hardswish_backward = native_function("hardswish_backward(Tensor grad_output, Tensor self) -> "
                                      "Tensor", module="nn")
-hardswish.kernel(activation(lambda x: x * np.clip(x + 3, 0, 6) / 6, "hardswish_cpu"))
+hardswish.kernel(activation(lambda x: x * np.clip(x + 3, 0, 6) / 6, "hardswish_cpu", compiled="hardswish"))
 hardswish_backward.kernel(activation_backward(
-    lambda g, x: np.where(x <= -3, g.dtype.type(0), np.where(x < 3, g * (x / 3 + g.dtype.type(0.5)), g))))
+    lambda g, x: np.where(x <= -3, g.dtype.type(0), np.where(x < 3, g * (x / 3 + g.dtype.type(0.5)), g)),
+    "hardswish_backward"))
 
 
 @hardswish.backward

@@ -1,6 +1,6 @@
-"""Smooth activation functions: elu and its relatives, gelu, silu, mish, softplus, log_sigmoid, glu.
+"""Smooth activation functions: elu and its relatives, gelu, silu, mish, softplus, log_sigmoid.
 
-In PyTorch: `aten/src/ATen/native/Activation.cpp`, `GatedLinearUnit.cpp`.
+In PyTorch: `aten/src/ATen/native/Activation.cpp`.
 Explained in the chapter "Layers as functions".
 """
 import math
@@ -8,10 +8,8 @@ import math
 import numpy as np
 
 from ...c10.tensor_impl import dtype_of, wrap_result
-from ...c10.wrap_dim import wrap_dim
-from ..functions import at
 from ..native_function import native_function, write_result
-from .activation import activation, activation_backward, declare
+from .activation import activation, activation_backward, are_flat, declare, in_one_pass
 from .exact_out import exact_out, found_dtype, type_name
 from .tensor_iterator import compute, conj, not_implemented
 
@@ -31,8 +29,15 @@ elu_backward = native_function(
     "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor "
     "self_or_result) "
     "-> Tensor", module="nn")
-elu_cpu = elu.kernel(activation(lambda x, alpha, scale, input_scale: np.where(
-    x > 0, x * scale, np.expm1(x * input_scale) * (alpha * scale)), "elu_cpu"))
+_elu = activation(lambda x, alpha, scale, input_scale: np.where(
+    x > 0, x * scale, np.expm1(x * input_scale) * (alpha * scale)), "elu_cpu")
+
+
+@elu.kernel
+def elu_cpu(self, alpha, scale, input_scale):
+    if are_flat(self._array):
+        return in_one_pass("elu", self._array, numbers=(alpha * scale, scale, input_scale))
+    return _elu(self, alpha, scale, input_scale)
 
 
 @elu_.kernel
@@ -159,7 +164,7 @@ def check_approximate(approximate):
 
 
 _gelu = activation(lambda x, approximate: x * normal_cdf(x, approximate), "GeluKernelImpl")
-gelu_backward.kernel(activation_backward(gelu_slope))
+_gelu_backward = activation_backward(gelu_slope)
 
 
 exact_out(gelu, found_dtype)
@@ -168,7 +173,17 @@ exact_out(gelu, found_dtype)
 @gelu.kernel
 def gelu_cpu(self, approximate):
     check_approximate(approximate)
+    if are_flat(self._array):
+        return in_one_pass("gelu_tanh" if approximate == "tanh" else "gelu", self._array)
     return _gelu(self, approximate)
+
+
+@gelu_backward.kernel
+def gelu_backward_cpu(grad_output, self, approximate):
+    if are_flat(grad_output._array, self._array):
+        name = "gelu_tanh_backward" if approximate == "tanh" else "gelu_backward"
+        return in_one_pass(name, grad_output._array, self._array)
+    return _gelu_backward(grad_output, self, approximate)
 
 
 @gelu.backward
@@ -208,7 +223,7 @@ def gelu_curvature_tanh(x):
 
 silu = declare("silu(Tensor self) -> Tensor")
 silu_backward = native_function("silu_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
-silu.kernel(activation(lambda x: x * sigmoid_array(x), "silu_cpu", complex_too=True))
+silu.kernel(activation(lambda x: x * sigmoid_array(x), "silu_cpu", complex_too=True, compiled="silu"))
 
 
 def silu_slope(g, x):
@@ -216,7 +231,7 @@ def silu_slope(g, x):
     return g * np.conj(s * (1 + x * (1 - s)))
 
 
-silu_backward.kernel(activation_backward(silu_slope))
+silu_backward.kernel(activation_backward(silu_slope, "silu_backward"))
 
 
 @silu_backward.compose
@@ -234,7 +249,7 @@ class SiluBackward0:
 
 mish = declare("mish(Tensor self) -> Tensor")
 mish_backward = native_function("mish_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
-mish.kernel(activation(lambda x: x * np.tanh(np.logaddexp(0, x)), "mish_cpu"))
+mish.kernel(activation(lambda x: x * np.tanh(np.logaddexp(0, x)), "mish_cpu", compiled="mish"))
 
 
 def mish_slope(g, x):
@@ -242,7 +257,7 @@ def mish_slope(g, x):
     return g * (t + x * sigmoid_array(x) * (1 - t * t))
 
 
-mish_backward.kernel(activation_backward(mish_slope))
+mish_backward.kernel(activation_backward(mish_slope, "mish_backward"))
 
 
 @mish_backward.compose
@@ -267,6 +282,7 @@ softplus.kernel(
     activation(
         lambda x, beta, threshold: np.where(x * beta > threshold, x, np.log1p(np.exp(x * beta)) / beta),
         "softplus_cpu",
+        compiled="softplus",
     )
 )
 
@@ -279,7 +295,7 @@ def softplus_slope(g, x, beta, threshold):
     return np.where(x * beta > threshold, g, g * z / (z + 1))
 
 
-softplus_backward.kernel(activation_backward(softplus_slope))
+softplus_backward.kernel(activation_backward(softplus_slope, "softplus_backward"))
 
 
 @softplus.backward
@@ -355,59 +371,3 @@ class LogSigmoidBackwardBackward0:
     def self(grad, grad_output, self):
         z = self.sigmoid()
         return grad * grad_output * (z - 1) * z
-
-
-# -------------------------------------------------------------------------------------------------------- glu
-
-glu = native_function("glu(Tensor self, int dim=-1) -> Tensor", module="nn", out=True, direct=True)
-glu_backward = native_function("glu_backward(Tensor grad_output, Tensor self, int dim) -> "
-                               "Tensor", module="nn")
-
-
-def halves(array, dim):
-    dim = wrap_dim(dim, array.ndim)
-    if array.shape[dim] % 2:
-        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {array.shape[dim]}")
-    return np.split(array, 2, dim)
-
-
-@glu.kernel
-def glu_cpu(self, dim):
-    if self._array.ndim == 0:
-        raise RuntimeError("glu does not support 0-dimensional tensors")
-    if not dtype_of(self).is_floating_point:
-        raise not_implemented("glu_cpu")(dtype_of(self))
-    return wrap_result(compute(lambda a, b: a * sigmoid_array(b), halves(self._array, dim), dtype_of(self)))
-
-
-@glu_backward.kernel
-def glu_backward_cpu(grad_output, self, dim):
-    def backward(g, x):
-        a, b = halves(x, dim)
-        s = sigmoid_array(b)
-        return np.concatenate([g * s, g * a * s * (1 - s)], dim)
-    return wrap_result(compute(backward, (grad_output._array, self._array), dtype_of(self)))
-
-
-@glu.backward
-class GluBackward0:
-    def self(grad, self, dim):
-        return glu_backward.call(grad, self, dim)
-
-
-@glu_backward.backward
-class GluBackwardBackward0:
-    def grad_output(grad, self, dim):
-        a, b = self.chunk(2, dim)
-        to_a, to_b = grad.chunk(2, dim)
-        s = b.sigmoid()
-        return to_a * s + to_b * a * s * (1 - s)
-
-    def self(grad, grad_output, self, dim):
-        a, b = self.chunk(2, dim)
-        to_a, to_b = grad.chunk(2, dim)
-        s = b.sigmoid()
-        slope = s * (1 - s)
-        return at.cat(
-            [to_b * grad_output * slope, grad_output * slope * (to_a + to_b * a * (1 - 2 * s))], dim
-        )

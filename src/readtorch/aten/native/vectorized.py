@@ -42,11 +42,17 @@ def are_flat(x, *others):
     return True
 
 
-def loop(name, *operands, numbers=()):
-    """A new array from the loop `name` over flat operands: its arguments are they, the numbers as float32, and the result."""
+def loop(name, *operands, numbers=(), kernels=pointwise):
+    """A new array from the loop `name` over flat operands: its arguments are they, the numbers as float32, and the result.
+
+    kernels: the module that has the loop, as a function.
+    """
     out = np.empty_like(operands[0])
-    run, numbers = getattr(pointwise(), name), [np.float32(n) for n in numbers]
+    run, numbers = getattr(kernels(), name), [np.float32(n) for n in numbers]
     flat, result = [x.reshape(-1) for x in operands], out.reshape(-1)
+    if out.size < 2 * GRAIN:
+        run(*flat, *numbers, result)
+        return out
     parallel.parallel_for(0, out.size, GRAIN, lambda b, e: run(*[x[b:e] for x in flat], *numbers, result[b:e]))
     return out
 

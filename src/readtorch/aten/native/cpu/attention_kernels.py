@@ -17,14 +17,14 @@ from ...cpu.blas import gemm
 from ...cpu.compile import fast_kernel, scalar
 
 ZERO, ONE, MINUS_INFINITY = np.float32(0), np.float32(1), np.float32(-np.inf)
-LEAST = np.float32(-87)  # eˣ of less is no normal number any more, and slow: it counts as 0
+LEAST = np.float32(-87)  # eˣ of less is no normal number any more: it counts as 0
 
 
 @scalar
 def weight(x):
-    """eˣ, and 0 for what is hidden: e^-inf."""
-    y = vec.exp(LEAST if x < LEAST else x)
-    return ZERO if x < LEAST else y
+    """eˣ for x <= 0, and 0 for what is hidden: e^-inf. A nan stays."""
+    y = vec.exp_normal(x)
+    return y if x > LEAST else (ZERO if x <= LEAST else x)
 
 
 @scalar

@@ -1,0 +1,65 @@
+"""glu: one half of the features opens and closes a gate for the other half.
+
+In PyTorch: `aten/src/ATen/native/GatedLinearUnit.cpp`. Explained in the chapter "Layers as functions".
+"""
+import numpy as np
+
+from ...c10.tensor_impl import dtype_of, wrap_result
+from ...c10.wrap_dim import wrap_dim
+from ..functions import at
+from ..native_function import native_function
+from .smooth_activation import sigmoid_array
+from .tensor_iterator import compute, not_implemented
+
+glu = native_function("glu(Tensor self, int dim=-1) -> Tensor", module="nn", out=True, direct=True)
+glu_backward = native_function("glu_backward(Tensor grad_output, Tensor self, int dim) -> "
+                               "Tensor", module="nn")
+
+
+def halves(array, dim):
+    dim = wrap_dim(dim, array.ndim)
+    if array.shape[dim] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {array.shape[dim]}")
+    return np.split(array, 2, dim)
+
+
+@glu.kernel
+def glu_cpu(self, dim):
+    if self._array.ndim == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    if not dtype_of(self).is_floating_point:
+        raise not_implemented("glu_cpu")(dtype_of(self))
+    return wrap_result(compute(lambda a, b: a * sigmoid_array(b), halves(self._array, dim), dtype_of(self)))
+
+
+@glu_backward.kernel
+def glu_backward_cpu(grad_output, self, dim):
+    def backward(g, x):
+        a, b = halves(x, dim)
+        s = sigmoid_array(b)
+        return np.concatenate([g * s, g * a * s * (1 - s)], dim)
+    return wrap_result(compute(backward, (grad_output._array, self._array), dtype_of(self)))
+
+
+@glu.backward
+class GluBackward0:
+    def self(grad, self, dim):
+        return glu_backward.call(grad, self, dim)
+
+
+@glu_backward.backward
+class GluBackwardBackward0:
+    def grad_output(grad, self, dim):
+        a, b = self.chunk(2, dim)
+        to_a, to_b = grad.chunk(2, dim)
+        s = b.sigmoid()
+        return to_a * s + to_b * a * s * (1 - s)
+
+    def self(grad, grad_output, self, dim):
+        a, b = self.chunk(2, dim)
+        to_a, to_b = grad.chunk(2, dim)
+        s = b.sigmoid()
+        slope = s * (1 - s)
+        return at.cat(
+            [to_b * grad_output * slope, grad_output * slope * (to_a + to_b * a * (1 - 2 * s))], dim
+        )
