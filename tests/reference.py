@@ -178,7 +178,8 @@ def assert_close(ours, theirs, *, rtol=None, atol=None, exact=False, strides=Fal
     elif callable(theirs) or dataclasses.is_dataclass(theirs):  # torch's own and its counterpart here
         assert type(ours).__name__ == type(theirs).__name__, f"{where}: {ours!r} instead of {theirs!r}"
     else:
-        assert type(ours) is type(theirs) and ours == theirs, f"{where}: {ours!r} instead of {theirs!r}"
+        shown = "a tensor" if isinstance(ours, rt.Tensor) else repr(ours)
+        assert type(ours) is type(theirs) and ours == theirs, f"{where}: {shown} instead of {theirs!r}"
 
 
 def _assert_tensor_close(ours, theirs, *, rtol, atol, exact, strides, where):
