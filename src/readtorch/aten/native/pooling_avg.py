@@ -15,8 +15,8 @@ from ..native_function import native_function
 from .division import trunc_quotient
 from .exact_out import exact_out
 from .pooling_max import check_dims, check_numbers, check_one, in_float32
-from .pooling_windows import (for_planes, laid_out_like, look, loops, planes_of, pool2d_outputs, pool3d_outputs,
-                              served_by_loops, sliding, sliding_windows, volumes)
+from .pooling_windows import (for_planes, laid_out_like, look, loops, planes_of, pool2d_outputs, pool3d_outputs, sliding,
+                              sliding_windows, volumes, worth_loops)
 from .tensor_iterator import cast
 
 _REST = "bool ceil_mode=False, bool count_include_pad=True"
@@ -40,11 +40,11 @@ exact_out(avg_pool3d)
 
 def averages(planes, windows, divisors):
     """The sum of what each window sees, divided: an array (planes, results). A window that sees nothing gives 0."""
-    if served_by_loops(planes, windows):
+    if worth_loops(planes):
         return averages_by_loops(planes, windows, divisors)
     total = np.zeros((len(planes), divisors.shape[1]), planes.dtype)
-    for here, inside in windows:
-        total += np.where(inside, look(planes, here), planes.dtype.type(0))
+    for here, inside in windows.entries:
+        total += zero_outside(look(planes, here), inside)
     return trunc_quotient(total, divisors) if total.dtype.kind == "i" else total / divisors.astype(total.dtype)
 
 
@@ -64,19 +64,23 @@ def by_results(divisors, windows, dtype):
 def share_out(grads, windows, divisors, count):
     """Each gradient, divided, to every place that its window saw: (planes, count)."""
     result = np.zeros((len(grads), count), grads.dtype)
-    if served_by_loops(grads, windows):
+    if worth_loops(grads):
         given = (volumes(grads, windows.outputs), *windows.bounds, by_results(divisors, windows, grads.dtype),
                  volumes(result, windows.sizes))
         for_planes(len(grads), count, lambda begin, end: loops().share_out(*given, begin, end))
         return result
     divided = trunc_quotient(grads, divisors) if grads.dtype.kind == "i" else grads / divisors.astype(grads.dtype)
     planes = np.arange(len(grads))[:, None]
-    for here, inside in windows:
-        np.add.at(result, (planes, here), np.where(inside, divided, grads.dtype.type(0)))
+    for here, inside in windows.entries:
+        np.add.at(result, (planes, here), zero_outside(divided, inside))
     return result
 
 
-@functools.lru_cache(64)
+def zero_outside(numbers, inside):
+    return numbers if inside is None else np.where(inside, numbers, numbers.dtype.type(0))
+
+
+@functools.lru_cache(32)
 def divisors_of(slide, sizes, outputs, count_include_pad, divisor_override):
     """What the sum in each window is divided by: how many places it covers, the padding included or not."""
     windows = sliding_windows(slide, sizes, outputs)

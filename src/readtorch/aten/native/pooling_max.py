@@ -16,9 +16,9 @@ from ..functions import at
 from ..native_function import native_function
 from .copy import suggested_format
 from .exact_out import exact_out
-from .pooling_windows import (FROM_SIZE, Sliding, for_planes, laid_out_like, look, loops, output_size, planes_of,
-                              pool2d_outputs, pool3d_outputs, served_by_loops, sliding, sliding_windows, volumes)
-from .tensor_iterator import F4, F8, WIDENED, cast, not_implemented
+from .pooling_windows import (Sliding, for_planes, laid_out_like, look, loops, output_size, planes_of, pool2d_outputs,
+                              pool3d_outputs, sliding, sliding_windows, volumes, worth_loops)
+from .tensor_iterator import WIDENED, cast, not_implemented
 
 _SIZES = "int[{0}] kernel_size, int[{0}] stride=[], int[{0}] padding=0, int[{0}] dilation=1, bool ceil_mode=False"
 _BACKWARD = ("Tensor grad_output, Tensor self, int[{0}] kernel_size, int[{0}] stride, int[{0}] padding, int[{0}] dilation, "
@@ -58,13 +58,15 @@ def greatest(planes, windows):
 
     Of equal numbers the first counts. A nan wins, and of several the last.
     """
-    if served_by_loops(planes, windows):
+    if windows.bounds is not None and worth_loops(planes):
         return greatest_by_loops(planes, windows)
     places = np.broadcast_to(windows.first, (len(planes), windows.first.shape[1])).copy()
     best = np.full(places.shape, lowest(planes.dtype), planes.dtype)
-    for here, inside in windows:
+    for here, inside in windows.entries:
         seen = look(planes, here)
-        better = ((seen > best) | (seen != seen)) & inside
+        better = (seen > best) | (seen != seen)
+        if inside is not None:
+            better &= inside
         np.copyto(best, seen, where=better)
         np.copyto(places, here, where=better)
     return best, places
@@ -82,7 +84,7 @@ def greatest_by_loops(planes, windows):
 def put_back(grads, places, count):
     """Each gradient, added up at the place that its number came from: (planes, count)."""
     result = np.zeros((len(grads), count), grads.dtype)
-    if grads.size >= FROM_SIZE and grads.dtype in (F4, F8):
+    if worth_loops(grads):
         for_planes(len(grads), count, lambda begin, end: loops().put_back(grads, places, result, begin, end))
     else:
         np.add.at(result, (np.arange(len(grads))[:, None], places), grads)
@@ -279,5 +281,16 @@ def max_pool1d_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
     x = self._array
     outputs = check_max_pool1d(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     check_numbers("max_pool1d_impl", self, "fV")
-    slide = Sliding(*map(tuple, (kernel_size, stride or kernel_size, padding, dilation)), ceil_mode)
-    return wrap(maxima_of(x, slide, (outputs,))[0].reshape(*x.shape[:-1], outputs))
+    (kernel,), (step,), (pad,), (gap,) = kernel_size, stride or kernel_size, padding, dilation
+    if worth_loops(x):
+        best = greatest_in_rows(planes_of(x, 1), kernel, step, pad, gap, outputs)
+    else:
+        best, _ = maxima_of(x, Sliding((kernel,), (step,), (pad,), (gap,), ceil_mode), (outputs,))
+    return wrap(best.reshape(*x.shape[:-1], outputs))
+
+
+def greatest_in_rows(rows, kernel, stride, padding, dilation, outputs):
+    best = np.empty((len(rows), outputs), rows.dtype)
+    for_planes(*rows.shape, lambda begin, end: loops().greatest_in_rows(rows, kernel, stride, padding, dilation, best, begin,
+                                                                        end))
+    return best

@@ -146,21 +146,26 @@ class Line(NamedTuple):
 
 
 class Windows:
-    """The windows over a plane. Iterating gives, entry by entry, a pair (places, inside) of arrays (planes, results).
-
-    Places count along the plane with its rows one after the other.
-    """
+    """The windows over a plane, as the tables and bounds that the two ways of pooling ask for."""
 
     def __init__(self, lines, sizes, outputs, square=0):
         self.lines, self.sizes, self.outputs = lines, tuple(sizes), tuple(outputs)
         self.square = square  # see `search` in `cpu/pooling_kernels.py`
 
-    def __iter__(self):
-        for entry in itertools.product(*[range(len(line.places)) for line in self.lines]):
-            yield (joined([line.places[i] for line, i in zip(self.lines, entry)], self.sizes),
-                   all_of([line.inside[i] for line, i in zip(self.lines, entry)]))
+    @functools.cached_property
+    def entries(self):
+        """For each entry of a window a pair (places, inside) of arrays (planes, results); inside is None if all places are.
 
-    @property
+        Places count along the plane with its rows one after the other.
+        """
+        return [self._entry(at) for at in itertools.product(*[range(len(line.places)) for line in self.lines])]
+
+    def _entry(self, at):
+        inside = all_of([line.inside[i] for line, i in zip(self.lines, at)])
+        return (joined([line.places[i] for line, i in zip(self.lines, at)], self.sizes),
+                None if inside.all() else inside)
+
+    @functools.cached_property
     def first(self):
         """Where each window begins: the place that counts as the greatest if all that is seen is -infinity."""
         return joined([line.first for line in self.lines], self.sizes)
@@ -178,8 +183,10 @@ class Windows:
     @functools.cached_property
     def counts(self):
         """How many places each window sees."""
-        nothing = np.zeros((1, math.prod(self.outputs)), np.int64)
-        return sum((inside.astype(np.int64) for _, inside in self), nothing)
+        counts = np.zeros((1, math.prod(self.outputs)), np.int64)
+        for _, inside in self.entries:
+            counts += 1 if inside is None else inside
+        return counts
 
 
 def joined(places, sizes):
@@ -201,7 +208,7 @@ def as_rows(array):
     return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
-@functools.lru_cache(64)
+@functools.lru_cache(32)
 def sliding_windows(slide, sizes, outputs):
     """Windows of one size at equal distances."""
     lines = [sliding_line(*along) for along in zip(*slide[:4], sizes, outputs)]
@@ -228,7 +235,7 @@ def window_bounds(size, outputs):
     return numbers * size // max(outputs, 1), -(-(numbers + 1) * size // max(outputs, 1))
 
 
-@functools.lru_cache(64)
+@functools.lru_cache(32)
 def adaptive_windows(sizes, outputs):
     """So many windows as the result has places. Their sizes differ by one at most."""
     return Windows([adaptive_line(*along) for along in zip(sizes, outputs)], sizes, outputs)
@@ -262,9 +269,9 @@ def loops():
     return pooling_kernels
 
 
-def served_by_loops(planes, windows):
-    """Whether the compiled loops know how to pool `planes`, and are worth it."""
-    return planes.size >= FROM_SIZE and planes.dtype in (F4, F8) and windows.bounds is not None
+def worth_loops(planes):
+    """Whether the compiled loops know the type of `planes`, and whether there is enough to do for them."""
+    return planes.size >= FROM_SIZE and planes.dtype in (F4, F8)
 
 
 def volumes(rows, sizes):

@@ -13,14 +13,22 @@ from ...cpu.compile import kernel, scalar
 def search_row(volume, front, back, top, bottom, columns, steps, best, places, begin, end):
     """The greatest number and its place for the windows begin … end of one row. See `greatest` in `pooling_max.py`."""
     height, width = volume.shape[1:]
+    deeper, lower, further = steps
     for j in range(begin, end):
-        greatest, place = volume.dtype.type(-np.inf), (front * height + top) * width + columns[0, j]
-        for d in range(front, back, steps[0]):
-            for h in range(top, bottom, steps[1]):
-                for w in range(columns[0, j], columns[1, j], steps[2]):
-                    seen = volume[d, h, w]
+        left, right = columns[0, j], columns[1, j]
+        greatest, place = volume.dtype.type(-np.inf), (front * height + top) * width + left
+        d = front
+        while d < back:  # not range(front, back, step), which divides to know how often
+            h = top
+            while h < bottom:
+                row, w = volume[d, h], left
+                while w < right:
+                    seen = row[w]
                     if seen > greatest or seen != seen:
                         greatest, place = seen, (d * height + h) * width + w
+                    w += further
+                h += lower
+            d += deeper
         best[j], places[j] = greatest, place
 
 
@@ -61,8 +69,10 @@ def search(x, layers, rows, columns, steps, square, best, places, begin, end):
                         search_squares(x[p, k], top, columns[0, left], 2, b, q, left, right)
                     else:
                         search_squares(x[p, k], top, columns[0, left], 3, b, q, left, right)
-                search_row(x[p], layers[0, k], layers[1, k], top, bottom, columns, steps, b, q, 0, start)
-                search_row(x[p], layers[0, k], layers[1, k], top, bottom, columns, steps, b, q, stop, count)
+                if start > 0:
+                    search_row(x[p], layers[0, k], layers[1, k], top, bottom, columns, steps, b, q, 0, start)
+                if stop < count:
+                    search_row(x[p], layers[0, k], layers[1, k], top, bottom, columns, steps, b, q, stop, count)
 
 
 @kernel
@@ -76,15 +86,41 @@ def complete_windows(columns, size):
     return first, end
 
 
+@scalar
+def keep_greater(row, stride, found):
+    for j in range(found.size):
+        seen = row[j * stride]
+        found[j] = seen if (seen > found[j]) | (seen != seen) else found[j]
+
+
+@kernel
+def greatest_in_rows(x, kernel, stride, padding, dilation, best, begin, end):
+    """The greatest number of each window of the rows begin … end, without its place: many windows at once."""
+    for i in range(begin, end):
+        row, found = x[i], best[i]
+        found[:] = -np.inf
+        for k in range(kernel):
+            shift = k * dilation - padding
+            first = max(0, -(shift // stride))
+            stop = min(found.size, (row.size - 1 - shift) // stride + 1)
+            if first < stop:
+                seen, kept = row[first * stride + shift:], found[first:stop]
+                if stride == 2:  # a constant again, for which the compiler makes wide loads
+                    keep_greater(seen, 2, kept)
+                else:
+                    keep_greater(seen, stride, kept)
+
+
 @kernel
 def put_back(grads, places, out, begin, end):
     """Add each gradient at the place that its number came from. `out` holds zeros."""
+    size = np.uint64(out.shape[1])
     for p in range(begin, end):
-        sums = out[p]
-        for j in range(grads.shape[1]):
-            place = places[p, j]
-            if 0 <= place < sums.size:
-                sums[place] += grads[p, j]
+        sums, given, at = out[p], grads[p], places[p]
+        for j in range(given.size):
+            place = np.uint64(at[j])  # unsigned: one comparison tells whether the place exists
+            if place < size:
+                sums[place] += given[j]
 
 
 @kernel
