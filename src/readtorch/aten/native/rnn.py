@@ -8,9 +8,13 @@ In PyTorch: `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers".
 """
 from collections import namedtuple
 
+import numpy as np
+
+from ...c10.scalar_type import bfloat16
 from ..functions import at
 from ..native_function import native_function
 from .linear import linear
+from .rnn_layer import LSTM_MODE, mkldnn_rnn_layer
 
 # The weights of one layer in one direction. Biases may be None; w_hr is the projection of an LSTM that has one.
 CellParams = namedtuple("CellParams", "w_ih w_hh b_ih b_hh w_hr")
@@ -307,7 +311,40 @@ def lstm_data_composite(data, batch_sizes, hx, params, has_biases, *settings):
 
 @lstm.compose
 def lstm_composite(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    """Layer by layer for the common types, else step by step."""
     check_two_states(hx)
+    has_projections = hx[0].size(2) != hx[1].size(2)
+    stack = lstm_stack if has_projections or not has_layer_operator(input) else lstm_stack_of_operators
     input = input.transpose(0, 1) if batch_first else input
-    output, hy, cy = lstm_stack(input, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+    output, hy, cy = stack(input, hx, params, has_biases, num_layers, dropout, train, bidirectional)
     return (output.transpose(0, 1) if batch_first else output), hy, cy
+
+
+def has_layer_operator(input):
+    # in PyTorch: bfloat16 only on processors that multiply it
+    return input._array.size and (input._array.dtype == np.float32 or input.dtype is bfloat16)
+
+
+def lstm_stack_of_operators(input, hx, params, has_biases, num_layers, dropout, train, bidirectional):
+    """As `stack_of_layers`, with one operator for a layer and direction."""
+    width = 4 if has_biases else 2
+    if len(params) % width:
+        raise RuntimeError(f"MatrixRef: ArrayRef size {len(params)} not divisible by stride {width}")
+    input, hx, cx = input.contiguous(), hx[0].contiguous(), hx[1].contiguous()
+    directions = 2 if bidirectional else 1
+    last_states = []
+    for layer in range(num_layers):
+        outputs = []
+        for direction in range(directions):
+            number = layer * directions + direction
+            w_ih, w_hh, *biases = params[number * width:(number + 1) * width]
+            biases = biases or [at.zeros_like(w_ih), at.zeros_like(w_hh)]  # never looked at
+            output, h, c, _ = mkldnn_rnn_layer.call(
+                input, w_ih, w_hh, *biases, hx[number], cx[number], direction == 1, (), LSTM_MODE, cx.size(2),
+                num_layers, has_biases, bidirectional, False, train)
+            outputs.append(output)
+            last_states.append((h, c))
+        input = outputs[0] if directions == 1 else at.cat(outputs, -1)
+        if dropout and train and layer < num_layers - 1:
+            input = at.dropout(input, dropout, True)
+    return input, *on_parts(lambda *states: at.stack(states, 0), *last_states)

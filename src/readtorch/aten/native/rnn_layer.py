@@ -1,0 +1,165 @@
+"""One LSTM layer in one direction as a single operator: what PyTorch gives to oneDNN.
+
+`lstm` uses it for float32 and bfloat16. The graph has one node for the layer instead of fifteen for each step.
+
+In PyTorch: `aten/src/ATen/native/mkldnn/RNN.cpp`. Explained in the chapter "Layers".
+"""
+import functools
+
+import numpy as np
+
+from ...c10.dispatch_key import grad_mode_enabled
+from ...c10.tensor_impl import wrap
+from ..functions import at
+from ..native_function import native_function
+from .cpu_blas import gemm, multiply
+from .linear import linear
+from .tensor_iterator import F4
+
+mkldnn_rnn_layer = native_function(
+    "mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, "
+    "Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, "
+    "bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)")
+mkldnn_rnn_layer_backward = native_function(
+    "mkldnn_rnn_layer_backward(Tensor input, Tensor weight1, Tensor weight2, Tensor weight3, Tensor weight4, "
+    "Tensor hx_, Tensor cx_tmp, Tensor output, Tensor hy_, Tensor cy_, Tensor? grad_output, Tensor? grad_hy, "
+    "Tensor? grad_cy, bool reverse, int mode, int hidden_size, int num_layers, bool has_biases, bool train, "
+    "bool bidirectional, int[] batch_sizes, bool batch_first, Tensor workspace) -> "
+    "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)", "")
+LSTM_MODE = 2  # what `mode` says for an LSTM; nobody calls the operator with another
+
+
+@functools.cache
+def loops():
+    """The compiled loops; imported when first needed."""
+    from .cpu import rnn_kernels
+    return rnn_kernels
+
+
+def wide(t):
+    """A tensor's numbers as contiguous float32. None stays None."""
+    return None if t is None else np.ascontiguousarray(t._array, F4)
+
+
+def turned(states):
+    """(batch, size) as (size · batch). See Note [ Turned states ]."""
+    return states.T.flatten()
+
+
+def turned_back(states, batch, dtype):
+    """(size · batch) as a tensor (batch, size)."""
+    return wrap(states.reshape(-1, batch).T.astype(dtype, order="C"))
+
+
+# ----------------------------------------------------------------------------------------------------- forward
+
+@mkldnn_rnn_layer.kernel
+def mkldnn_rnn_layer_cpu(input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode, hidden_size,
+                         num_layers, has_biases, bidirectional, batch_first, train):
+    """The outputs of all steps, the last h and c, and what backward will need (None while nothing is recorded)."""
+    x, w_ih, w_hh, h, c = map(wide, (input, weight0, weight1, hx_, cx_))
+    steps, batch, _ = x.shape
+    check_sizes(x, w_ih, w_hh, h, c)
+    bias = wide(weight2) + wide(weight3) if has_biases else np.zeros(len(w_ih), F4)
+    h, c = turned(h), turned(c)
+    kept = steps if grad_mode_enabled() else 1
+    workspace = np.empty((kept, 5, c.size), F4)
+    output = np.empty((steps, batch, w_hh.shape[1]), F4)
+    loops().lstm_forward(input_gates(x, w_ih, bias), w_hh.reshape(-1), reverse, workspace, h, c, output)
+    dtype = input._array.dtype
+    result = wrap(output.astype(dtype, copy=False)), turned_back(h, batch, dtype), turned_back(c, batch, dtype)
+    # in PyTorch: the workspace is a tensor of bytes that only oneDNN can read
+    return *result, (wrap(workspace) if grad_mode_enabled() else None)
+
+
+def check_sizes(x, w_ih, w_hh, h, c):
+    # in PyTorch: nothing is checked here, and what does not fit is read from beyond a tensor's end
+    batch, size = x.shape[1], w_hh.shape[1]
+    if x.shape[2] != w_ih.shape[1] or len(w_ih) != 4 * size or len(w_hh) != 4 * size:
+        raise RuntimeError(f"mkldnn_rnn_layer: input of size {list(x.shape)} and weights of sizes "
+                           f"{list(w_ih.shape)} and {list(w_hh.shape)} do not fit")
+    if h.shape != (batch, size) or c.shape != (batch, size):
+        raise RuntimeError(f"mkldnn_rnn_layer: Expected hidden states of size {[batch, size]}, got {list(h.shape)} "
+                           f"and {list(c.shape)}")
+
+
+def input_gates(x, w_ih, bias):
+    """W x + b of all steps, turned: (4 · size, steps · batch)."""
+    rows = x.reshape(-1, x.shape[2])
+    gates = np.empty((len(w_ih), len(rows)), F4)
+    gates[:] = bias[:, None]
+    gemm(w_ih, rows.T, gates)
+    return gates
+
+
+# ---------------------------------------------------------------------------------------------------- backward
+
+@mkldnn_rnn_layer.backward
+class MkldnnRnnLayerBackward0:
+    output_differentiability = [True, True, True, False]
+
+    def input__weight0__weight1__weight2__weight3__hx___cx_(
+            grads, input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, reverse, mode,
+            hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3):
+        if grad_mode_enabled():
+            return layer_backward_by_steps(input, weight0, weight1, weight2, weight3, hx_, cx_, grads, reverse,
+                                           has_biases)
+        return mkldnn_rnn_layer_backward.call(
+            input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, *grads[:3], reverse, mode,
+            hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3)
+
+
+@mkldnn_rnn_layer_backward.kernel
+def mkldnn_rnn_layer_backward_cpu(input, weight1, weight2, weight3, weight4, hx_, cx_tmp, output, hy_, cy_, grad_output,
+                                  grad_hy, grad_cy, reverse, mode, hidden_size, num_layers, has_biases, train,
+                                  bidirectional, batch_sizes, batch_first, workspace):
+    """The gradients of input, weight1 … weight4, hx_ and cx_tmp."""
+    x, w_ih, w_hh, h, c, y = map(wide, (input, weight1, weight2, hx_, cx_tmp, output))
+    steps, batch, inputs = x.shape
+    dy = np.zeros_like(y) if grad_output is None else wide(grad_output)
+    dh, dc = (np.zeros(h.size, F4) if g is None else turned(wide(g)) for g in (grad_hy, grad_cy))
+    d_gates = np.empty((len(w_ih), steps * batch), F4)
+    loops().lstm_backward(w_hh.reshape(-1), turned(c), workspace._array, dy, reverse, dh, dc, d_gates)
+    dx = multiply(d_gates.T, w_ih).reshape(x.shape)
+    dw_ih = multiply(d_gates, x.reshape(-1, inputs))
+    dw_hh = multiply(d_gates, hidden_before(y, h, reverse).reshape(-1, h.shape[1]))
+    # in PyTorch: gradients of bfloat16 tensors leave this operator as float32, and the engine rounds them
+    db = d_gates.sum(1)
+    return (*map(wrap, (dx, dw_ih, dw_hh, db, db.copy())), turned_back(dh, batch, F4), turned_back(dc, batch, F4))
+
+
+def hidden_before(output, first, reverse):
+    """The h that each step started from: the output of the step before."""
+    return np.concatenate((output[1:], first[None]) if reverse else (first[None], output[:-1]))
+
+
+def layer_backward_by_steps(x, w_ih, w_hh, b_ih, b_hh, h, c, grads, reverse, has_biases):
+    """The same out of operators that can be differentiated again: the layer is computed anew, then walked back."""
+    if all(g is None for g in grads[:3]):
+        return (None,) * 7
+    steps = len(x)
+    dh = at.zeros_like(h) if grads[1] is None else grads[1]
+    dc = at.zeros_like(c) if grads[2] is None else grads[2]
+    order = range(steps - 1, -1, -1) if reverse else range(steps)
+    states, gates = [(h, c)], []
+    for t in order:
+        h, c = states[-1]
+        sums = linear.call(x[t], w_ih, b_ih if has_biases else None)
+        i, f, g, o = (sums + linear.call(h, w_hh, b_hh if has_biases else None)).chunk(4, 1)
+        gates.append((i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()))
+        i, f, g, o = gates[-1]
+        c = f * c + i * g
+        states.append((o * c.tanh(), c))
+    dx, dw_ih, dw_hh, db = [None] * steps, 0, 0, 0
+    for step in range(steps - 1, -1, -1):
+        t, (h, c), (i, f, g, o) = order[step], states[step], gates[step]
+        shown = states[step + 1][1].tanh()
+        dh = dh if grads[0] is None else grads[0][t] + dh
+        change = dc + dh * o * (1 - shown * shown)
+        d_sums = at.cat([change * g * i * (1 - i), change * c * f * (1 - f), change * i * (1 - g * g),
+                         dh * shown * o * (1 - o)], 1)
+        dx[t] = d_sums.matmul(w_ih).unsqueeze(0)
+        dw_ih, dw_hh = dw_ih + d_sums.t().matmul(x[t]), dw_hh + d_sums.t().matmul(h)
+        db = db + d_sums.sum(0)
+        dh, dc = d_sums.matmul(w_hh), change * f
+    return at.cat(dx, 0), dw_ih, dw_hh, db, db, dh, dc
