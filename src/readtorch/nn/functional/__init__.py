@@ -13,12 +13,14 @@ from readtorch.nn.functional.distance import *  # noqa: F403
 from readtorch.nn.functional.dropout import *  # noqa: F403
 from readtorch.nn.functional.fold import *  # noqa: F403
 from readtorch.nn.functional.embedding import *  # noqa: F403
+from readtorch.nn.functional.linear_cross_entropy import *  # noqa: F403
 from readtorch.nn.functional.loss import *  # noqa: F403
 from readtorch.nn.functional.margin_loss import *  # noqa: F403
 from readtorch.nn.functional.normalization import *  # noqa: F403
 from readtorch.nn.functional.padding import *  # noqa: F403
 from readtorch.nn.functional.pooling import *  # noqa: F403
 from readtorch.nn.functional.upsampling import *  # noqa: F403
+from readtorch.nn.functional.vision import *  # noqa: F403
 
 # y = x Wᵀ + b: input (*, in_features), weight (out_features, in_features), bias (out_features) or None.
 linear = _nn.linear

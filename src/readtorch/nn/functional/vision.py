@@ -1,0 +1,71 @@
+"""Looking at images through a grid of points. In PyTorch: part of `torch/nn/functional.py`."""
+import warnings
+
+import readtorch
+
+__all__ = ["grid_sample", "affine_grid"]
+
+_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """The values of input (N, C, H, W) at the points grid (N, *, *, 2), or of (N, C, D, H, W) at (N, *, *, *, 3).
+
+    A point is (x, y) or (x, y, z) from -1 to 1. mode: "bilinear" (in three dimensions too), "nearest", "bicubic" (in two).
+    padding_mode: what lies outside, "zeros", "border" or "reflection". align_corners: whether -1 and 1 are the middles of
+    the outermost elements, instead of their outer edges.
+    """
+    if mode not in _MODES:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', "
+            f"but got: '{mode}'"
+        )
+    if padding_mode not in _PADDING_MODES:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode "
+            f"to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
+        )
+    if align_corners is None:
+        _warn_of_corners()
+        align_corners = False
+    return readtorch.grid_sampler(input, grid, _MODES[mode], _PADDING_MODES[padding_mode], align_corners)
+
+
+def affine_grid(theta, size, align_corners=None):
+    """The points that `grid_sample` needs for affine transformations: theta (N, 2, 3) and size (N, C, H, W) give
+    (N, H, W, 2); theta (N, 3, 4) and size (N, C, D, H, W) give (N, D, H, W, 3).
+    """
+    if align_corners is None:
+        _warn_of_corners()
+        align_corners = False
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    if len(size) not in (4, 5):
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. "
+            f"Got size {size}."
+        )
+    dims = len(size) - 2
+    if theta.dim() != 3 or theta.shape[1:] != (dims, dims + 1):
+        raise ValueError(
+            f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {size}. "
+            f"Got {theta.shape}."
+        )
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. "
+            "This is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
+    elif min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    return readtorch.affine_grid_generator(theta, size, align_corners)
+
+
+def _warn_of_corners():
+    warnings.warn(
+        "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+        "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+        stacklevel=3,
+    )
