@@ -1,12 +1,14 @@
 """Distances and lengths. In PyTorch: part of `torch/nn/functional.py`."""
 import readtorch
 
-__all__ = ["pairwise_distance", "cosine_similarity", "normalize"]
+__all__ = ["pairwise_distance", "cosine_similarity", "pdist", "normalize"]
 
 # The p-norm of x1 - x2 along the last dimension: (N, D), (N, D) -> (N), or (D), (D) -> ().
 pairwise_distance = readtorch.pairwise_distance
 # The cosine of the angle between x1 and x2 along `dim`, which broadcast.
 cosine_similarity = readtorch.cosine_similarity
+# The p-norms of the differences of all pairs of rows: (N, D) -> (N (N - 1) / 2).
+pdist = readtorch.pdist
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
