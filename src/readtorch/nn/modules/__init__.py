@@ -10,6 +10,7 @@ from readtorch.nn.modules.flatten import *  # noqa: F403
 from readtorch.nn.modules.fold import *  # noqa: F403
 from readtorch.nn.modules.instancenorm import *  # noqa: F403
 from readtorch.nn.modules.linear import *  # noqa: F403
+from readtorch.nn.modules.linear_cross_entropy_options import *  # noqa: F403
 from readtorch.nn.modules.loss import *  # noqa: F403
 from readtorch.nn.modules.module import Module
 from readtorch.nn.modules.multihead_attention import *  # noqa: F403
