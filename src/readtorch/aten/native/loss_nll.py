@@ -53,7 +53,7 @@ def weights_of(x, index, counted, weight):
     return weights if counted is None else np.where(counted, weights, x.dtype.type(0))
 
 
-def forward(x, target, weight, reduction, ignore_index):
+def forward(x, target, weight, reduction, ignore_index, narrow):
     """The losses or their weighted mean or sum, and the sum of the weights; all computed in float32 at
     least."""
     index, counted = pick(x, target, ignore_index)
@@ -63,8 +63,37 @@ def forward(x, target, weight, reduction, ignore_index):
         losses = np.where(weights == 0, 0, losses * weights)
     if reduction == NONE:
         return losses, np.zeros((), x.dtype)
-    loss, total = losses.sum(), x.dtype.type(target.size) if weights is None else weights.sum()
+    loss, total = sum_(losses, narrow), x.dtype.type(target.size) if weights is None else sum_(weights, narrow)
     return (loss / total if reduction == MEAN else loss), total
+
+
+def sum_(v, narrow):
+    """Σ v; if the tensor is of a 16-bit type, every partial sum is rounded to it, in PyTorch's order."""
+    if narrow is None or v.size == 0:
+        return v.sum()
+    return v.dtype.type(cascade_sum(v.astype(narrow).reshape(-1)))
+
+
+# How many numbers are added up before their sum goes to the next level.
+LEVEL = 16
+
+
+def cascade_sum(v):
+    """Sums of 16 neighbours, then sums of 16 of those, and so on: few roundings for each number.
+
+    The first number of each level goes up alone. What has not gone up is added in the end, the lowest level first.
+    """
+    whole = 1 + (v.size - 1) // LEVEL * LEVEL
+    total = in_order(v[whole:]) if whole < v.size else v.dtype.type(0)
+    if whole == 1:
+        return total + v[0]
+    upper = np.array([v[0], *[in_order(block) for block in v[1:whole].reshape(-1, LEVEL)]], v.dtype)
+    return total + cascade_sum(upper)
+
+
+def in_order(v):
+    """v[0] + v[1] + …, rounded after each addition."""
+    return np.add.accumulate(v)[-1]
 
 
 def backward(grad, x, target, weight, reduction, ignore_index, total_weight):
@@ -90,7 +119,8 @@ def wide(array):
 
 def run_forward(self, x, target, weight, reduction, ignore_index):
     w = None if weight is None else wide(weight._array)
-    loss, total = forward(wide(x), target, w, reduction, ignore_index)
+    narrow = x.dtype if x.dtype.itemsize == 2 else None
+    loss, total = forward(wide(x), target, w, reduction, ignore_index, narrow)
     return wrap(np.asarray(loss, self._array.dtype)), wrap(np.asarray(total, self._array.dtype))
 
 
