@@ -4,11 +4,15 @@ import math
 import readtorch
 from readtorch.nn import functional as F
 from readtorch.nn import init
+from readtorch.nn.modules.lazy import LazyModuleMixin
 from readtorch.nn.modules.module import Module
 from readtorch.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
-from readtorch.nn.parameter import Parameter
+from readtorch.nn.parameter import Parameter, UninitializedParameter
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+    "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+]
 
 
 class _ConvNd(Module):
@@ -259,3 +263,95 @@ class ConvTranspose3d(_ConvTransposeNd):
 
     def forward(self, input, output_size=None):
         return self._transposed_forward(F.conv_transpose3d, input, output_size)
+
+
+# ----------------------------------------------------------------------- in_channels learned from the first input
+
+class _LazyConvXdMixin(LazyModuleMixin):
+    """What lazy convolutions share. Raises RuntimeError for a first input of another number of dimensions."""
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input, *args, **kwargs) -> None:
+        if not self.has_uninitialized_params():
+            return
+        self.in_channels = self._get_in_channels(input)
+        if self.in_channels % self.groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        channels = [self.out_channels, self.in_channels]
+        first, second = reversed(channels) if self.transposed else channels
+        self.weight.materialize((first, second // self.groups, *self.kernel_size))
+        if self.bias is not None:
+            self.bias.materialize((self.out_channels,))
+        self.reset_parameters()
+
+    def _get_in_channels(self, input):
+        dim = self._get_num_spatial_dims()
+        if input.dim() not in (dim + 1, dim + 2):
+            raise RuntimeError(f"Expected {dim + 1}D (unbatched) or {dim + 2}D (batched) input to "
+                               f"{self.__class__.__name__}, but got input of size: {input.shape}")
+        return input.shape[-dim - 1]
+
+    def _get_num_spatial_dims(self):
+        return len(self.kernel_size)
+
+    def _become_lazy(self, out_channels, bias, device, dtype):
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_channels = out_channels
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+
+class _LazyConvNd(_LazyConvXdMixin):
+
+    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+                 padding_mode="zeros", device=None, dtype=None) -> None:
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        self._become_lazy(out_channels, bias, device, dtype)
+
+
+class _LazyConvTransposeNd(_LazyConvXdMixin):
+
+    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
+                 dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
+        super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode,
+                         device, dtype)
+        self._become_lazy(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyConvNd, Conv1d):
+    """`Conv1d` without the argument in_channels: that is the first input's."""
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConvNd, Conv2d):
+    """`Conv2d` without the argument in_channels: that is the first input's."""
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConvNd, Conv3d):
+    """`Conv3d` without the argument in_channels: that is the first input's."""
+
+    cls_to_become = Conv3d
+
+
+class LazyConvTranspose1d(_LazyConvTransposeNd, ConvTranspose1d):
+    """`ConvTranspose1d` without the argument in_channels: that is the first input's."""
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConvTransposeNd, ConvTranspose2d):
+    """`ConvTranspose2d` without the argument in_channels: that is the first input's."""
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConvTransposeNd, ConvTranspose3d):
+    """`ConvTranspose3d` without the argument in_channels: that is the first input's."""
+
+    cls_to_become = ConvTranspose3d
