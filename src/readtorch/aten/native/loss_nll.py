@@ -53,7 +53,7 @@ def weights_of(x, index, counted, weight):
     return weights if counted is None else np.where(counted, weights, x.dtype.type(0))
 
 
-def forward(x, target, weight, reduction, ignore_index, narrow):
+def forward(x, target, weight, reduction, ignore_index):
     """The losses or their weighted mean or sum, and the sum of the weights; all computed in float32 at
     least."""
     index, counted = pick(x, target, ignore_index)
@@ -63,37 +63,8 @@ def forward(x, target, weight, reduction, ignore_index, narrow):
         losses = np.where(weights == 0, 0, losses * weights)
     if reduction == NONE:
         return losses, np.zeros((), x.dtype)
-    loss, total = sum_(losses, narrow), x.dtype.type(target.size) if weights is None else sum_(weights, narrow)
+    loss, total = losses.sum(), x.dtype.type(target.size) if weights is None else weights.sum()
     return (loss / total if reduction == MEAN else loss), total
-
-
-def sum_(v, narrow):
-    """Σ v; if the tensor is of a 16-bit type, every partial sum is rounded to it, in PyTorch's order."""
-    if narrow is None or v.size == 0:
-        return v.sum()
-    return v.dtype.type(cascade_sum(v.astype(narrow).reshape(-1)))
-
-
-# How many numbers are added up before their sum goes to the next level.
-LEVEL = 16
-
-
-def cascade_sum(v):
-    """Sums of 16 neighbours, then sums of 16 of those, and so on: few roundings for each number.
-
-    The first number of each level goes up alone. What has not gone up is added in the end, the lowest level first.
-    """
-    whole = 1 + (v.size - 1) // LEVEL * LEVEL
-    total = in_order(v[whole:]) if whole < v.size else v.dtype.type(0)
-    if whole == 1:
-        return total + v[0]
-    upper = np.array([v[0], *[in_order(block) for block in v[1:whole].reshape(-1, LEVEL)]], v.dtype)
-    return total + cascade_sum(upper)
-
-
-def in_order(v):
-    """v[0] + v[1] + …, rounded after each addition."""
-    return np.add.accumulate(v)[-1]
 
 
 def backward(grad, x, target, weight, reduction, ignore_index, total_weight):
@@ -119,8 +90,7 @@ def wide(array):
 
 def run_forward(self, x, target, weight, reduction, ignore_index):
     w = None if weight is None else wide(weight._array)
-    narrow = x.dtype if x.dtype.itemsize == 2 else None
-    loss, total = forward(wide(x), target, w, reduction, ignore_index, narrow)
+    loss, total = forward(wide(x), target, w, reduction, ignore_index)
     return wrap(np.asarray(loss, self._array.dtype)), wrap(np.asarray(total, self._array.dtype))
 
 
@@ -247,7 +217,37 @@ def nll_loss2d_forward_cpu(self, target, weight, reduction, ignore_index):
     if (x.shape[0], *x.shape[2:]) != t.shape:
         raise RuntimeError(f"size mismatch (got input: {list(x.shape)} , target: {list(t.shape)}")
     check_target_type(target)
+    if x.dtype.itemsize == 2 and reduction != NONE:
+        return in_16_bits(self, x, t, weight, reduction, ignore_index)
     return run_forward(self, x, t, weight, reduction, ignore_index)
+
+
+def in_16_bits(self, x, target, weight, reduction, ignore_index):
+    """PyTorch adds up the pixels of 16-bit images in 16 bits."""
+    losses = run_forward(self, x, target, weight, NONE, ignore_index)[0]._array
+    index, counted = pick(x, target, ignore_index)
+    weights = weights_of(x, index, counted, None if weight is None else weight._array)
+    loss = cascade_sum(losses)
+    total = cascade_sum(np.ones(losses.shape, x.dtype) if weights is None else weights.astype(x.dtype))
+    return wrap(np.asarray(loss / total if reduction == MEAN else loss)), wrap(np.asarray(total))
+
+
+def cascade_sum(array):
+    """The sum of all elements, rounded after every step: of each 16 in a row, of 16 such sums, and so on.
+
+    What is left over of each kind is added last, and the first element, which PyTorch's loop sets aside, after it.
+    """
+    first, sums = array.reshape(-1)[:1], array.reshape(-1)[1:]
+    left_over = []
+    while sums.size:
+        whole = sums.size // 16 * 16
+        left_over.append(sequential_sum(sums[whole:]))
+        sums = np.add.accumulate(sums[:whole].reshape(-1, 16), 1, array.dtype)[:, -1]
+    return sequential_sum(np.array([*left_over, *first], array.dtype))
+
+
+def sequential_sum(array):
+    return np.add.accumulate(array, 0, array.dtype)[-1] if array.size else array.dtype.type(0)
 
 
 @nll_loss2d_backward.kernel
