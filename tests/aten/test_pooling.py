@@ -52,7 +52,7 @@ BOTH_WAYS = [pytest.param(way, dims, id=f"{name} {dims}d") for name, way in (("l
 def test_max_pooling_finds_the_same_places(from_size, dims, monkeypatch):
     monkeypatch.setattr(pooling_windows, "FROM_SIZE", from_size)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(sliding(dims), st.integers(0, 9))
     def check(arguments, seed):
         sizes, kernel, stride, padding, dilation, ceil_mode = arguments
@@ -67,7 +67,7 @@ def test_max_pooling_finds_the_same_places(from_size, dims, monkeypatch):
 def test_averages(from_size, dims, monkeypatch):
     monkeypatch.setattr(pooling_windows, "FROM_SIZE", from_size)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(sliding(dims), st.booleans(), st.sampled_from([None, 3, -2]))
     def check(arguments, count_include_pad, divisor_override):
         sizes, kernel, stride, padding, _, ceil_mode = arguments

@@ -1,6 +1,7 @@
 """Adaptive pooling: the caller says how large the result is, and the windows share out the input.
 
-In PyTorch: `aten/src/ATen/native/{Pooling,AdaptiveAveragePooling,AdaptiveAveragePooling3d,AdaptiveMaxPooling2d,
+In PyTorch:
+`aten/src/ATen/native/{Pooling,AdaptiveAveragePooling,AdaptiveAveragePooling3d,AdaptiveMaxPooling2d,
 AdaptiveMaxPooling3d}.cpp`. Explained in the chapter "Layers".
 """
 import math
@@ -13,23 +14,31 @@ from ..native_function import native_function
 from .copy import suggested_format
 from .exact_out import exact_out
 from .pooling_avg import averages, share_out
-from .pooling_max import check_dims, check_numbers, check_one, greatest, in_float32, picking_backward, put_back_in
+from .pooling_max import (check_dims, check_numbers, check_one, greatest, in_float32, picking_backward,
+                          put_back_in)
 from .pooling_windows import adaptive_windows, check_sizes, laid_out_like, planes_of
 from .tensor_iterator import cast
 
 adaptive_avg_pool1d = native_function("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
-adaptive_avg_pool2d = native_function("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", module="nn", out=True)
-adaptive_avg_pool3d = native_function("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", module="nn", out=True)
+adaptive_avg_pool2d = native_function(
+    "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", module="nn", out=True)
+adaptive_avg_pool3d = native_function(
+    "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", module="nn", out=True)
 _adaptive_avg_pool2d = native_function("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
 _adaptive_avg_pool3d = native_function("_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")
-_adaptive_avg_pool2d_backward = native_function("_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor", "")
-_adaptive_avg_pool3d_backward = native_function("_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor", "")
+_adaptive_avg_pool2d_backward = native_function(
+    "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor", "")
+_adaptive_avg_pool3d_backward = native_function(
+    "_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor", "")
 
-adaptive_max_pool1d = native_function("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
+adaptive_max_pool1d = native_function(
+    "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
 adaptive_max_pool2d = native_function(
-    "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", module="nn", out=("out", "indices"))
+    "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", module="nn",
+    out=("out", "indices"))
 adaptive_max_pool3d = native_function(
-    "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", module="nn", out=("out", "indices"))
+    "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", module="nn",
+    out=("out", "indices"))
 adaptive_max_pool2d_backward = native_function(
     "adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", "")
 adaptive_max_pool3d_backward = native_function(
@@ -50,17 +59,18 @@ exact_out(adaptive_max_pool3d)
 # ------------------------------------------------------------------------------------------------------ checks
 
 def check_dimensions(caller, shape, dims, colon=""):
-    """Raises RuntimeError unless there are channels in front of the plane, and maybe a batch in front of them."""
+    """Raises RuntimeError unless channels, and maybe a batch, stand in front of the plane."""
     if len(shape) not in (dims + 1, dims + 2):
-        raise RuntimeError(f"{caller}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{colon} {list(shape)}")
+        raise RuntimeError(f"{caller}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{colon} "
+                           f"{list(shape)}")
 
 
 def check_not_empty(caller, shape, from_dim=1, what="input"):
     """Raises RuntimeError if a dimension from `from_dim` on is empty."""
     for dim in range(from_dim, len(shape)):
         if shape[dim] == 0:
-            raise RuntimeError(f"{caller}(): Expected {what} to have non-zero size for non-batch dimensions, but {what} has "
-                               f"sizes {list(shape)} with dimension {dim} being empty")
+            raise RuntimeError(f"{caller}(): Expected {what} to have non-zero size for non-batch dimensions, "
+                               f"but {what} has sizes {list(shape)} with dimension {dim} being empty")
 
 
 def check_output_size(caller, output_size, dims):
@@ -69,8 +79,8 @@ def check_output_size(caller, output_size, dims):
         raise RuntimeError(f"{caller}: output_size must be {dims}")
     if min(output_size) < 0:
         received = ", ".join(map(str, output_size[:2])) + "".join(f",{n}" for n in output_size[2:])
-        raise RuntimeError(f"{caller}: elements of output_size must be greater than or equal to 0 but received "
-                           f"{{{received}}}")
+        raise RuntimeError(f"{caller}: elements of output_size must be greater than or equal to 0 but "
+                           f"received {{{received}}}")
 
 
 # ----------------------------------------------------------------------------------------------------- average
@@ -111,7 +121,8 @@ def shares_of(x, grad, dims):
     """The gradients for the array's planes, (planes, places), in its own type."""
     sizes = x.shape[-dims:]
     windows = adaptive_windows(sizes, grad.shape[-dims:])
-    return cast(share_out(planes_of(in_float32(grad), dims), windows, windows.counts, math.prod(sizes)), x.dtype)
+    shares = share_out(planes_of(in_float32(grad), dims), windows, windows.counts, math.prod(sizes))
+    return cast(shares, x.dtype)
 
 
 @_adaptive_avg_pool2d.kernel
@@ -134,7 +145,8 @@ def _adaptive_avg_pool3d_cpu(self, output_size):
     check_dimensions("adaptive_avg_pool3d", x.shape, 3)
     check_numbers("adaptive_avg_pool3d_cpu", self, "fV")
     windows = adaptive_windows(x.shape[-3:], tuple(output_size))
-    means = averages(planes_of(x, 3), windows, windows.counts)  # 16-bit floats add up in 16 bits here, as in PyTorch
+    # 16-bit floats add up in 16 bits here, as in PyTorch.
+    means = averages(planes_of(x, 3), windows, windows.counts)
     return wrap(means.reshape(*x.shape[:-3], *output_size))
 
 
@@ -177,14 +189,15 @@ averaging_derivatives(3, _adaptive_avg_pool3d, _adaptive_avg_pool3d_backward)
 # ----------------------------------------------------------------------------------------------------- maximum
 
 def maxima_of(caller, x, output_size, dims):
-    """The greatest numbers of the array's planes and their places (planes, results), and the sizes of the result."""
+    """The greatest numbers of the array's planes, their places, both (planes, results); the result's sizes."""
     if len(output_size) != dims:
         raise RuntimeError(f"{caller}(): internal error: output_size.size() must be {dims}")
     check_dimensions(caller, x.shape, dims, ":")
     check_not_empty(caller, x.shape)
     sizes = (*x.shape[:-dims], *output_size)
     check_sizes(sizes)
-    best, places = greatest(planes_of(in_float32(x), dims), adaptive_windows(x.shape[-dims:], tuple(output_size)))
+    windows = adaptive_windows(x.shape[-dims:], tuple(output_size))
+    best, places = greatest(planes_of(in_float32(x), dims), windows)
     return cast(best, x.dtype), places, sizes
 
 

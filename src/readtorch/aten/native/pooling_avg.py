@@ -15,14 +15,14 @@ from ..native_function import native_function
 from .division import trunc_quotient
 from .exact_out import exact_out
 from .pooling_max import check_dims, check_numbers, check_one, in_float32
-from .pooling_windows import (for_planes, laid_out_like, look, loops, planes_of, pool2d_outputs, pool3d_outputs, sliding,
-                              sliding_windows, volumes, worth_loops)
+from .pooling_windows import (for_planes, laid_out_like, look, loops, planes_of, pool2d_outputs, pool3d_outputs,
+                              sliding, sliding_windows, volumes, worth_loops)
 from .tensor_iterator import cast
 
 _REST = "bool ceil_mode=False, bool count_include_pad=True"
 _SIZES = f"int[{{0}}] kernel_size, int[{{0}}] stride=[], int[{{0}}] padding=0, {_REST}"
-_BACKWARD = ("Tensor grad_output, Tensor self, int[{0}] kernel_size, int[{0}] stride, int[{0}] padding, bool ceil_mode, "
-             "bool count_include_pad, int? divisor_override")
+_BACKWARD = ("Tensor grad_output, Tensor self, int[{0}] kernel_size, int[{0}] stride, int[{0}] padding, "
+             "bool ceil_mode, bool count_include_pad, int? divisor_override")
 
 avg_pool1d = native_function(f"avg_pool1d(Tensor self, {_SIZES.format(1)}) -> Tensor")
 avg_pool2d = native_function(
@@ -39,13 +39,20 @@ exact_out(avg_pool3d)
 # -------------------------------------------------------------------------------------------------------- means
 
 def averages(planes, windows, divisors):
-    """The sum of what each window sees, divided: an array (planes, results). A window that sees nothing gives 0."""
+    """The sum of what each window sees, divided: an array (planes, results). A window that sees nothing gives
+    0."""
     if worth_loops(planes):
         return averages_by_loops(planes, windows, divisors)
     total = np.zeros((len(planes), divisors.shape[1]), planes.dtype)
     for here, inside in windows.entries:
         total += zero_outside(look(planes, here), inside)
-    return trunc_quotient(total, divisors) if total.dtype.kind == "i" else total / divisors.astype(total.dtype)
+    return quotients(total, divisors)
+
+
+def quotients(numbers, divisors):
+    if numbers.dtype.kind == "i":
+        return trunc_quotient(numbers, divisors)
+    return numbers / divisors.astype(numbers.dtype)
 
 
 def averages_by_loops(planes, windows, divisors):
@@ -69,7 +76,7 @@ def share_out(grads, windows, divisors, count):
                  volumes(result, windows.sizes))
         for_planes(len(grads), count, lambda begin, end: loops().share_out(*given, begin, end))
         return result
-    divided = trunc_quotient(grads, divisors) if grads.dtype.kind == "i" else grads / divisors.astype(grads.dtype)
+    divided = quotients(grads, divisors)
     planes = np.arange(len(grads))[:, None]
     for here, inside in windows.entries:
         np.add.at(result, (planes, here), zero_outside(divided, inside))
@@ -106,7 +113,8 @@ def averages_of(x, slide, outputs, count_include_pad, divisor_override):
     """The means of the array's planes, (planes, results), in its own type."""
     sizes = x.shape[-len(outputs):]
     divisors = divisors_of(slide, sizes, outputs, count_include_pad, divisor_override)
-    return cast(averages(planes_of(in_float32(x), len(sizes)), sliding_windows(slide, sizes, outputs), divisors), x.dtype)
+    windows = sliding_windows(slide, sizes, outputs)
+    return cast(averages(planes_of(in_float32(x), len(sizes)), windows, divisors), x.dtype)
 
 
 def shares_of(x, grad_output, slide, outputs, count_include_pad, divisor_override):
@@ -124,7 +132,7 @@ def check_type(name, self, takes):
 
 
 def window_of_2d(x, kernel_size, stride, padding, ceil_mode, divisor_override):
-    """The Sliding of a 2d average and the sizes of its result. Raises RuntimeError if something does not fit."""
+    """The Sliding of a 2d average and the sizes of its result. Raises RuntimeError."""
     slide = sliding("avg_pool2d", 2, kernel_size, stride, padding, ceil_mode=ceil_mode)
     check_divisor(divisor_override)
     wrap_dim(-3, x.ndim)
@@ -141,7 +149,8 @@ def avg_pool2d_cpu(self, kernel_size, stride, padding, ceil_mode, count_include_
 
 
 @avg_pool2d_backward.kernel
-def avg_pool2d_backward_cpu(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+def avg_pool2d_backward_cpu(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                            divisor_override):
     x = self._array
     slide, outputs = window_of_2d(x, kernel_size, stride, padding, ceil_mode, divisor_override)
     shares = shares_of(x, grad_output, slide, outputs, count_include_pad, divisor_override)
@@ -149,7 +158,7 @@ def avg_pool2d_backward_cpu(grad_output, self, kernel_size, stride, padding, cei
 
 
 def window_of_3d(x, kernel_size, stride, padding, ceil_mode, divisor_override):
-    """The Sliding of a 3d average and the sizes of its result. Raises RuntimeError if something does not fit."""
+    """The Sliding of a 3d average and the sizes of its result. Raises RuntimeError."""
     slide = sliding("avg_pool3d", 3, kernel_size, stride, padding, ceil_mode=ceil_mode, either="")
     if x.ndim not in (4, 5):
         raise RuntimeError("non-empty 4D or 5D (batch mode) tensor expected for input")
@@ -162,14 +171,17 @@ def avg_pool3d_cpu(self, kernel_size, stride, padding, ceil_mode, count_include_
     x = self._array
     slide, outputs = window_of_3d(x, kernel_size, stride, padding, ceil_mode, divisor_override)
     check_type("avg_pool3d_out_frame", self, "f" if x.itemsize > 2 else "")
-    return wrap(averages_of(x, slide, outputs, count_include_pad, divisor_override).reshape(x.shape[:-3] + outputs))
+    means = averages_of(x, slide, outputs, count_include_pad, divisor_override)
+    return wrap(means.reshape(x.shape[:-3] + outputs))
 
 
 @avg_pool3d_backward.kernel
-def avg_pool3d_backward_cpu(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+def avg_pool3d_backward_cpu(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                            divisor_override):
     x = self._array
     slide, outputs = window_of_3d(x, kernel_size, stride, padding, ceil_mode, divisor_override)
-    return wrap(shares_of(x, grad_output, slide, outputs, count_include_pad, divisor_override).reshape(x.shape))
+    shares = shares_of(x, grad_output, slide, outputs, count_include_pad, divisor_override)
+    return wrap(shares.reshape(x.shape))
 
 
 # ------------------------------------------------------------------------------------------------- derivatives
@@ -178,11 +190,13 @@ def averaging_derivatives(dims, pool, backward):
     """The derivatives of an average and of its backward: each is the other's transpose."""
     class Backward:
         def self(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-            return backward.call(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+            return backward.call(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                                 divisor_override)
 
     class BackwardBackward:
         def grad_output(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-            return pool.call(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+            return pool.call(grad, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                             divisor_override)
 
         def self(self_sym_sizes, self_scalar_type):
             return at.zeros(self_sym_sizes, dtype=self_scalar_type)
@@ -202,5 +216,5 @@ def avg_pool1d_composite(self, kernel_size, stride, padding, ceil_mode, count_in
     stride = stride or kernel_size
     check_dims("avg_pool1d", self)
     check_one("avg_pool1d", kernel_size=kernel_size, stride=stride, padding=padding)
-    return avg_pool2d.call(self.unsqueeze(-2), (1, *kernel_size), (1, *stride), (0, *padding), ceil_mode, count_include_pad,
-                           None).squeeze(-2)
+    return avg_pool2d.call(self.unsqueeze(-2), (1, *kernel_size), (1, *stride), (0, *padding), ceil_mode,
+                           count_include_pad, None).squeeze(-2)

@@ -13,11 +13,11 @@ from .pooling_windows import check_sizes, planes_of, windows_from
 from .tensor_iterator import cast
 
 fractional_max_pool2d = native_function(
-    "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
-    module="nn", out=("output", "indices"))
+    "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> "
+    "(Tensor, Tensor)", module="nn", out=("output", "indices"))
 fractional_max_pool3d = native_function(
-    "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)",
-    module="nn", out=("output", "indices"))
+    "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> "
+    "(Tensor, Tensor)", module="nn", out=("output", "indices"))
 fractional_max_pool2d_backward = native_function(
     "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, "
     "Tensor indices) -> Tensor", "")
@@ -31,10 +31,11 @@ NAMES = {2: ("height", "width"), 3: ("time", "height", "width")}
 
 
 def starts(sample, size, outputs, kernel):
-    """Where `outputs` windows begin among `size` places: (planes, outputs), from one random number in [0, 1) a plane.
+    """Where `outputs` windows begin among `size` places: (planes, outputs), from one random number in [0, 1)
+    a plane.
 
-    Equal steps of a fractional length, rounded down after a random shift; the last window ends with the plane. The
-    arithmetic is that of the samples' type, rounded after every step.
+    Equal steps of a fractional length, rounded down after a random shift; the last window ends with the
+    plane. The arithmetic is that of the samples' type, rounded after every step.
     """
     number = sample.dtype.type
     places = np.full((len(sample), outputs), size - kernel)
@@ -50,11 +51,12 @@ def check(caller, shape, kernel_size, output_size, dims):
     lists = "tuple of Ints" if dims == 2 else "tuple of three Ints"
     for name, numbers in (("kernel_size", kernel_size), ("output_size", output_size)):
         if len(numbers) != dims:
-            raise RuntimeError(f"{caller.removesuffix('_out')}: {name} must either be a single Int or {lists}")
+            public = caller.removesuffix("_out")
+            raise RuntimeError(f"{public}: {name} must either be a single Int or {lists}")
     for dim in range(1, len(shape)):
         if shape[dim] == 0:
-            raise RuntimeError(f"{caller}(): Expected input to have non-zero size for non-batch dimensions, but "
-                               f"got{list(shape)} with dimension {dim} being empty.")
+            raise RuntimeError(f"{caller}(): Expected input to have non-zero size for non-batch dimensions, "
+                               f"but got{list(shape)} with dimension {dim} being empty.")
     if len(shape) not in (dims + 1, dims + 2):
         raise RuntimeError(f"{caller}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(shape)}")
     spare = dims - 2  # in 3d PyTorch wants one place more than the windows need

@@ -1,10 +1,10 @@
 """Max pooling: the greatest number in each window, and where it was.
 
-The places come out as numbers in the flat plane. Backward needs nothing else: each gradient goes back to the place that its
-number came from.
+The places come out as numbers in the flat plane. Backward needs nothing else: each gradient goes back to the
+place that its number came from.
 
-In PyTorch: `aten/src/ATen/native/{Pooling,MaxPooling,DilatedMaxPool2d,DilatedMaxPool3d}.cpp`, `cpu/MaxPoolKernel.cpp`.
-Explained in the chapter "Layers".
+In PyTorch: `aten/src/ATen/native/{Pooling,MaxPooling,DilatedMaxPool2d,DilatedMaxPool3d}.cpp`,
+`cpu/MaxPoolKernel.cpp`. Explained in the chapter "Layers".
 """
 import math
 
@@ -16,22 +16,26 @@ from ..functions import at
 from ..native_function import native_function
 from .copy import suggested_format
 from .exact_out import exact_out
-from .pooling_windows import (Sliding, for_planes, laid_out_like, look, loops, output_size, planes_of, pool2d_outputs,
-                              pool3d_outputs, sliding, sliding_windows, volumes, worth_loops)
+from .pooling_windows import (Sliding, for_planes, laid_out_like, look, loops, output_size, planes_of,
+                              pool2d_outputs, pool3d_outputs, sliding, sliding_windows, volumes, worth_loops)
 from .tensor_iterator import WIDENED, cast, not_implemented
 
-_SIZES = "int[{0}] kernel_size, int[{0}] stride=[], int[{0}] padding=0, int[{0}] dilation=1, bool ceil_mode=False"
-_BACKWARD = ("Tensor grad_output, Tensor self, int[{0}] kernel_size, int[{0}] stride, int[{0}] padding, int[{0}] dilation, "
-             "bool ceil_mode, Tensor indices")
+_SIZES = ("int[{0}] kernel_size, int[{0}] stride=[], int[{0}] padding=0, int[{0}] dilation=1, "
+          "bool ceil_mode=False")
+_BACKWARD = ("Tensor grad_output, Tensor self, int[{0}] kernel_size, int[{0}] stride, int[{0}] padding, "
+             "int[{0}] dilation, bool ceil_mode, Tensor indices")
 
 max_pool1d = native_function(f"max_pool1d(Tensor self, {_SIZES.format(1)}) -> Tensor")
 max_pool2d = native_function(f"max_pool2d(Tensor self, {_SIZES.format(2)}) -> Tensor")
 max_pool3d = native_function(f"max_pool3d(Tensor self, {_SIZES.format(3)}) -> Tensor")
-max_pool1d_with_indices = native_function(f"max_pool1d_with_indices(Tensor self, {_SIZES.format(1)}) -> (Tensor, Tensor)")
+max_pool1d_with_indices = native_function(
+    f"max_pool1d_with_indices(Tensor self, {_SIZES.format(1)}) -> (Tensor, Tensor)")
 max_pool2d_with_indices = native_function(
-    f"max_pool2d_with_indices(Tensor self, {_SIZES.format(2)}) -> (Tensor, Tensor)", module="nn", out=("out", "indices"))
+    f"max_pool2d_with_indices(Tensor self, {_SIZES.format(2)}) -> (Tensor, Tensor)", module="nn",
+    out=("out", "indices"))
 max_pool3d_with_indices = native_function(
-    f"max_pool3d_with_indices(Tensor self, {_SIZES.format(3)}) -> (Tensor, Tensor)", module="nn", out=("out", "indices"))
+    f"max_pool3d_with_indices(Tensor self, {_SIZES.format(3)}) -> (Tensor, Tensor)", module="nn",
+    out=("out", "indices"))
 max_pool2d_with_indices_backward = native_function(
     f"max_pool2d_with_indices_backward({_BACKWARD.format(2)}) -> Tensor", "")
 max_pool3d_with_indices_backward = native_function(
@@ -46,7 +50,7 @@ exact_out(max_pool2d_with_indices)
 exact_out(max_pool3d_with_indices, found_other_type, found_other_type)
 
 
-# ------------------------------------------------------------------------------------------- the greatest number
+# ------------------------------------------------------------------------------------------ the greatest number
 
 def lowest(dtype):
     """What every number of that type is at least as great as."""
@@ -141,24 +145,27 @@ def max_pool3d_with_indices_cpu(self, kernel_size, stride, padding, dilation, ce
 
 
 def channels_last(rows, sizes):
-    """Rows, one a plane, as an array (C, T, H, W) whose channels lie side by side: PyTorch does so for max_pool3d only."""
+    """Rows, one a plane, as an array (C, T, H, W) whose channels lie side by side: max_pool3d alone does so."""
     return np.ascontiguousarray(rows.T).T.reshape(sizes)
 
 
 def put_back_in(self, grad_output, indices, dims):
-    """The gradients for the planes of `self`, from the gradients of what was picked from them: (planes, places)."""
+    """The gradients for the planes of `self`, from the gradients of what was picked from them: (planes,
+    places)."""
     x = self._array
     grads = planes_of(in_float32(grad_output._array), dims)
     return cast(put_back(grads, planes_of(indices._array, dims), math.prod(x.shape[x.ndim - dims:])), x.dtype)
 
 
 @max_pool2d_with_indices_backward.kernel
-def max_pool2d_with_indices_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
+def max_pool2d_with_indices_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode,
+                                         indices):
     return wrap(laid_out_like(put_back_in(self, grad_output, indices, 2), self._array, self._array.shape))
 
 
 @max_pool3d_with_indices_backward.kernel
-def max_pool3d_with_indices_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
+def max_pool3d_with_indices_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode,
+                                         indices):
     return wrap(laid_out_like(put_back_in(self, grad_output, indices, 3), self._array, self._array.shape))
 
 
@@ -174,12 +181,15 @@ def max_derivative(name, backward):
     return Derivative
 
 
-max_pool2d_with_indices.backward(max_derivative("MaxPool2DWithIndicesBackward0", max_pool2d_with_indices_backward))
-max_pool3d_with_indices.backward(max_derivative("MaxPool3DWithIndicesBackward0", max_pool3d_with_indices_backward))
+max_pool2d_with_indices.backward(
+    max_derivative("MaxPool2DWithIndicesBackward0", max_pool2d_with_indices_backward))
+max_pool3d_with_indices.backward(
+    max_derivative("MaxPool3DWithIndicesBackward0", max_pool3d_with_indices_backward))
 
 
 def pick_again(grad, indices, dims):
-    """What `grad`, shaped like the input, holds at the places that were picked (`max_pool_double_backward`)."""
+    """What `grad`, shaped like the input, holds at the places that were picked
+    (`max_pool_double_backward`)."""
     rows = (*indices.shape[:-dims], indices.shape[-dims:].numel())
     picked = (*grad.shape[:-dims], grad.shape[-dims:].numel())
     return grad.contiguous(memory_format=suggested_format(indices._array)).view(picked).gather(
@@ -187,7 +197,7 @@ def pick_again(grad, indices, dims):
 
 
 def picking_backward(name, dims):
-    """The derivative of a backward that puts gradients back: linear in them, and no matter what the input was."""
+    """The derivative of a backward that puts gradients back: it is linear in them."""
     class Derivative:
         def grad_output(grad, indices):
             return pick_again(grad, indices, dims)
@@ -218,8 +228,8 @@ def check_dims(caller, self, fewest=2, most=3):
     """Raises RuntimeError unless `self` has 2 or 3 dimensions."""
     ndim = self._array.ndim
     if not fewest <= ndim <= most:
-        raise RuntimeError(f"Expected {fewest} to {most} dimensions, but got {ndim}-dimensional tensor for argument #1 "
-                           f"'self' (while checking arguments for {caller})")
+        raise RuntimeError(f"Expected {fewest} to {most} dimensions, but got {ndim}-dimensional tensor for "
+                           f"argument #1 'self' (while checking arguments for {caller})")
 
 
 def check_one(caller, **arguments):
@@ -243,14 +253,15 @@ def max_pool1d_with_indices_composite(self, kernel_size, stride, padding, dilati
 def check_max_pool1d(shape, kernel_size, stride, padding, dilation, ceil_mode):
     """The length of max_pool1d's result. Raises RuntimeError unless its arguments fit."""
     if len(shape) not in (2, 3) or 0 in shape[-2:]:
-        raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
-                           f"but got:{list(shape)}")
+        raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
+                           f"input, but got:{list(shape)}")
     for name, numbers, kinds in (("kernel_size", kernel_size, "an int, list of ints or"),
                                  ("stride", stride or kernel_size, "None, an int, list of ints, or"),
                                  ("padding", padding, "an int, list of ints, or"),
                                  ("dilation", dilation, "an int, list of ints or")):
         if len(numbers) != 1:
-            raise RuntimeError(f"max_pool1d() {name} must be {kinds} tuple of ints of size 1 but got size {len(numbers)}")
+            raise RuntimeError(f"max_pool1d() {name} must be {kinds} tuple of ints of size 1 but got size "
+                               f"{len(numbers)}")
     (kernel,), (step,), (pad,), (gap,) = kernel_size, stride or kernel_size, padding, dilation
     if kernel <= 0:
         raise RuntimeError(f"max_pool1d() kernel_size must be greater than zero, but got {kernel}")
@@ -259,8 +270,8 @@ def check_max_pool1d(shape, kernel_size, stride, padding, dilation, ceil_mode):
     if pad < 0:
         raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {pad}")
     if pad > kernel // 2:
-        raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={pad} and "
-                           f"kernel_size={kernel}")
+        raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={pad} "
+                           f"and kernel_size={kernel}")
     if gap <= 0:
         raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {gap}")
     outputs = output_size(shape[-1], pad, step, gap * (kernel - 1) + 1, ceil_mode)
@@ -291,6 +302,6 @@ def max_pool1d_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
 
 def greatest_in_rows(rows, kernel, stride, padding, dilation, outputs):
     best = np.empty((len(rows), outputs), rows.dtype)
-    for_planes(*rows.shape, lambda begin, end: loops().greatest_in_rows(rows, kernel, stride, padding, dilation, best, begin,
-                                                                        end))
+    given = (rows, kernel, stride, padding, dilation, best)
+    for_planes(*rows.shape, lambda begin, end: loops().greatest_in_rows(*given, begin, end))
     return best

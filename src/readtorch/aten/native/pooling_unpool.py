@@ -15,14 +15,15 @@ from .pooling_windows import COUNT, by, laid_out_like, planes_of
 max_unpool2d = native_function(
     "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", module="nn", out=True)
 max_unpool3d = native_function(
-    "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor", module="nn",
-    out=True)
+    "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> "
+    "Tensor", module="nn", out=True)
 exact_out(max_unpool2d, found_other_type)
 exact_out(max_unpool3d, found_other_type)
 
 
 def put_at(x, indices, output_size):
-    """The array's numbers in planes of `output_size`, each at its index: (planes, places). The last of several stays.
+    """The array's numbers in planes of `output_size`, each at its index: (planes, places). The last of
+    several stays.
 
     Raises RuntimeError for an index that the planes do not have.
     """
@@ -32,7 +33,8 @@ def put_at(x, indices, output_size):
     places = planes_of(indices, dims)
     wrong = places[(places < 0) | (places >= count)]
     if wrong.size:
-        raise RuntimeError(f"Found an invalid max index: {wrong[-1]} (output volumes are of size {by(*output_size)})")
+        raise RuntimeError(f"Found an invalid max index: {wrong[-1]} (output volumes are of size "
+                           f"{by(*output_size)})")
     result = np.zeros((len(places), count), x.dtype)
     np.put_along_axis(result, places, planes_of(x, dims), 1)
     return result
@@ -40,7 +42,8 @@ def put_at(x, indices, output_size):
 
 def check_length(name, numbers, dims, axes, but="but got"):
     if len(numbers) != dims:
-        raise RuntimeError(f"There should be exactly {COUNT[dims]} elements {axes} in {name}, {but} {len(numbers)} elements.")
+        raise RuntimeError(f"There should be exactly {COUNT[dims]} elements {axes} in {name}, {but} "
+                           f"{len(numbers)} elements.")
 
 
 def check_shapes(self, indices, output_size, dims):
@@ -48,20 +51,21 @@ def check_shapes(self, indices, output_size, dims):
     x = self._array
     if x.shape != indices._array.shape:
         raise RuntimeError("Expected shape of indices to be same as that of the input tensor "
-                           f"({list(x.shape)}) but got indices tensor with shape: {list(indices._array.shape)}")
+                           f"({list(x.shape)}) but got indices tensor with shape: "
+                           f"{list(indices._array.shape)}")
     for dim in range(1, x.ndim):
         if x.shape[dim] == 0:
-            raise RuntimeError(f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size for non-batch "
-                               f"dimensions, but got {list(x.shape)} with dimension {dim} being empty.")
+            raise RuntimeError(f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size "
+                               f"for non-batch dimensions, but got {list(x.shape)} with dimension {dim} being empty.")
     if min(output_size) < 0:
-        raise RuntimeError(f"max_unpooling{dims}d(): output_size must contain non-negative spatial dimensions, but got "
-                           f"output_size={tuple(output_size)}")
+        raise RuntimeError(f"max_unpooling{dims}d(): output_size must contain non-negative spatial dimensions, "
+                           f"but got output_size={tuple(output_size)}")
 
 
 def check_ndim(x, dims):
     if x.ndim not in (dims + 1, dims + 2):
-        raise RuntimeError(f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor "
-                           f"with {x.ndim} dimensions.")
+        raise RuntimeError(f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but "
+                           f"got a tensor with {x.ndim} dimensions.")
 
 
 @max_unpool2d.kernel

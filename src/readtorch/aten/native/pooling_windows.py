@@ -1,8 +1,9 @@
 """Where pooling looks: which places of the input each place of the result is made of.
 
-Every kind of pooling slides a window over planes (what one channel of one sample holds: a row, an image, a volume) and
-makes one number of what it sees. Here is what they share: the sizes and their checks, and the windows. What is done with
-the numbers in a window stands in `pooling_max.py`, `pooling_avg.py` and beside them.
+Every kind of pooling slides a window over planes (what one channel of one sample holds: a row, an image, a
+volume) and makes one number of what it sees. Here is what they share: the sizes and their checks, and the
+windows. What is done with the numbers in a window stands in `pooling_max.py`, `pooling_avg.py` and beside
+them.
 
 In PyTorch: `aten/src/ATen/native/Pool.h`, `AdaptivePooling.h`.
 """
@@ -48,19 +49,21 @@ class Sliding(NamedTuple):
 
 
 def output_size(size, padding, stride, reach, ceil_mode):
-    """The number of windows; with ceil_mode the last may hang over the end, but must start before the right padding."""
+    """The number of windows; with ceil_mode the last may hang over the end, but starts before the padding."""
     count = (size + 2 * padding - reach + (stride - 1 if ceil_mode else 0)) // stride + 1
     return count - 1 if ceil_mode and (count - 1) * stride >= size + padding else count
 
 
 def sliding(name, dims, kernel_size, stride, padding, dilation=(1,), ceil_mode=False, either="either "):
-    """The Sliding that the arguments describe: one number may stand for all dimensions, no stride for the kernel's size.
+    """The Sliding that the arguments describe: one number may stand for all dimensions, no stride for the
+    kernel's size.
 
     Raises RuntimeError for lists of another length.
     """
     tuple_of = f"a tuple of {COUNT[dims]} ints"
     kernel = for_each(kernel_size, dims, f"{name}: kernel_size must {either}be a single int, or {tuple_of}")
-    stride = for_each(stride, dims, f"{name}: stride must {either}be omitted, a single int, or {tuple_of}") if stride else kernel
+    omitted = f"{name}: stride must {either}be omitted, a single int, or {tuple_of}"
+    stride = for_each(stride, dims, omitted) if stride else kernel
     padding = for_each(padding, dims, f"{name}: padding must {either}be a single int, or {tuple_of}")
     dilation = for_each(dilation, dims, f"{name}: dilation must be either a single int, or {tuple_of}")
     return Sliding(kernel, stride, padding, dilation, ceil_mode)
@@ -83,7 +86,8 @@ def check_window(slide, spatial):
     if min(slide.stride) <= 0:
         raise RuntimeError(f"stride should be greater than zero, but got {shown('d', slide.stride)}")
     if min(slide.dilation) <= 0:
-        raise RuntimeError(f"dilation should be greater than zero, but got {shown('dilation', slide.dilation)}")
+        shown_dilation = shown("dilation", slide.dilation)
+        raise RuntimeError(f"dilation should be greater than zero, but got {shown_dilation}")
 
 
 def check_result(channels, spatial, outputs):
@@ -109,23 +113,24 @@ def pool2d_outputs(slide, shape):
     outputs = tuple([slide.output_size(d, n) for d, n in enumerate(spatial)])
     check_window(slide, spatial)
     if len(shape) not in (3, 4) or 0 in shape[len(shape) - 3:]:
-        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
-                           f"got:{list(shape)}")
+        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, "
+                           f"but got:{list(shape)}")
     check_result(shape[-3], spatial, outputs)
     return outputs
 
 
 def pool3d_outputs(slide, shape, caller, check_size=False):
-    """The sizes of the result for an input (N, C, T, H, W) or (C, T, H, W). N may be 0. Raises RuntimeError."""
+    """The result's sizes for an input (N, C, T, H, W) or (C, T, H, W). N may be 0. Raises RuntimeError."""
     channels, *spatial = shape[-4:]
     outputs = tuple([slide.output_size(d, n) for d, n in enumerate(spatial)])
     check_window(slide, spatial)
     if 0 in shape[-4:]:
-        raise RuntimeError(f"{caller}: Expected input's non-batch dimensions to have positive length, but input has a "
-                           f"shape of {list(shape)} and non-batch dimension 0 has length zero!")
+        raise RuntimeError(f"{caller}: Expected input's non-batch dimensions to have positive length, but input "
+                           f"has a shape of {list(shape)} and non-batch dimension 0 has length zero!")
     (kt, kh, kw), (pt, ph, pw), (t, h, w) = slide.kernel, slide.padding, spatial
     if check_size and (t < kt or h < kh or w < kw):
-        raise RuntimeError(f"input image (T: {t} H: {h} W: {w}) smaller than kernel size (kT: {kt} kH: {kh} kW: {kw})")
+        raise RuntimeError(f"input image (T: {t} H: {h} W: {w}) smaller than kernel size "
+                           f"(kT: {kt} kH: {kh} kW: {kw})")
     if kt // 2 < pt or kh // 2 < ph or kw // 2 < pw:
         raise RuntimeError("pad should be smaller than or equal to half of kernel size, but got "
                            f"kT: {kt} kW: {kw} kH: {kh} padT: {pt} padW: {pw} padH: {ph}")
@@ -136,7 +141,7 @@ def pool3d_outputs(slide, shape, caller, check_size=False):
 # ---------------------------------------------------------------------------------------------------- windows
 
 class Line(NamedTuple):
-    """Windows along one dimension. Arrays (length, planes, results): planes is 1 if all planes share the windows."""
+    """Windows along one dimension: arrays (length, planes, results), planes 1 if all share the windows."""
 
     places: np.ndarray  # where each of the window's entries lies
     inside: np.ndarray  # whether there is such a place at all; `places` is then a place nearby
@@ -154,11 +159,13 @@ class Windows:
 
     @functools.cached_property
     def entries(self):
-        """For each entry of a window a pair (places, inside) of arrays (planes, results); inside is None if all places are.
+        """For each entry of a window a pair (places, inside) of arrays (planes, results); inside is None if
+        all places are.
 
         Places count along the plane with its rows one after the other.
         """
-        return [self._entry(at) for at in itertools.product(*[range(len(line.places)) for line in self.lines])]
+        lengths = [len(line.places) for line in self.lines]
+        return [self._entry(at) for at in itertools.product(*map(range, lengths))]
 
     def _entry(self, at):
         inside = all_of([line.inside[i] for line, i in zip(self.lines, at)])
@@ -167,12 +174,13 @@ class Windows:
 
     @functools.cached_property
     def first(self):
-        """Where each window begins: the place that counts as the greatest if all that is seen is -infinity."""
+        """Where each window begins: the place that counts as the greatest if all that is seen is
+        -infinity."""
         return joined([line.first for line in self.lines], self.sizes)
 
     @functools.cached_property
     def bounds(self):
-        """What a kernel asks for: the bounds in three dimensions; None if each plane has windows of its own."""
+        """The bounds in three dimensions, for a kernel; None if each plane has windows of its own."""
         found = [line.bounds for line in self.lines]
         return None if found[0] is None else (*[np.array([[0], [1]])] * (3 - len(found)), *found)
 
@@ -226,11 +234,12 @@ def sliding_line(kernel, stride, padding, dilation, size, outputs):
     missing = np.maximum(-starts, 0)
     first = starts + -(-missing // dilation) * dilation
     bounds = np.stack([first, np.minimum(starts + dilation * (kernel - 1) + 1, size)])
-    return Line(places.clip(0, size - 1)[:, None], ((places >= 0) & (places < size))[:, None], first[None], bounds, dilation)
+    inside = (places >= 0) & (places < size)
+    return Line(places.clip(0, size - 1)[:, None], inside[:, None], first[None], bounds, dilation)
 
 
 def window_bounds(size, outputs):
-    """First place and end of each window when `outputs` windows share out `size` places, overlapping where they must."""
+    """First place and end of each of the `outputs` windows that share out `size` places."""
     numbers = np.arange(outputs)
     return numbers * size // max(outputs, 1), -(-(numbers + 1) * size // max(outputs, 1))
 
@@ -244,7 +253,8 @@ def adaptive_windows(sizes, outputs):
 def adaptive_line(size, outputs):
     starts, ends = window_bounds(size, outputs)
     places = starts + np.arange((ends - starts).max(initial=0))[:, None]
-    return Line(places.clip(0, size - 1)[:, None], (places < ends)[:, None], starts[None], np.stack([starts, ends]))
+    bounds = np.stack([starts, ends])
+    return Line(places.clip(0, size - 1)[:, None], (places < ends)[:, None], starts[None], bounds)
 
 
 def windows_from(starts, kernel, sizes, outputs):

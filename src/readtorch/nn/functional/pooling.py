@@ -1,8 +1,8 @@
 """Pooling. In PyTorch: part of `torch/nn/functional.py`.
 
-Inputs are (N, C, …) or (C, …) with one to three dimensions behind the channels. A kernel size, stride, padding or dilation
-is one number for all of these dimensions or a tuple with one for each; without a stride the windows do not overlap. With
-`ceil_mode` the last window may hang over the end.
+Inputs are (N, C, …) or (C, …) with one to three dimensions behind the channels. A kernel size, stride,
+padding or dilation is one number for all of these dimensions or a tuple with one for each; without a stride
+the windows do not overlap. With `ceil_mode` the last window may hang over the end.
 """
 import readtorch
 from readtorch._C import _nn
@@ -22,7 +22,8 @@ __all__ = [
     "fractional_max_pool2d_with_indices", "fractional_max_pool3d_with_indices",
 ]
 
-# The mean of each window. count_include_pad: whether padding counts in the divisor, which divisor_override replaces.
+# The mean of each window. count_include_pad: whether padding counts in the divisor, which divisor_override
+# replaces.
 avg_pool1d = readtorch.avg_pool1d
 avg_pool2d = _nn.avg_pool2d
 avg_pool3d = _nn.avg_pool3d
@@ -32,19 +33,19 @@ adaptive_avg_pool1d = readtorch.adaptive_avg_pool1d
 # ----------------------------------------------------------------------------------------------------- maximum
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The greatest number in each window of an input (N, C, L) or (C, L); `return_indices`: and where it was."""
+    """The greatest number in each window of (N, C, L) or (C, L); return_indices: and its place."""
     pool = readtorch.max_pool1d_with_indices if return_indices else readtorch.max_pool1d
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The greatest number in each window of an input (N, C, H, W) or (C, H, W); `return_indices`: and where it was."""
+    """The greatest number in each window of (N, C, H, W) or (C, H, W); return_indices: and its place."""
     pool = _nn.max_pool2d_with_indices if return_indices else readtorch.max_pool2d
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The greatest number in each window of an input (N, C, D, H, W) or (C, D, H, W); `return_indices`: and where it was."""
+    """The greatest number in each window of (N, C, D, H, W) or (C, D, H, W); return_indices: and its place."""
     pool = _nn.max_pool3d_with_indices if return_indices else readtorch.max_pool3d
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -73,7 +74,7 @@ def max_pool3d_with_indices(
 # ----------------------------------------------------------------------------------------- the way back from it
 
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """The maxima of (N, C, L) back at their places, zeros elsewhere. output_size: if several fit; else the least."""
+    """The maxima of (N, C, L) back at their places, zeros elsewhere. output_size: if several fit."""
     kernel_size = _single(kernel_size)
     stride = kernel_size if stride is None else _single(stride)
     size = _unpool_output_size(input, kernel_size, stride, _single(padding), output_size)
@@ -81,7 +82,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
 
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """The maxima of (N, C, H, W) back at their places, zeros elsewhere. output_size: if several fit; else the least."""
+    """The maxima of (N, C, H, W) back at their places, zeros elsewhere. output_size: if several fit."""
     kernel_size = _pair(kernel_size)
     stride = kernel_size if stride is None else _pair(stride)
     size = _unpool_output_size(input, kernel_size, stride, _pair(padding), output_size)
@@ -89,7 +90,7 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
 
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """The maxima of (N, C, D, H, W) back at their places, zeros elsewhere. output_size: if several fit; else the least."""
+    """The maxima of (N, C, D, H, W) back at their places, zeros elsewhere. output_size: if several fit."""
     kernel_size = _triple(kernel_size)
     stride = kernel_size if stride is None else _triple(stride)
     padding = _triple(padding)
@@ -98,15 +99,15 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
 
 def _unpool_output_size(input, kernel_size, stride, padding, output_size):
-    """The sizes of what was pooled. Raises ValueError if `output_size` is given and pooling could not come from it."""
+    """The sizes of what was pooled. Raises ValueError for an `output_size` that cannot be."""
     dims = len(kernel_size)
     pooled = input.size()[-dims:]
     default = [(n - 1) * s + k - 2 * p for n, k, s, p in zip(pooled, kernel_size, stride, padding)]
     chosen = default if output_size is None else _checked(output_size, default, stride)
     for d, n in enumerate(chosen):
         if n < 0:
-            raise ValueError("max_unpooling: output_size must contain non-negative spatial dimensions, but got "
-                             f"output_size[{d}]={n}")
+            raise ValueError("max_unpooling: output_size must contain non-negative spatial dimensions, but "
+                             f"got output_size[{d}]={n}")
     return chosen
 
 
@@ -115,12 +116,12 @@ def _checked(output_size, default, stride):
     if len(output_size) == dims + 2:
         output_size = output_size[2:]
     if len(output_size) != dims:
-        raise ValueError(f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length "
-                         f"of '{len(output_size)}'")
+        raise ValueError(f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it "
+                         f"has a length of '{len(output_size)}'")
     for d, (n, usual, step) in enumerate(zip(output_size, default, stride)):
         if not usual - step < n < usual + step:
-            raise ValueError(f'invalid output_size "{output_size}" (dim {d} must be between {usual - step} and '
-                             f"{usual + step})")
+            raise ValueError(f'invalid output_size "{output_size}" (dim {d} must be between {usual - step} '
+                             f"and {usual + step})")
     return output_size
 
 
@@ -140,11 +141,13 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """(Σ x^p)^(1/p) over each window of (N, C, D, H, W): p = 1 is the sum, p = ∞ the maximum of |x|."""
     depth, height, width = _triple(kernel_size)
-    return _lp_pool(avg_pool3d, max_pool3d, input, norm_type, kernel_size, depth * height * width, stride, ceil_mode)
+    count = depth * height * width
+    return _lp_pool(avg_pool3d, max_pool3d, input, norm_type, kernel_size, count, stride, ceil_mode)
 
 
 def _lp_pool(average, maximum, input, norm_type, kernel_size, count, stride, ceil_mode):
-    """Average pooling of x^p, times the size of the window. Its sign is kept apart: relu has a gradient at 0, abs has not."""
+    """Average pooling of x^p, times the size of the window. Its sign is kept apart: relu has a gradient at 0,
+    abs has not."""
     if norm_type == float("inf"):
         return maximum(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     if norm_type == -float("inf"):
@@ -156,29 +159,29 @@ def _lp_pool(average, maximum, input, norm_type, kernel_size, count, stride, cei
 # ----------------------------------------------------------------------------------------------------- adaptive
 
 def adaptive_avg_pool2d(input, output_size):
-    """The mean of each of (oH, oW) windows that share out an input (N, C, H, W). None: as large as the input."""
+    """The mean of each of (oH, oW) windows that share out (N, C, H, W). None: the input's size."""
     return _nn.adaptive_avg_pool2d(input, _list_with_default(output_size, input.size()))
 
 
 def adaptive_avg_pool3d(input, output_size):
-    """The mean of each of (oD, oH, oW) windows that share out an input (N, C, D, H, W). None: as large as the input."""
+    """The mean of each of (oD, oH, oW) windows that share out (N, C, D, H, W). None: the input's size."""
     return _nn.adaptive_avg_pool3d(input, _list_with_default(output_size, input.size()))
 
 
 def adaptive_max_pool1d(input, output_size, return_indices=False):
-    """The greatest number in each of oL windows that share out an input (N, C, L); `return_indices`: and where it was."""
+    """The greatest number in each of oL windows that share out an input; return_indices: and its place."""
     values, indices = adaptive_max_pool1d_with_indices(input, output_size)
     return (values, indices) if return_indices else values
 
 
 def adaptive_max_pool2d(input, output_size, return_indices=False):
-    """The greatest number in each of (oH, oW) windows that share out an input; `return_indices`: and where it was."""
+    """The greatest number in each of (oH, oW) windows that share out the input; return_indices: its place."""
     values, indices = adaptive_max_pool2d_with_indices(input, output_size)
     return (values, indices) if return_indices else values
 
 
 def adaptive_max_pool3d(input, output_size, return_indices=False):
-    """The greatest number in each of (oD, oH, oW) windows that share out an input; `return_indices`: and where it was."""
+    """The greatest number in each of (oD, oH, oW) windows that share out the input; return_indices: its place."""
     values, indices = adaptive_max_pool3d_with_indices(input, output_size)
     return (values, indices) if return_indices else values
 
@@ -203,7 +206,7 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
 def fractional_max_pool2d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """Maxima of windows at random places, so many that the result has `output_size`, or `output_ratio` of the input."""
+    """Maxima of windows at random places: as many as output_size says, or output_ratio of the input's size."""
     values, indices = fractional_max_pool2d_with_indices(
         input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
     return (values, indices) if return_indices else values
@@ -212,7 +215,7 @@ def fractional_max_pool2d(
 def fractional_max_pool3d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """Maxima of windows at random places, so many that the result has `output_size`, or `output_ratio` of the input."""
+    """Maxima of windows at random places: as many as output_size says, or output_ratio of the input's size."""
     values, indices = fractional_max_pool3d_with_indices(
         input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
     return (values, indices) if return_indices else values

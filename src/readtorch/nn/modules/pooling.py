@@ -1,6 +1,7 @@
 """Pooling layers. In PyTorch: `torch/nn/modules/pooling.py`. See chapter 9.
 
-None of them has parameters. What a kernel size, stride, padding or dilation may be: see `nn/functional/pooling.py`.
+None of them has parameters. What a kernel size, stride, padding or dilation may be: see
+`nn/functional/pooling.py`.
 """
 from readtorch.nn import functional as F
 from readtorch.nn.modules.module import Module
@@ -41,9 +42,11 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The greatest number in each window: (N, C, L) to (N, C, ⌊(L + 2·padding - dilation·(kernel - 1) - 1) / stride⌋ + 1).
+    """The greatest number in each window: (N, C, L) to (N, C, ⌊(L + 2·padding - dilation·(kernel - 1) - 1) /
+    stride⌋ + 1).
 
-    The padding counts as -∞ and is at most half the kernel. return_indices: also where the maxima were, for `MaxUnpool1d`.
+    The padding counts as -∞ and is at most half the kernel. return_indices: also where the maxima were, for
+    `MaxUnpool1d`.
     """
 
     def forward(self, input):
@@ -51,7 +54,7 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The greatest number in each window of (N, C, H, W) or (C, H, W). Sizes as in `MaxPool1d`, for both dimensions."""
+    """The greatest number in each window of (N, C, H, W) or (C, H, W). Sizes as in `MaxPool1d`."""
 
     def forward(self, input):
         return F.max_pool2d(input, *self._arguments())
@@ -75,9 +78,11 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Puts the maxima that `MaxPool1d` found back at their indices, with zeros elsewhere: (N, C, L) to (N, C, L_in).
+    """Puts the maxima that `MaxPool1d` found back at their indices, with zeros elsewhere: (N, C, L) to (N, C,
+    L_in).
 
-    Several L_in are pooled to one L: `output_size` says which it was; by default (L - 1)·stride - 2·padding + kernel.
+    Several L_in are pooled to one L: `output_size` says which it was; by default (L - 1)·stride - 2·padding +
+    kernel.
     """
 
     def __init__(self, kernel_size, stride=None, padding=0) -> None:
@@ -89,7 +94,8 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Puts the maxima that `MaxPool2d` found back at their indices, with zeros elsewhere. See `MaxUnpool1d`."""
+    """Puts the maxima that `MaxPool2d` found back at their indices, with zeros elsewhere. See
+    `MaxUnpool1d`."""
 
     def __init__(self, kernel_size, stride=None, padding=0) -> None:
         super().__init__()
@@ -100,7 +106,8 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Puts the maxima that `MaxPool3d` found back at their indices, with zeros elsewhere. See `MaxUnpool1d`."""
+    """Puts the maxima that `MaxPool3d` found back at their indices, with zeros elsewhere. See
+    `MaxUnpool1d`."""
 
     def __init__(self, kernel_size, stride=None, padding=0) -> None:
         super().__init__()
@@ -143,7 +150,8 @@ class _AvgPoolOfPlanes(_AvgPoolNd):
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"]
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+        divisor_override=None,
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
@@ -155,19 +163,21 @@ class _AvgPoolOfPlanes(_AvgPoolNd):
 
     def _arguments(self):
         return (
-            self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
+            self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+            self.divisor_override,
         )
 
 
 class AvgPool2d(_AvgPoolOfPlanes):
-    """The mean of each window of (N, C, H, W) or (C, H, W). divisor_override: divide by this instead. See `AvgPool1d`."""
+    """The mean of each window of (N, C, H, W) or (C, H, W). divisor_override: divide by this instead. See
+    `AvgPool1d`."""
 
     def forward(self, input):
         return F.avg_pool2d(input, *self._arguments())
 
 
 class AvgPool3d(_AvgPoolOfPlanes):
-    """The mean of each window of (N, C, D, H, W) or (C, D, H, W). divisor_override: divide by this instead."""
+    """The mean of each window of (N, C, D, H, W) or (C, D, H, W). divisor_override: divide by it."""
 
     def forward(self, input):
         return F.avg_pool3d(input, *self._arguments())
@@ -203,7 +213,8 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maxima of windows at random places: (N, C, H, W) to `output_size`, or to `output_ratio` of the input's size.
+    """Maxima of windows at random places: (N, C, H, W) to `output_size`, or to `output_ratio` of the input's
+    size.
 
     B. Graham: Fractional max-pooling (2014).
     """
@@ -219,7 +230,8 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maxima of windows at random places: (N, C, D, H, W) to `output_size`, or to `output_ratio` of the input's size."""
+    """Maxima of windows at random places: (N, C, D, H, W) to `output_size`, or to `output_ratio` of the
+    input's size."""
 
     def __init__(
         self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
@@ -265,14 +277,14 @@ class LPPool1d(_LPPoolNd):
 
 
 class LPPool2d(_LPPoolNd):
-    """(Σ x^p)^(1/p) over each window of (N, C, H, W), with p = norm_type: 1 is the sum, ∞ the maximum of |x|."""
+    """(Σ x^p)^(1/p) over each window of (N, C, H, W), p = norm_type: 1 is the sum, ∞ the maximum of |x|."""
 
     def forward(self, input):
         return F.lp_pool2d(input, *self._arguments())
 
 
 class LPPool3d(_LPPoolNd):
-    """(Σ x^p)^(1/p) over each window of (N, C, D, H, W), with p = norm_type: 1 is the sum, ∞ the maximum of |x|."""
+    """(Σ x^p)^(1/p) over each window of (N, C, D, H, W), p = norm_type: 1 is the sum, ∞ the maximum of |x|."""
 
     def forward(self, input):
         return F.lp_pool3d(input, *self._arguments())
@@ -293,7 +305,8 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The greatest number in each of `output_size` windows that share out the input: (N, C, L) to (N, C, output_size)."""
+    """The greatest number in each of `output_size` windows that share out the input: (N, C, L) to (N, C,
+    output_size)."""
 
     def forward(self, input):
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
@@ -325,21 +338,22 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """The mean of each of `output_size` windows that share out the input: (N, C, L) to (N, C, output_size)."""
+    """The mean of each of `output_size` windows that share out the input: (N, C, L) to (N, C,
+    output_size)."""
 
     def forward(self, input):
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """The same for (N, C, H, W). A None in `output_size` stands for the input's size; 1 is the mean of each image."""
+    """The same for (N, C, H, W). A None in `output_size` stands for the input's size; 1 gives means."""
 
     def forward(self, input):
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """The same for (N, C, D, H, W). A None in `output_size` stands for the input's size; 1 is the mean of each volume."""
+    """The same for (N, C, D, H, W). A None in `output_size` stands for the input's size; 1 gives means."""
 
     def forward(self, input):
         return F.adaptive_avg_pool3d(input, self.output_size)

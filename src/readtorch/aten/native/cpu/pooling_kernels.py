@@ -1,8 +1,10 @@
-"""Pooling as loops over volumes (planes, depth, height, width); a plain image has depth 1, a row height 1 as well.
+"""Pooling as loops over volumes (planes, depth, height, width); a plain image has depth 1, a row height 1 as
+well.
 
 Windows are given by their bounds: for each dimension an array (2, results) of first places and ends.
 
-In PyTorch: `aten/src/ATen/native/cpu/{MaxPoolKernel,AvgPoolKernel,AdaptiveAvgPoolKernel,AdaptiveMaxPoolKernel}.cpp`.
+In PyTorch:
+`aten/src/ATen/native/cpu/{MaxPoolKernel,AvgPoolKernel,AdaptiveAvgPoolKernel,AdaptiveMaxPoolKernel}.cpp`.
 """
 import numpy as np
 
@@ -11,7 +13,8 @@ from ...cpu.compile import kernel, scalar
 
 @kernel
 def search_row(volume, front, back, top, bottom, columns, steps, best, places, begin, end):
-    """The greatest number and its place for the windows begin … end of one row. See `greatest` in `pooling_max.py`."""
+    """The greatest number and its place for the windows begin … end of one row. See `greatest` in
+    `pooling_max.py`."""
     height, width = volume.shape[1:]
     deeper, lower, further = steps
     for j in range(begin, end):
@@ -34,8 +37,8 @@ def search_row(volume, front, back, top, bottom, columns, steps, best, places, b
 
 @scalar
 def search_squares(plane, top, left, size, best, places, begin, end):
-    """The same for complete square windows, two columns apart. `size` is a constant, so that the inner loops disappear and
-    several windows are searched at once."""
+    """The same for complete square windows, two columns apart. `size` is a constant, so that the inner loops
+    disappear and several windows are searched at once."""
     width = plane.shape[1]
     for j in range(begin, end):
         first = left + 2 * (j - begin)
@@ -53,7 +56,8 @@ def search_squares(plane, top, left, size, best, places, begin, end):
 def search(x, layers, rows, columns, steps, square, best, places, begin, end):
     """The greatest number and its place for all windows of the planes begin … end.
 
-    square: 2 or 3 if the windows are images of that size, two places apart, but for what the borders cut off; else 0.
+    square: 2 or 3 if the windows are images of that size, two places apart, but for what the borders cut off;
+    else 0.
     """
     count = columns.shape[1]
     left, right = complete_windows(columns, square)
@@ -125,7 +129,8 @@ def put_back(grads, places, out, begin, end):
 
 @kernel
 def average(x, layers, rows, columns, divisors, out, begin, end):
-    """The means of all windows of the planes begin … end: first down the columns, many side by side, then along the row."""
+    """The means of all windows of the planes begin … end: first down the columns, many side by side, then
+    along the row."""
     line = np.empty(x.shape[3], x.dtype)
     for p in range(begin, end):
         for k in range(layers.shape[1]):
@@ -146,7 +151,7 @@ def average(x, layers, rows, columns, divisors, out, begin, end):
 
 @kernel
 def share_out(grads, layers, rows, columns, divisors, out, begin, end):
-    """Each gradient, divided, to all places of its window: first along a row, then up the columns. `out` holds zeros."""
+    """Each gradient, divided, to all places of its window: along a row, then up the columns. `out`: zeros."""
     line = np.empty(out.shape[3], out.dtype)
     for p in range(begin, end):
         for k in range(layers.shape[1]):
