@@ -49,7 +49,7 @@ def elu_slope(g, y, alpha, scale, input_scale, is_result):
     """For y <= 0 the slope is input_scale · (result + alpha·scale); the result is known, or computed from the
     input."""
     below = (y + alpha * scale) if is_result else np.exp(y * input_scale) * (alpha * scale)
-    return np.where(y <= 0, g * input_scale * below, g * scale)
+    return np.where(y > 0, g * scale, g * input_scale * below)
 
 
 _elu_backward = activation_backward(elu_slope)

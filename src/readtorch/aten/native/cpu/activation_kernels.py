@@ -105,6 +105,7 @@ def silu_backward(grad, x, out):
 
 # -------------------------------------------------------------------------------------------------------- gelu
 
+LEAST = f32(-87)  # what `vec.exp_normal` can tell from 0
 SQRT_HALF = f32(math.sqrt(0.5))
 DENSITY = f32(1 / math.sqrt(2 * math.pi))  # of the normal distribution at 0
 SQRT_2_OVER_PI, CUBIC = f32(math.sqrt(2 / math.pi)), f32(0.044715)
@@ -124,7 +125,8 @@ def gelu(x, out):
 @kernel
 def gelu_backward(grad, x, out):
     for i in range(x.size):
-        density = DENSITY * vec.exp_normal(-HALF * x[i] * x[i])
+        exponent = -HALF * x[i] * x[i]
+        density = DENSITY * vec.exp_normal(exponent) if exponent > LEAST else ZERO
         out[i] = grad[i] * (normal_cdf(x[i]) + x[i] * density)
 
 

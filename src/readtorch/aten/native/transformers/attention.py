@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/transformers/attention.cpp`. Explained in the chapter "Layers".
 """
 import math
+import warnings
 
 from ....c10.scalar_type import BOOL, C_TYPE_NAMES
 from ....c10.scalar_type import bool as bool_type
@@ -132,6 +133,7 @@ def repeated_heads(query, key, value):
 def dropped(weights, value, dropout_p, dropout_mask):
     if dropout_mask is None:
         return at.dropout(weights, dropout_p, True), value
+    warnings.warn("Dropout mask should only be used for testing purposes.", stacklevel=3)
     return weights.masked_fill(dropout_mask.logical_not(), 0.0), mul_scalar.call(value, 1 / (1 - dropout_p))
 
 

@@ -23,7 +23,7 @@ def choose_backend(query, key, value, attn_mask, dropout_p, enable_gqa):
     if may_math:
         return SDPBackend.MATH
     for text in ("Flash attention kernel not used because:", reason):
-        if text:
+        if len(text):
             warnings.warn(text, stacklevel=3)
     raise RuntimeError("No available kernel.  Aborting execution.")
 
