@@ -133,6 +133,8 @@ def stack_cpu(tensors, dim):
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry "
                                "0 and "
                                f"{list(t._array.shape)} at entry {i}")
+    if len(tensors) == 1 and dim == 0:  # the last state of a recurrent layer
+        return wrap(tensors[0]._array[None].copy())
     return wrap(np.stack([t._array for t in tensors], dim, dtype=result_type(*tensors).numpy,
     casting="unsafe"))
 

@@ -11,8 +11,10 @@ from collections import namedtuple
 import numpy as np
 
 from ...c10.scalar_type import bfloat16
+from ...c10.tensor_impl import TensorImpl
 from ..functions import at
-from ..native_function import native_function
+from ..native_function import native_function, packets, python_face
+from ..python_arg_parser import make_parser
 from .linear import linear
 from .rnn_layer import LSTM_MODE, mkldnn_rnn_layer
 
@@ -254,6 +256,24 @@ def check_stack(hiddens, params, num_layers, bidirectional):
 
 # ------------------------------------------------------------------------------------------------- operators
 
+_ARGUMENT_TYPES = (list, bool, int, float, bool, bool, bool)
+
+
+def declare_face(name, padded, state_type):
+    """The Python face: what a module passes needs no conversion. The rest goes to the argument parser."""
+    parse = None
+
+    def face(*args, **kwargs):
+        nonlocal parse
+        if not kwargs and tuple(map(type, args[2:])) == _ARGUMENT_TYPES:
+            if isinstance(args[1], state_type) and isinstance(args[0], TensorImpl):
+                return padded.call(*args)
+        parse = parse or make_parser(packets["torch", name], False)
+        return parse(args, kwargs)
+    face.__name__ = face.__qualname__ = name
+    python_face(name, "function")(face)
+
+
 _REST = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 
 
@@ -275,6 +295,7 @@ def declare(name, step):
         output, hy = stack_of_layers(step, input, hx.unbind(0), gather_params(params, has_biases), num_layers,
                                      dropout, train, bidirectional)
         return (output.transpose_(0, 1) if batch_first else output), hy
+    declare_face(name, padded, TensorImpl)
     return data, padded
 
 
@@ -286,6 +307,7 @@ lstm_data = native_function(f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[
                             f"(Tensor, Tensor, Tensor)")
 lstm = native_function(f"lstm.input(Tensor input, Tensor[] hx, {_REST}, bool batch_first) -> "
                        f"(Tensor, Tensor, Tensor)")
+declare_face("lstm", lstm, tuple)
 
 
 def lstm_stack(input, hx, params, has_biases, *settings):

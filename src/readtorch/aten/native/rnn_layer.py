@@ -12,7 +12,7 @@ from ...c10.dispatch_key import grad_mode_enabled
 from ...c10.tensor_impl import wrap
 from ..functions import at
 from ..native_function import native_function
-from .cpu_blas import gemm, multiply
+from .cpu_blas import multiply
 from .linear import linear
 from .tensor_iterator import F4
 
@@ -61,11 +61,12 @@ def mkldnn_rnn_layer_cpu(input, weight0, weight1, weight2, weight3, hx_, cx_, re
     steps, batch, _ = x.shape
     check_sizes(x, w_ih, w_hh, h, c)
     bias = wide(weight2) + wide(weight3) if has_biases else np.zeros(len(w_ih), F4)
+    bias = np.repeat(bias, batch)
     h, c = turned(h), turned(c)
     kept = steps if grad_mode_enabled() else 1
     workspace = np.empty((kept, 5, c.size), F4)
     output = np.empty((steps, batch, w_hh.shape[1]), F4)
-    loops().lstm_forward(input_gates(x, w_ih, bias), w_hh.reshape(-1), reverse, workspace, h, c, output)
+    loops().lstm_forward(x, w_ih.reshape(-1), w_hh.reshape(-1), bias, reverse, workspace, h, c, output)
     dtype = input._array.dtype
     result = wrap(output.astype(dtype, copy=False)), turned_back(h, batch, dtype), turned_back(c, batch, dtype)
     # in PyTorch: the workspace is a tensor of bytes that only oneDNN can read
@@ -81,15 +82,6 @@ def check_sizes(x, w_ih, w_hh, h, c):
     if h.shape != (batch, size) or c.shape != (batch, size):
         raise RuntimeError(f"mkldnn_rnn_layer: Expected hidden states of size {[batch, size]}, got {list(h.shape)} "
                            f"and {list(c.shape)}")
-
-
-def input_gates(x, w_ih, bias):
-    """W x + b of all steps, turned: (4 · size, steps · batch)."""
-    rows = x.reshape(-1, x.shape[2])
-    gates = np.empty((len(w_ih), len(rows)), F4)
-    gates[:] = bias[:, None]
-    gemm(w_ih, rows.T, gates)
-    return gates
 
 
 # ---------------------------------------------------------------------------------------------------- backward
@@ -118,13 +110,13 @@ def mkldnn_rnn_layer_backward_cpu(input, weight1, weight2, weight3, weight4, hx_
     steps, batch, inputs = x.shape
     dy = np.zeros_like(y) if grad_output is None else wide(grad_output)
     dh, dc = (np.zeros(h.size, F4) if g is None else turned(wide(g)) for g in (grad_hy, grad_cy))
-    d_gates = np.empty((len(w_ih), steps * batch), F4)
-    loops().lstm_backward(w_hh.reshape(-1), turned(c), workspace._array, dy, reverse, dh, dc, d_gates)
-    dx = multiply(d_gates.T, w_ih).reshape(x.shape)
-    dw_ih = multiply(d_gates, x.reshape(-1, inputs))
-    dw_hh = multiply(d_gates, hidden_before(y, h, reverse).reshape(-1, h.shape[1]))
+    d_sums = np.empty((len(w_ih), steps * batch), F4)
+    loops().lstm_backward(w_hh.reshape(-1), turned(c), workspace._array, dy, reverse, dh, dc, d_sums)
+    dx = multiply(d_sums.T, w_ih).reshape(x.shape)
+    dw_ih = multiply(d_sums, x.reshape(-1, inputs))
+    dw_hh = multiply(d_sums, hidden_before(y, h, reverse).reshape(-1, h.shape[1]))
     # in PyTorch: gradients of bfloat16 tensors leave this operator as float32, and the engine rounds them
-    db = d_gates.sum(1)
+    db = d_sums.dot(np.ones(steps * batch, F4))
     return (*map(wrap, (dx, dw_ih, dw_hh, db, db.copy())), turned_back(dh, batch, F4), turned_back(dc, batch, F4))
 
 

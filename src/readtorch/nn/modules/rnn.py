@@ -82,9 +82,11 @@ class LSTM(RNNBase):
                                f"be {dims}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
 
     def _zero_state(self, input, batch_size):
-        sizes = (self.proj_size or self.hidden_size, self.hidden_size)
-        return tuple([readtorch.zeros(self._state_size(batch_size, size), dtype=input.dtype, device=input.device)
-                      for size in sizes])
+        c = super()._zero_state(input, batch_size)
+        if self.proj_size == 0:
+            return c, c
+        size = self._state_size(batch_size, self.proj_size)
+        return readtorch.zeros(size, dtype=input.dtype, device=input.device), c
 
     def _joined(self, states):
         return tuple(states)

@@ -1,7 +1,7 @@
 """The steps of a whole LSTM layer as one loop, forward and backward, in float32.
 
-What does not wait for the step before is done outside, for all steps at once: the input's part of the gates, and the
-gradients of the input and the weights.
+Backward, what does not wait for another step is left to the caller, for all steps at once: the gradients of the input
+and the weights are products of large matrices.
 
 Note [ Turned states ]
 States and gates are stored with the batch last: (features, batch). Then each gate of a step is one block of memory,
@@ -43,6 +43,12 @@ def sigmoid_(x):
 
 
 @fast_kernel
+def tanh_(x):
+    for n in range(x.size):
+        x[n] = vec.tanh(x[n])
+
+
+@fast_kernel
 def tanh(x, out):
     for n in range(x.size):
         out[n] = vec.tanh(x[n])
@@ -54,59 +60,85 @@ def lstm_gates(gates, c, h):
     i, f, g, o, kept = gates[0], gates[1], gates[2], gates[3], gates[4]
     sigmoid_(i)
     sigmoid_(f)
-    tanh(g, g)
+    tanh_(g)
     sigmoid_(o)
     for n in range(c.size):
-        c[n] = f[n] * c[n] + i[n] * g[n]
-        kept[n] = c[n]
-    tanh(c, h)
+        kept[n] = f[n] * c[n] + i[n] * g[n]
+    tanh(kept, h)
+    for n in range(c.size):
+        c[n] = kept[n]
     for n in range(c.size):
         h[n] *= o[n]
 
 
 @fast_kernel
-def lstm_forward(input_gates, w_hh, reverse, workspace, h, c, output):
+def turn(rows, turned):
+    """(batch, features) as (features · batch)."""
+    batch, features = rows.shape
+    for j in range(features):
+        for b in range(batch):
+            turned[j * batch + b] = rows[b, j]
+
+
+@fast_kernel
+def turn_back(turned, rows):
+    batch, features = rows.shape
+    for b in range(batch):
+        for j in range(features):
+            rows[b, j] = turned[j * batch + b]
+
+
+@fast_kernel
+def lstm_forward(x, w_ih, w_hh, bias, reverse, workspace, h, c, output):
     """The steps of a layer.
 
-    input_gates: (4 · size, steps · batch), W x + b; w_hh: flat; workspace: (steps, 5, size · batch) for the gates and c
-    of each step, or (1, 5, size · batch) when no backward will ask for them; h, c: (size · batch), the first states,
-    which become the last; output: (steps, batch, size).
+    x: (steps, batch, inputs); w_ih, w_hh: flat; bias: (4 · size · batch), the same for each of the batch; workspace:
+    (steps, 5, size · batch) for the gates and c of each step, or (1, 5, size · batch) when no backward will ask for
+    them; h, c: (size · batch), the first states, which become the last; output: (steps, batch, size).
     """
-    steps, batch, size = output.shape
+    steps, batch, inputs = x.shape
+    size = output.shape[2]
+    turned_x = np.empty(inputs * batch, x.dtype)
     for step in range(steps):
         t = steps - 1 - step if reverse else step
         gates = workspace[t if workspace.shape[0] == steps else 0]
         flat = gates.reshape(gates.size)
-        for row in range(4 * size):
-            for b in range(batch):
-                flat[row * batch + b] = input_gates[row, t * batch + b]
+        for n in range(bias.size):
+            flat[n] = bias[n]
+        turn(x[t], turned_x)
+        add_product(False, 4 * size, batch, inputs, w_ih, turned_x, 1.0, flat)
         add_product(False, 4 * size, batch, size, w_hh, h, 1.0, flat)
         lstm_gates(gates, c, h)
-        for b in range(batch):
-            for j in range(size):
-                output[t, b, j] = h[j * batch + b]
+        turn_back(h, output[t])
 
 
 @fast_kernel
 def lstm_gates_backward(gates, c, dh, dc, d_gates):
-    """From the gradients of h' and c' those of the gates' inputs; dc becomes the gradient of c."""
+    """From the gradients of h' and c' those of the gates' inputs; dc becomes the gradient of c.
+
+    One loop for each result: among more arrays LLVM does not look whether they overlap, and does not vectorize.
+    """
     i, f, g, o, new_c = gates[0], gates[1], gates[2], gates[3], gates[4]
     di, df, dg, do = d_gates[0], d_gates[1], d_gates[2], d_gates[3]
     tanh(new_c, do)
-    for n in range(c.size):
-        shown = do[n]
-        change = dc[n] + dh[n] * o[n] * (ONE - shown * shown)
-        di[n] = change * g[n] * i[n] * (ONE - i[n])
-        df[n] = change * c[n] * f[n] * (ONE - f[n])
-        dg[n] = change * i[n] * (ONE - g[n] * g[n])
-        do[n] = dh[n] * shown * o[n] * (ONE - o[n])
-        dc[n] = change * f[n]
+    for n in range(dc.size):
+        dc[n] += dh[n] * o[n] * (ONE - do[n] * do[n])
+    for n in range(dc.size):
+        do[n] *= dh[n] * o[n] * (ONE - o[n])
+    for n in range(dc.size):
+        di[n] = dc[n] * g[n] * i[n] * (ONE - i[n])
+    for n in range(dc.size):
+        df[n] = dc[n] * c[n] * f[n] * (ONE - f[n])
+    for n in range(dc.size):
+        dg[n] = dc[n] * i[n] * (ONE - g[n] * g[n])
+    for n in range(dc.size):
+        dc[n] *= f[n]
 
 
 @fast_kernel
-def lstm_backward(w_hh, first_c, workspace, d_output, reverse, dh, dc, d_input_gates):
+def lstm_backward(w_hh, first_c, workspace, d_output, reverse, dh, dc, d_sums):
     """Back through the steps. dh, dc: (size · batch), the gradients of the last states, which become those of the
-    first; first_c: (size · batch); d_input_gates: like input_gates."""
+    first; first_c: (size · batch); d_sums: (4 · size, steps · batch), the gradients of the gates' inputs."""
     steps, batch, size = d_output.shape
     d_gates = np.empty((4, size * batch), d_output.dtype)
     flat = d_gates.reshape(d_gates.size)
@@ -119,5 +151,5 @@ def lstm_backward(w_hh, first_c, workspace, d_output, reverse, dh, dc, d_input_g
         lstm_gates_backward(workspace[t], c, dh, dc, d_gates)
         for row in range(4 * size):
             for b in range(batch):
-                d_input_gates[row, t * batch + b] = flat[row * batch + b]
+                d_sums[row, t * batch + b] = flat[row * batch + b]
         add_product(True, size, batch, 4 * size, w_hh, flat, 0.0, dh)
