@@ -228,10 +228,7 @@ def double_backward(grads, grad_out, input, weight, running_mean, running_var, s
     mean, rstd = (save_mean, save_invstd) if train else (running_mean, (running_var + eps).rsqrt())
     to_dx, to_dw, to_db = grads
     second = SecondDerivative(grad_out, input, beside(mean), beside(rstd), beside(weight), rows if train else None, rows)
-    for_dy, for_input, for_weight = second.gradients(to_dx, beside(to_dw), beside(to_db))
-    if for_input is None:  # statistics that were given do not depend on the input
-        for_input = at.zeros_like(input)
-    return for_dy, for_input, for_weight
+    return second.gradients(to_dx, beside(to_dw), beside(to_db))
 
 
 @native_batch_norm_backward.backward
