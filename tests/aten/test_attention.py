@@ -160,8 +160,8 @@ def test_the_operators_themselves():
         show(slope.stride(), slope.requires_grad)
         show.error(lambda: slope.sum().backward())
         mask = T.ones(2, 3, 4, 6) > 0
-        show.warnings(lambda: T._scaled_dot_product_attention_math(q, k, v, dropout_p=0.5, dropout_mask=mask))
-        show.numbers(*T._scaled_dot_product_attention_math(q, k, v, dropout_p=0.5, dropout_mask=mask))
+        show.warnings(lambda: show.numbers(
+            *T._scaled_dot_product_attention_math(q, k, v, dropout_p=0.5, dropout_mask=mask)))
         for dtype in (T.float32, T.bfloat16):
             show.numbers(T._safe_softmax(T.tensor([[1.0, 2.0], [-math.inf, -math.inf]]).to(dtype), -1))
 
