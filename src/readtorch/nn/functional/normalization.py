@@ -5,8 +5,10 @@ F.normalize, which divides by a length, stands in `distance.py`.
 import math
 
 import readtorch
+from readtorch.nn.functional.padding import pad
+from readtorch.nn.functional.pooling import avg_pool2d, avg_pool3d
 
-__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"]
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
 
 def _verify_batch_size(size):
@@ -67,3 +69,26 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     shape = input.shape
     _verify_batch_size([shape[0] * shape[1] // num_groups, num_groups, *shape[2:]])
     return readtorch.group_norm(input, num_groups, weight, bias, eps, True)
+
+
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    """Divide (N, C, *) by (k + alpha · mean of the squares in `size` neighbouring channels)^beta.
+
+    Raises ValueError for an input of fewer than three dimensions.
+    """
+    dim = input.dim()
+    if dim < 3:
+        # PyTorch's message has this gap: a string that was continued on the next line.
+        gap = " " * 26
+        raise ValueError(f"Expected 3D or higher dimensionality{gap}input (got {dim} dimensions)")
+    if input.numel() == 0:
+        return input
+    squares, before, behind = input.mul(input), size // 2, (size - 1) // 2
+    if dim == 3:
+        padded = pad(squares.unsqueeze(1), (0, 0, before, behind))
+        means = avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
+    else:
+        batch, channels, first = input.size()[:3]
+        padded = pad(squares.view(batch, 1, channels, first, -1), (0, 0, 0, 0, before, behind))
+        means = avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(input.size())
+    return input / means.mul(alpha).add(k).pow(beta)

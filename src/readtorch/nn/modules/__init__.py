@@ -2,6 +2,7 @@
 from readtorch.nn.modules.activation import *  # noqa: F403
 from readtorch.nn.modules.batchnorm import *  # noqa: F403
 from readtorch.nn.modules.adaptive import *  # noqa: F403
+from readtorch.nn.modules.channelshuffle import *  # noqa: F403
 from readtorch.nn.modules.container import *  # noqa: F403
 from readtorch.nn.modules.conv import *  # noqa: F403
 from readtorch.nn.modules.distance import *  # noqa: F403
