@@ -155,9 +155,19 @@ def trilinear_cpu(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim):
     """
     total = i1._array.ndim + len(expand1)
     spell = lambda absent: "".join(chr(97 + d) for d in range(total) if d not in absent)  # noqa: E731
-    equation = f"{spell(expand1)},{spell(expand2)},{spell(expand3)}->{spell(sumdim)}"
-    return wrap(np.ascontiguousarray(compute(lambda *x: np.einsum(equation, *x, optimize=True),
-                                             [t._array for t in (i1, i2, i3)], dtype_of(i1))))
+    result = spell(sumdim)
+    arrays, dtype = [t._array for t in (i1, i2, i3)], dtype_of(i1)
+
+    def sum_of_products(equation, *arrays):
+        return compute(lambda *x: np.einsum(equation, *x, optimize=True), arrays, dtype)
+
+    if dtype.itemsize > 2:
+        total_sum = sum_of_products(f"{spell(expand1)},{spell(expand2)},{spell(expand3)}->{result}", *arrays)
+    else:  # two steps, rounded after each: first the sums that the third factor has no part in
+        pair = spell(set(sumdim) & set(expand3) | set(expand1) & set(expand2))
+        first = sum_of_products(f"{spell(expand1)},{spell(expand2)}->{pair}", *arrays[:2])
+        total_sum = sum_of_products(f"{pair},{spell(expand3)}->{result}", first, arrays[2])
+    return wrap(np.ascontiguousarray(total_sum))
 
 
 @_trilinear.backward
