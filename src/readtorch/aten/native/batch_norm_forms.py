@@ -24,18 +24,8 @@ _native_batch_norm_legit_no_training = native_function(
     "-> (Tensor, Tensor, Tensor)")
 
 
-def write_statistics(running_mean, running_var, *arguments, **keywords):
-    """`forward`, and a note in the version counters that it has written to the running statistics."""
-    results = forward(*arguments, running_mean=running_mean, running_var=running_var, **keywords)
-    for running in (running_mean, running_var):
-        running._counter[0] += 1
-    return results
-
-
-@_native_batch_norm_legit.kernel
-def native_batch_norm_legit_cpu(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    return write_statistics(
-        running_mean, running_var, input, weight, bias, training=training, momentum=momentum, eps=eps)
+# in PyTorch: these, too, leave the version counters of the running statistics as they are.
+_native_batch_norm_legit.kernel(forward)
 
 
 @_native_batch_norm_legit_no_stats.kernel
@@ -117,8 +107,7 @@ def reserve():
 
 @_batch_norm_with_update.kernel
 def batch_norm_with_update_cpu(input, weight, bias, running_mean, running_var, momentum, eps):
-    results = write_statistics(running_mean, running_var, input, weight, bias, training=True, momentum=momentum, eps=eps)
-    return (*results, reserve())
+    return (*forward(input, weight, bias, running_mean, running_var, True, momentum, eps), reserve())
 
 
 @_batch_norm_no_update.kernel

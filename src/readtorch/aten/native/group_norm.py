@@ -186,10 +186,12 @@ def differentiable_backward(dy, dmean, drstd, input, mean, rstd, weight, N, C, H
         products, sums = (dy * x).sum(3).unsqueeze_(-1), dy.sum(3).unsqueeze_(-1)
     if grad_input_mask[0]:
         scale = None if weight is None else weight.reshape((1, group, C // group, 1))
-        dx = through_statistics(dmean, drstd, x, m, r)
+        # in PyTorch: the gradients of mean and rstd count only if both were used.
+        if dmean is not None and drstd is not None:
+            dx = through_statistics(dmean, drstd, x, r)
         if dy is not None:
             dx = plus(through_result(dy, products, sums, x, m, r, scale), dx)
-        dx = dx.reshape(input.shape)
+        dx = dx if dx is None else dx.reshape(input.shape)
     if grad_input_mask[1] and dy is not None:
         dw = ((products - sums * m) * r).sum(0).reshape((C,))
     if grad_input_mask[2] and dy is not None:
@@ -211,12 +213,8 @@ def through_result(dy, products, sums, x, mean, rstd, scale):
     return a * dy + b * x + c
 
 
-def through_statistics(dmean, drstd, x, mean, rstd):
-    """What flows through the mean and through 1 / deviation, the second and third result."""
-    count, dx = x.shape[2] * x.shape[3], None
-    if dmean is not None:
-        dx = (dmean.reshape(mean.shape) / count).expand(x.shape)
-    if drstd is not None:
-        through = (x - mean) * (-(rstd * rstd * rstd) * drstd.reshape(rstd.shape) / count)
-        dx = plus(through, dx)
-    return dx
+def through_statistics(dmean, drstd, x, rstd):
+    """What flows through the second and third result."""
+    count = x.shape[2] * x.shape[3]
+    of_deviation = (x - x.mean((2, 3), True)) * (-(rstd * rstd * rstd) * drstd.reshape(rstd.shape) / count)
+    return of_deviation + dmean.reshape(rstd.shape) / count

@@ -94,6 +94,8 @@ def other_axes(ndim):
 def forward(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """The result, the mean, 1 / deviation. The last two are empty unless they were computed from the input."""
     x = input._array
+    if (running_mean is None) is not (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     if not dtype_of(input).is_floating_point:
         raise not_implemented("batch_norm")(dtype_of(input))
     kept = statistics_type(input, weight, bias, running_mean, running_var)
