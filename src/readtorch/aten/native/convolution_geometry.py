@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...c10.scalar_type import bfloat16
 from ...c10.tensor_impl import legacy_type_name, type_name
 
 _FLOAT32 = np.dtype(np.float32)
+_ONEDNN = (_FLOAT32, bfloat16.numpy)  # what PyTorch convolves with oneDNN
 
 
 class Geometry(NamedTuple):
@@ -111,16 +113,22 @@ def _check_bias(bias, size, given):
 
 def check_same_type(input, weight, bias):
     """Raises RuntimeError unless weight and bias have the input's dtype."""
+    dtype = input._array.dtype
     for name, t in (("weight", weight), ("bias", bias)):
-        if t is not None and t._array.dtype != input._array.dtype:
-            # In PyTorch: the longer text comes from oneDNN's convolution, which takes float32.
-            longer = f" or input should be a MKLDNN tensor and {name} is a dense tensor"
+        if t is None or t._array.dtype == dtype:
+            continue
+        # In PyTorch: each library that convolves has words of its own for it.
+        if dtype in _ONEDNN or dtype.kind == "c":
+            longer = "" if dtype.kind == "c" else f" or input should be a MKLDNN tensor and {name} is a dense tensor"
             raise RuntimeError(f"Input type ({_type_text(input)}) and {name} type ({_type_text(t)}) should be the "
-                               f"same{longer if input._array.dtype is _FLOAT32 else ''}")
+                               f"same{longer}")
+        if name == "weight":
+            raise RuntimeError(f"expected scalar type {type_name(input)} but found {type_name(t)}")
 
 
 def _type_text(t):
-    return f"CPU{type_name(t)}Type" if t._array.dtype.kind == "c" else legacy_type_name(t)
+    has_old_name = t._array.dtype.kind != "c" and t._array.dtype != bfloat16.numpy
+    return legacy_type_name(t) if has_old_name else f"CPU{type_name(t)}Type"
 
 
 def check_room(input, geometry, spatial):

@@ -147,7 +147,8 @@ def _saved_value(formulas, name, kind):
         return f"save_list({_list(formulas.arguments[name])})"
     owner = max((a for a in formulas.arguments if name.startswith(a + "_")), key=len)
     fact = FACTS[name[len(owner) + 1:]].format(owner)
-    return f"None if {owner} is None else {fact}" if formulas.arguments[owner].type.optional else fact
+    nothing = "(0,)" if name.endswith("_opt") else "None"
+    return f"{nothing} if {owner} is None else {fact}" if formulas.arguments[owner].type.optional else fact
 
 
 def _save_tensor(formulas, name, users):
