@@ -2,13 +2,15 @@
 
 In PyTorch: `aten/src/ATen/native/{ConstantPadNd,PadNd}.cpp`. Explained in the chapter "Layers as functions".
 """
+import functools
+
 import numpy as np
 
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
 from ..native_function import native_function, packets, python_face
 from ..python_arg_parser import make_parser
 from .copy import copy_in_format, empty_in_format_of, number_as
-from .padding import inside, pad_array, padded_shape, pairs, reflection_pad, replication_pad
+from .padding import inside, pad_array, pad_images, padded_shape, pairs, reflection_pad, replication_pad
 from .slicing import slice_
 
 # ------------------------------------------------------------------------------------------- with one number
@@ -29,9 +31,18 @@ def constant_pad_nd_cpu(self, pad, value):
     if not any(wider):
         return wrap(copy_in_format(x, None))
     result = empty_in_format_of(self._array, padded_shape(x.shape, wider))
-    result[...] = number_as(value, dtype_of(self))
-    result[inside(x.shape, wider)] = x
+    value = number_as(value, dtype_of(self))
+    if not pad_images(x, wider, nothing_around, result, value):
+        result[...] = value
+        result[inside(x.shape, wider)] = x
     return wrap(result)
+
+
+@functools.lru_cache(128)
+def nothing_around(size, left, right):
+    """The sources of a constant's places: none, which is -1."""
+    places = np.arange(-left, size + right)
+    return np.where((places >= 0) & (places < size), places, -1)
 
 
 def crop(x, pad):
@@ -55,6 +66,7 @@ class ConstantPadNdBackward0:
 _pad_circular = native_function("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", module="nn")
 
 
+@functools.lru_cache(128)
 def circular(size, left, right):
     return np.arange(-left, size + right) % size
 

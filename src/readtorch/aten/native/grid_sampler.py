@@ -9,7 +9,6 @@ import numpy as np
 
 from ...c10.tensor_impl import dtype_of, type_name, wrap
 from .. import parallel
-from ..functions import at
 from ..native_function import below_autograd, native_function
 from .grid_sampler_double_backward import double_backward
 from .grid_sampler_taps import BICUBIC, BILINEAR, corners
@@ -74,18 +73,25 @@ def serves(x, points, mode):
     return mode == BILINEAR and x.ndim == 4 and x.dtype in (F4, F8) and points.size * x.shape[1] >= FROM_SIZE
 
 
-def flat(array, *shape):
-    return np.ascontiguousarray(array).reshape(shape)
+def flattened(x, grid):
+    """Images (N, C, elements) and points (N, P, D)."""
+    return (np.ascontiguousarray(x).reshape(*x.shape[:2], math.prod(x.shape[2:])),
+            np.ascontiguousarray(grid).reshape(len(grid), math.prod(grid.shape[1:-1]), grid.shape[-1]))
 
 
 def sample(x, grid, mode, padding_mode, align_corners):
     """x (N, C, *sizes) at the points grid (N, *shape, D): (N, C, *shape)."""
-    n, c = x.shape[:2]
-    images, points = flat(x, n, c, math.prod(x.shape[2:])), flat(grid, n, math.prod(grid.shape[1:-1]), grid.shape[-1])
+    images, points = flattened(x, grid)
+    n, c, _ = images.shape
     result = np.zeros((n, c, points.shape[1]), x.dtype)
     if serves(x, points, mode):
         settings = (*x.shape[2:], padding_mode, align_corners)
         parallel.parallel_for(0, n, 1, lambda b, e: loops().sample(images, points, *settings, result, b, e))
+    elif mode == BICUBIC:
+        four_by_four = list(corners(points, x.shape[2:], mode, padding_mode, align_corners))
+        for row in (four_by_four[i:i + 4] for i in range(0, 16, 4)):  # in PyTorch too: along the rows first
+            along = sum([values_at(images, corner) * corner.taps[0].weight[:, None] for corner in row])
+            result += along * row[0].taps[1].weight[:, None]
     else:
         for corner in corners(points, x.shape[2:], mode, padding_mode, align_corners):
             result += values_at(images, corner) * corner.weight()[:, None]
@@ -99,9 +105,9 @@ def values_at(images, corner):
 
 def sample_backward(grad, x, grid, mode, padding_mode, align_corners, output_mask):
     """The gradients of x and grid; None for one that is not wanted."""
-    n, c = x.shape[:2]
-    images, points = flat(x, n, c, math.prod(x.shape[2:])), flat(grid, n, math.prod(grid.shape[1:-1]), grid.shape[-1])
-    grad = flat(grad, n, c, points.shape[1])
+    images, points = flattened(x, grid)
+    n, c, _ = images.shape
+    grad = np.ascontiguousarray(grad).reshape(n, c, points.shape[1])
     grad_images, grad_points = np.zeros_like(images), np.zeros_like(points)
     if serves(x, points, mode):
         settings = (*x.shape[2:], padding_mode, align_corners)

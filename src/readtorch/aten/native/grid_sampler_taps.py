@@ -119,8 +119,9 @@ def reflect(place, size, align_corners):
 def cubic_taps(place, slope, size, padding_mode, align_corners):
     before = np.floor(place)
     t = place - before
-    weights = outer_cubic(t + 1), inner_cubic(t), inner_cubic(1 - t), outer_cubic(2 - t)
-    slopes = outer_slope(t + 1), inner_slope(t), -inner_slope(1 - t), -outer_slope(2 - t)
+    a = np.array(-0.75, t.dtype)  # not a Python number, beside which bfloat16 would become float32
+    weights = outer_cubic(t + 1, a), inner_cubic(t, a), inner_cubic(1 - t, a), outer_cubic(2 - t, a)
+    slopes = outer_slope(t + 1, a), inner_slope(t, a), -inner_slope(1 - t, a), -outer_slope(2 - t, a)
     taps = []
     for k in range(4):
         position = before + (k - 1)
@@ -132,9 +133,9 @@ def cubic_taps(place, slope, size, padding_mode, align_corners):
     return taps
 
 
-def inner_slope(x, a=-0.75):
+def inner_slope(x, a):
     return (3 * (a + 2) * x - 2 * (a + 3)) * x
 
 
-def outer_slope(x, a=-0.75):
+def outer_slope(x, a):
     return (3 * a * x - 10 * a) * x + 8 * a

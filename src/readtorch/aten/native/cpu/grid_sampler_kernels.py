@@ -2,54 +2,73 @@
 
 Outside the image stands an extra element, 0, behind the last one. In PyTorch: `cpu/GridSamplerKernel.cpp`.
 """
-import math
-
 import numpy as np
 
-from ...cpu.compile import kernel, scalar
+from ...cpu.compile import kernel
 from ..grid_sampler_taps import REFLECTION, ZEROS
 
 
-@scalar
-def place_of(coordinate, size, padding_mode, align_corners):
-    """Where a coordinate lies, counted in elements, and the slope of that. See `grid_sampler_taps.places`."""
-    slope = (size - 1) / 2 if align_corners else size / 2
-    place = (coordinate + 1) * slope - (0 if align_corners else 0.5)
-    if padding_mode == ZEROS:
-        return place, slope
-    if padding_mode == REFLECTION:
-        low, span = (0.0, size - 1.0) if align_corners else (-0.5, size + 0.0)
-        if span == 0:
-            return 0.0, 0.0
-        distance = place - low
-        if distance < 0:
-            distance, slope = -distance, -slope
-        beyond, flips = math.fmod(distance, span), math.floor(distance / span)
-        if flips % 2 == 0:
-            place = beyond + low
-        else:
-            place, slope = span - beyond + low, -slope
-    if place > 0 and place < size - 1:
-        return place, slope
-    return (size - 1.0 if place > 0 else 0.0), 0.0
+@kernel
+def lie(points, dim, size, padding_mode, align_corners, place, slope):
+    """Where the points lie along one dimension, counted in elements, and the slope of that: `grid_sampler_taps.places`.
+
+    size, like all that is computed here, has the type of the points.
+    """
+    half = place.dtype.type(0.5)
+    one, nothing = half + half, half - half
+    scale = (size - one) * half if align_corners else size * half
+    shift = nothing if align_corners else half
+    low, span = (nothing, size - one) if align_corners else (-half, size)
+    for p in range(place.size):
+        place[p] = (points[p, dim] + one) * scale - shift
+        slope[p] = scale
+    if padding_mode == REFLECTION and span == nothing:
+        place[:] = 0
+        slope[:] = 0
+    elif padding_mode == REFLECTION:
+        for p in range(place.size):
+            is_before = place[p] < low
+            distance = abs(place[p] - low)
+            flips = np.floor(distance / span)
+            beyond = distance - flips * span
+            is_odd = flips - (one + one) * np.floor(flips * half)
+            place[p] = low + (span - beyond if is_odd > half else beyond)
+            slope[p] = -scale if is_before != (is_odd > half) else scale
+    if padding_mode != ZEROS:
+        last = size - one
+        for p in range(place.size):
+            x = place[p]
+            slope[p] = slope[p] if x > nothing and x < last else nothing
+            x = x if x > nothing else nothing
+            place[p] = x if x < last else last
 
 
 @kernel
-def find(points, height, width, padding_mode, align_corners, index, part, slope):
-    """For each point: the places of its four corners, how far it lies behind the first, and the slopes of that."""
+def find(x, y, height, width, index, part):
+    """For points at (x, y): the places of their four corners in the flat image, and how far behind the first they lie."""
     nothing = height * width
-    for p in range(points.shape[0]):
-        x, slope[0, p] = place_of(points[p, 0], width, padding_mode, align_corners)
-        y, slope[1, p] = place_of(points[p, 1], height, padding_mode, align_corners)
-        left, top = math.floor(x), math.floor(y)
-        part[0, p], part[1, p] = x - left, y - top
-        has_left, has_right = left >= 0 and left < width, left >= -1 and left < width - 1
-        has_top, has_bottom = top >= 0 and top < height, top >= -1 and top < height - 1
-        first = int(top) * width + int(left) if (has_left or has_right) and (has_top or has_bottom) else 0
-        index[0, p] = first if has_top and has_left else nothing
-        index[1, p] = first + 1 if has_top and has_right else nothing
-        index[2, p] = first + width if has_bottom and has_left else nothing
-        index[3, p] = first + width + 1 if has_bottom and has_right else nothing
+    for p in range(x.size):
+        left, top = np.floor(x[p]), np.floor(y[p])
+        part[0, p], part[1, p] = x[p] - left, y[p] - top
+        column = int(left if left >= -1 and left < width else -2)
+        row = int(top if top >= -1 and top < height else -2)
+        first = row * width + column
+        is_left, is_right = column >= 0, column >= -1 and column < width - 1
+        is_top, is_bottom = row >= 0, row >= -1 and row < height - 1
+        index[0, p] = first if is_top and is_left else nothing
+        index[1, p] = first + 1 if is_top and is_right else nothing
+        index[2, p] = first + width if is_bottom and is_left else nothing
+        index[3, p] = first + width + 1 if is_bottom and is_right else nothing
+
+
+@kernel
+def look(points, height, width, padding_mode, align_corners, index, part, slope):
+    """`find` for the points of one image."""
+    place = np.empty_like(part)
+    real = part.dtype.type
+    lie(points, 0, real(width), padding_mode, align_corners, place[0], slope[0])
+    lie(points, 1, real(height), padding_mode, align_corners, place[1], slope[1])
+    find(place[0], place[1], height, width, index, part)
 
 
 @kernel
@@ -60,7 +79,7 @@ def sample(images, points, height, width, padding_mode, align_corners, out, begi
     image = np.zeros(images.shape[2] + 1, images.dtype)
     one = image.dtype.type(1)
     for n in range(begin, end):
-        find(points[n], height, width, padding_mode, align_corners, index, part, slope)
+        look(points[n], height, width, padding_mode, align_corners, index, part, slope)
         for c in range(images.shape[1]):
             image[:-1] = images[n, c]
             line = out[n, c]
@@ -80,7 +99,7 @@ def sample_backward(grad, images, points, height, width, padding_mode, align_cor
     total = np.zeros_like(image)
     one = image.dtype.type(1)
     for n in range(begin, end):
-        find(points[n], height, width, padding_mode, align_corners, index, part, slope)
+        look(points[n], height, width, padding_mode, align_corners, index, part, slope)
         of_point = of_points[n]
         for c in range(images.shape[1]):
             image[:-1] = images[n, c]
