@@ -1,7 +1,7 @@
 """The steps of a whole LSTM layer as one loop, forward and backward, in float32.
 
-Backward, what does not wait for another step is left to the caller, for all steps at once: the gradients of the input
-and the weights are products of large matrices.
+Backward, what does not wait for another step is left to the caller: the gradients of the input and the weights are
+products of matrices that hold several steps.
 
 Note [ Turned states ]
 States and gates are stored with the batch last: (features, batch). Then each gate of a step is one block of memory,
@@ -136,13 +136,17 @@ def lstm_gates_backward(gates, c, dh, dc, d_gates):
 
 
 @fast_kernel
-def lstm_backward(w_hh, first_c, workspace, d_output, reverse, dh, dc, d_sums):
-    """Back through the steps. dh, dc: (size · batch), the gradients of the last states, which become those of the
-    first; first_c: (size · batch); d_sums: (4 · size, steps · batch), the gradients of the gates' inputs."""
+def lstm_backward(w_hh, first_c, workspace, d_output, reverse, begin, end, dh, dc, d_sums):
+    """Back from step `end` to step `begin`.
+
+    dh, dc: (size · batch), the gradients of the states after these steps, which become those of the states before;
+    first_c: (size · batch); d_sums: (4 · size, steps · batch), the gradients of the gates' inputs, by time.
+    """
     steps, batch, size = d_output.shape
     d_gates = np.empty((4, size * batch), d_output.dtype)
     flat = d_gates.reshape(d_gates.size)
-    for step in range(steps - 1, -1, -1):
+    start = steps - end if reverse else begin
+    for step in range(end - 1, begin - 1, -1):
         t = steps - 1 - step if reverse else step
         c = first_c if step == 0 else workspace[t + 1 if reverse else t - 1, 4]
         for j in range(size):
@@ -151,5 +155,5 @@ def lstm_backward(w_hh, first_c, workspace, d_output, reverse, dh, dc, d_sums):
         lstm_gates_backward(workspace[t], c, dh, dc, d_gates)
         for row in range(4 * size):
             for b in range(batch):
-                d_sums[row, t * batch + b] = flat[row * batch + b]
+                d_sums[row, (t - start) * batch + b] = flat[row * batch + b]
         add_product(True, size, batch, 4 * size, w_hh, flat, 0.0, dh)
