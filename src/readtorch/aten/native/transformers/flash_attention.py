@@ -38,7 +38,7 @@ def flash_attention_cpu(query, key, value, dropout_p, is_causal, attn_mask, scal
     q, k, v = query._array, key._array, value._array
     mask = added_mask(attn_mask, q, v)
     factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
-    out = allocate_like(q)
+    out = np.empty(q.shape, q.dtype) if q.flags.c_contiguous else allocate_like(q)
     logsumexp = heads_outside(q.shape[:3], WIDENED.get(q.dtype, q.dtype))
     attend = attend_compiled if loops_serve(q, v, mask, out) else attend_numpy
     attend(q, k[:, :, :v.shape[2]], v, mask, is_causal, factor, out, logsumexp)
@@ -87,7 +87,8 @@ def check(query, key, value, dropout_p, attn_mask):
 
 def heads_outside(shape, dtype):
     """A new (B, H, L, …) whose memory is that of (B, L, H, …): what comes next joins the heads of a position."""
-    return np.empty((shape[0], shape[2], shape[1], *shape[3:]), dtype).swapaxes(1, 2)
+    batch, heads, length, *rest = shape
+    return np.empty((batch, length, heads, *rest), dtype).swapaxes(1, 2)
 
 
 def added_mask(attn_mask, q, v):
@@ -100,7 +101,7 @@ def added_mask(attn_mask, q, v):
 # ---------------------------------------------------------------------------------------------- compiled loops
 
 # Fewer weights than this are not worth loading the compiler for.
-FROM_SIZE = 4096
+FROM_SIZE = 1024
 # So many additions and multiplications take a thread about 100 µs.
 GRAIN = 5_000_000
 
@@ -159,14 +160,18 @@ def backward_compiled(grad, q, k, v, out, logsumexp, mask, is_causal, factor, gr
 def attend_numpy(q, k, v, mask, is_causal, factor, out, logsumexp):
     """Write attention and the logarithm of each row's sum of exponentials."""
     wide, narrow = logsumexp.dtype, q.dtype
-    q, k, v, out, logsumexp, mask = in_groups(k.shape[1], q, k, v, out, logsumexp, mask)
+    if k.shape[1] != q.shape[1]:
+        q, k, v, out, logsumexp, mask = in_groups(k.shape[1], q, k, v, out, logsumexp, mask)
     scores = masked_scores(q, k, mask, is_causal, factor, wide)
-    top = scores.max(-1, keepdims=True, initial=-math.inf)
-    top[np.isneginf(top)] = 0  # a row that may look nowhere: its exponentials are 0, not nan
-    weights = np.exp(scores - top, out=scores)
-    total = weights.sum(-1, keepdims=True)
-    total[total == 0] = 1
-    out[...] = np.matmul(rounded(weights, narrow), cast(v, wide)) / total
+    top = np.maximum.reduce(scores, -1, keepdims=True)
+    if mask is not None:
+        top[top == -math.inf] = 0  # a row that may look nowhere: its exponentials are 0, not nan
+    scores -= top
+    weights = np.exp(scores, out=scores)
+    total = np.add.reduce(weights, -1, keepdims=True)
+    if mask is not None:
+        total[total == 0] = 1
+    np.divide(np.matmul(rounded(weights, narrow), cast(v, wide)), total, out=out, casting="unsafe")
     logsumexp[...] = (top + np.log(total))[..., 0]
 
 
@@ -174,18 +179,27 @@ def backward_numpy(grad, q, k, v, out, logsumexp, mask, is_causal, factor, grads
     """Write the gradients of q, k and v."""
     wide, narrow = logsumexp.dtype, q.dtype
     grad_q, grad_k, grad_v = grads
-    grad_k[:, :, v.shape[2]:] = 0
-    q, k, v, grad, out, logsumexp, mask, grad_q = in_groups(
-        k.shape[1], q, k, v, grad, out, logsumexp, mask, grad_q)
+    if k.shape[2] != grad_k.shape[2]:
+        grad_k[:, :, k.shape[2]:] = 0
+        grad_k = grad_k[:, :, :k.shape[2]]
+    shared = k.shape[1] != q.shape[1]
+    if shared:
+        q, k, v, grad, out, logsumexp, mask, grad_q = in_groups(
+            k.shape[1], q, k, v, grad, out, logsumexp, mask, grad_q)
     g = cast(grad, wide)
-    weights = np.exp(masked_scores(q, k, mask, is_causal, factor, wide) - logsumexp[..., None])
+    weights = masked_scores(q, k, mask, is_causal, factor, wide)
+    weights -= logsumexp[..., None]
+    np.exp(weights, out=weights)
     to_v = np.matmul(rounded(weights, narrow).swapaxes(-1, -2), g)
-    delta = (g * out).sum(-1, keepdims=True)
-    slope = rounded(weights * (np.matmul(g, cast(v, wide).swapaxes(-1, -2)) - delta), narrow)
-    grad_q[...] = factor * np.matmul(slope, cast(k, wide))
-    to_k = factor * np.matmul(slope.swapaxes(-1, -2), cast(q, wide))
-    grad_k[:, :, :to_k.shape[-2]] = to_k.sum(2)
-    grad_v[...] = to_v.sum(2)
+    slope = np.matmul(g, cast(v, wide).swapaxes(-1, -2))
+    slope -= np.add.reduce(g * out, -1, keepdims=True)
+    slope *= weights
+    slope = rounded(slope, narrow)
+    slope *= wide.type(factor)
+    np.matmul(slope, cast(k, wide), out=grad_q, casting="unsafe")
+    to_k = np.matmul(slope.swapaxes(-1, -2), cast(q, wide))
+    grad_k[...] = to_k.sum(2) if shared else to_k
+    grad_v[...] = to_v.sum(2) if shared else to_v
 
 
 def in_groups(kv_heads, *arrays):
@@ -202,9 +216,14 @@ def masked_scores(q, k, mask, is_causal, factor, wide):
     if mask is not None:
         scores += mask
     if is_causal:
-        rows, columns = scores.shape[-2:]
-        scores[..., ~np.tri(rows, columns, dtype=bool)] = -math.inf
+        np.copyto(scores, -math.inf, where=comes_later(*scores.shape[-2:]))
     return scores
+
+
+@functools.lru_cache(16)
+def comes_later(queries, keys):
+    """True where the key's position is after the query's."""
+    return ~np.tri(queries, keys, dtype=bool)
 
 
 def rounded(x, narrow):
