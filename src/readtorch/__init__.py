@@ -34,7 +34,7 @@ from ._tensor_str import set_printoptions  # noqa: E402,F401
 from .autograd import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,  # noqa: E402,F401
                        set_grad_enabled)
 from .functional import (atleast_1d, atleast_2d, atleast_3d, block_diag, broadcast_shapes, broadcast_tensors,  # noqa: E402,F401
-                         cartesian_prod, meshgrid, split)
+                         cartesian_prod, cdist, meshgrid, split)
 from .storage import TypedStorage, UntypedStorage  # noqa: E402,F401
 from .random import (default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed,  # noqa: E402,F401
                      set_rng_state)

@@ -98,3 +98,19 @@ def cartesian_prod(*tensors):
         return tensors[0]
     grids = meshgrid(*tensors, indexing="ij")
     return at.stack([at.flatten(g) for g in grids], 1)
+
+
+# What the operator calls 0, 1 and 2.
+_COMPUTE_MODES = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1,
+                  "donot_use_mm_for_euclid_dist": 2}
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """The p-norms of the differences of each row of x1 and each row of x2: (*, P, M), (*, R, M) -> (*, P, R).
+
+    compute_mode: whether a matrix product may serve for p = 2; by default if there are more than 25 rows. Raises
+    RuntimeError if x1 and x2 do not fit together.
+    """
+    if compute_mode not in _COMPUTE_MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    return at.cdist(x1, x2, p, _COMPUTE_MODES[compute_mode])

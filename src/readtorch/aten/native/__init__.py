@@ -9,6 +9,7 @@ from . import (  # noqa: F401
     binary_ops,
     bitwise_ops,
     blas,
+    cdist,
     clamp_ops,
     comparison_ops,
     complex_views,
