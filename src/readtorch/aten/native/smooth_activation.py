@@ -63,6 +63,9 @@ def elu_backward_cpu(grad_output, alpha, scale, input_scale, is_result, self_or_
                            "caused by calling in-place forward function with a negative slope, please call "
                            "out-of-place "
                            "version instead.")
+    g, x = grad_output._array, self_or_result._array
+    if not is_result and are_flat(g, x):
+        return in_one_pass("elu_backward", g, x, numbers=(alpha * scale, scale, input_scale))
     return _elu_backward(grad_output, self_or_result, alpha, scale, input_scale, is_result)
 
 

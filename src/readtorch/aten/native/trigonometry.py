@@ -7,9 +7,11 @@ import numpy as np
 from ...c10.tensor_impl import wrap_result
 from ..functions import at
 from ..native_function import alias_of, native_function
+from .activation import FROM_SIZE, are_flat, in_one_pass, loops
 from .scalar_ops import add_scalar
 from .tensor_iterator import binary_float_kernel, conj, float_result_type, not_implemented, unary_float_kernel
 from .unary_ops import unary
+from .vectorized import loop
 
 BOTH = "function, method"
 
@@ -117,9 +119,10 @@ tanh_backward = native_function("tanh_backward(Tensor grad_output, Tensor output
 
 @tanh_backward.kernel
 def tanh_backward_cpu(grad_output, output):
-    y = output._array
-    return wrap_result(grad_output._array * np.conj(1 - y * y) if y.dtype.kind == "c"
-                       else grad_output._array * (1 - y * y))
+    g, y = grad_output._array, output._array
+    if are_flat(g, y):
+        return in_one_pass("tanh_backward", g, y)
+    return wrap_result(g * np.conj(1 - y * y) if y.dtype.kind == "c" else g * (1 - y * y))
 
 
 @tanh_backward.backward
@@ -144,7 +147,11 @@ def sigmoid_array(x):
     return np.reciprocal(y, y)
 
 
-sigmoid = unary("sigmoid", unary_float_kernel(sigmoid_array))
+def sigmoid_in_one_pass(x):
+    return loop("sigmoid", x, kernels=loops) if x.size >= FROM_SIZE and are_flat(x) else sigmoid_array(x)
+
+
+sigmoid = unary("sigmoid", unary_float_kernel(sigmoid_in_one_pass))
 alias_of("expit", "sigmoid", module="special")
 
 
@@ -160,9 +167,11 @@ sigmoid_backward = native_function("sigmoid_backward(Tensor grad_output, Tensor 
 
 @sigmoid_backward.kernel
 def sigmoid_backward_cpu(grad_output, output):
-    y = output._array
+    g, y = grad_output._array, output._array
+    if are_flat(g, y):
+        return in_one_pass("sigmoid_backward", g, y)
     slope = (1 - y) * y
-    return wrap_result(grad_output._array * (np.conj(slope) if y.dtype.kind == "c" else slope))
+    return wrap_result(g * (np.conj(slope) if y.dtype.kind == "c" else slope))
 
 
 @sigmoid_backward.backward

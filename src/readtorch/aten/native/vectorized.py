@@ -47,9 +47,12 @@ def loop(name, *operands, numbers=(), kernels=pointwise):
 
     kernels: the module that has the loop, as a function.
     """
-    out = np.empty_like(operands[0])
-    run, numbers = getattr(kernels(), name), [np.float32(n) for n in numbers]
-    flat, result = [x.reshape(-1) for x in operands], out.reshape(-1)
+    result = out = np.empty_like(operands[0])
+    run, flat = getattr(kernels(), name), operands
+    if numbers:
+        numbers = [np.float32(n) for n in numbers]
+    if out.ndim != 1:
+        flat, result = [x.reshape(-1) for x in operands], out.reshape(-1)
     if out.size < 2 * GRAIN:
         run(*flat, *numbers, result)
         return out

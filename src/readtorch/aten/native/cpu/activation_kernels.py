@@ -86,8 +86,16 @@ def tanh_backward(grad, y, out):
 
 
 @scalar
-def sigmoid(x):
+def logistic(x):
+    """1 / (1 + e⁻ˣ); a nan is not kept."""
     return ONE / (ONE + vec.exp_normal(-x))
+
+
+@kernel
+def sigmoid(x, out):
+    for i in range(x.size):
+        y = logistic(x[i])
+        out[i] = y if x[i] == x[i] else x[i]
 
 
 @kernel
@@ -99,7 +107,7 @@ def silu(x, out):
 @kernel
 def silu_backward(grad, x, out):
     for i in range(x.size):
-        s = sigmoid(x[i])
+        s = logistic(x[i])
         out[i] = grad[i] * s * (ONE + x[i] * (ONE - s))
 
 
@@ -161,6 +169,13 @@ def elu(x, negative, positive, inside, out):
         out[i] = x[i] * positive if x[i] > ZERO else below
 
 
+@kernel
+def elu_backward(grad, x, negative, positive, inside, out):
+    for i in range(x.size):
+        slope = negative * inside * vec.exp(inside * x[i])
+        out[i] = grad[i] * (positive if x[i] > ZERO else slope)
+
+
 @scalar
 def log1p(x):
     """log(1 + x) for x >= 0, exact for small x: what 1 + x lost is put back by the factor (W. Kahan)."""
@@ -205,4 +220,4 @@ def mish(x, out):
 def mish_backward(grad, x, out):
     for i in range(x.size):
         t = tanh_softplus(x[i])
-        out[i] = grad[i] * (t + x[i] * sigmoid(x[i]) * (ONE - t * t))
+        out[i] = grad[i] * (t + x[i] * logistic(x[i]) * (ONE - t * t))
