@@ -9,11 +9,7 @@ import numpy as np
 
 from ...c10.dispatch_key import AUTOGRAD, tls
 from ...c10.tensor_impl import alias, wrap
-from .node import Node
-
-
-# Higher than any other node's number: a gradient that is complete is delivered before anything else runs.
-FIRST = float("inf")
+from .node import FIRST, Node
 
 
 class AccumulateGrad(Node):
@@ -23,13 +19,10 @@ class AccumulateGrad(Node):
 
     # The same for all of them, so a new one costs little: a leaf needs one for every graph it takes part in.
     namespace = "torch::autograd::"
-    _seq_nr = FIRST
+    _seq_nr = FIRST  # a gradient that is complete is delivered before anything else runs
     _next_edges = ()
     _shape = property(lambda self: self.variable._array.shape)
     _dtype = property(lambda self: self.variable._array.dtype)
-
-    def _sequence_nr(self):
-        return 2**64 - 1
 
     def apply(self, grad):
         if grad is None:

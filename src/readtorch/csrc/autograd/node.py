@@ -11,6 +11,9 @@ from .hooks import RemovableHandle
 
 next_sequence_nr = itertools.count().__next__
 
+# Higher than any number that it gives: a node with this one runs before all others that are ready.
+FIRST = 2**64 - 1
+
 # Not empty while some feature wants to see every new node: saved-tensor hooks, anomaly mode. One truth test is all
 # that an ordinary call pays for them.
 watchers = {}
@@ -164,10 +167,14 @@ class Error(Node):
         raise RuntimeError(self.message)
 
 
-class NotImplemented_(Error):
-    """The node of an operator that has no derivative."""
+class NotImplemented(Error):
+    """The node of an operator that has no derivative. It does not wait for its turn."""
 
     __slots__ = ()
+
+    def __init__(self, next_edges):
+        super().__init__(next_edges)
+        self._seq_nr = FIRST
 
     def name(self):
         return "torch::autograd::NotImplemented"

@@ -10,7 +10,8 @@ from ...c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_KEYS, INFERENCE_
 from ...c10.geometry import TensorGeometry
 from ...c10.tensor_impl import NO_EDGE, TensorImpl, new, strides_of
 from .formulas import FACTS, Formulas, node_class
-from .node import NotImplemented_, next_sequence_nr, notify_watchers, watchers
+from .node import NotImplemented as NotImplementedNode
+from .node import next_sequence_nr, notify_watchers, watchers
 from .saved_variable import SavedVariable, refuse_inference_tensor, save_list
 from .variable import check_inplace, gradient_edge, leaf_edge, rebase_history, requires_grad
 
@@ -234,7 +235,7 @@ def _kernel_of_missing_derivative(operator, kernel):
         edges = tuple(map(gradient_edge, inputs))
         result = kernel(*arguments)
         if any(edge is not NO_EDGE for edge in edges):
-            node = NotImplemented_(edges)
+            node = NotImplementedNode(edges)
             node.message = f"derivative for aten::{operator.schema.name} is not implemented"
             if operator.schema.is_inplace:
                 node._shape, node._dtype = result._array.shape, result._array.dtype
