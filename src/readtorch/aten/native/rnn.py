@@ -8,15 +8,15 @@ In PyTorch: `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers".
 """
 from collections import namedtuple
 
-import numpy as np
-
 from ...c10.scalar_type import bfloat16
-from ...c10.tensor_impl import TensorImpl
+from ...c10.dispatch_key import CPU
+from ...c10.tensor_impl import TensorImpl, wrap
 from ..functions import at
 from ..native_function import native_function, packets, python_face
 from ..python_arg_parser import make_parser
 from .linear import linear
-from .rnn_layer import LSTM_MODE, mkldnn_rnn_layer
+from .rnn_layer import LSTM_MODE, fits, layer_without_graph, mkldnn_rnn_layer
+from .tensor_iterator import F4
 
 # The weights of one layer in one direction. Biases may be None; w_hr is the projection of an LSTM that has one.
 CellParams = namedtuple("CellParams", "w_ih w_hh b_ih b_hh w_hr")
@@ -111,12 +111,39 @@ def lstm_cell_composite(input, hx, w_ih, w_hh, b_ih, b_hh):
     return lstm_step(linear.call(input, w_ih, b_ih), hx, CellParams(w_ih, w_hh, b_ih, b_hh, None))
 
 
+@lstm_cell.kernel
+def lstm_cell_cpu(input, hx, w_ih, w_hh, b_ih, b_hh):
+    """Without a graph: a layer of one step."""
+    arrays = [t._array for t in (input, *hx, w_ih, w_hh, b_ih, b_hh) if t is not None]
+    if len(hx) == 2 and input._array.size and all([a.dtype is F4 for a in arrays]):
+        x, h, c, w_ih_, w_hh_, *biases = arrays
+        if x.ndim == 2 and len(biases) in (0, 2) and fits(4, x[None], w_ih_, w_hh_, biases, (h, c)):
+            biases = (b_ih, b_hh) if biases else (w_ih, w_hh)  # which are not looked at
+            _, h, c, _ = mkldnn_rnn_layer.kernels[CPU](
+                wrap(x[None]), w_ih, w_hh, *biases, *hx, False, (), LSTM_MODE, h.shape[1], 1, b_ih is not None, False,
+                False, False)
+            return h, c
+    return lstm_cell_composite(input, hx, w_ih, w_hh, b_ih, b_hh)
+
+
 @gru_cell.compose
 def gru_cell_composite(input, hx, w_ih, w_hh, b_ih, b_hh):
     check_input(input, w_ih.size(1))
     check_hidden(input, hx, w_hh.size(1))
     check_weights(w_ih, w_hh, 3)
     return gru_step(linear.call(input, w_ih, b_ih), hx, CellParams(w_ih, w_hh, b_ih, b_hh, None))
+
+
+def one_step(name, composite):
+    """The kernel of a cell without a graph: a layer of one step."""
+    def cell_cpu(input, hx, w_ih, w_hh, b_ih, b_hh):
+        if input._array.ndim == 2 and (b_ih is None) is (b_hh is None):
+            params = CellParams(w_ih, w_hh, b_ih, b_hh, None)
+            result = layer_without_graph(name, wrap(input._array[None]), hx, params, False)
+            if result is not None:
+                return result[1]
+        return composite(input, hx, w_ih, w_hh, b_ih, b_hh)
+    return cell_cpu
 
 
 def simple_cell_composite(step):
@@ -130,6 +157,8 @@ def simple_cell_composite(step):
 
 rnn_tanh_cell.compose(simple_cell_composite(rnn_tanh_step))
 rnn_relu_cell.compose(simple_cell_composite(rnn_relu_step))
+for _cell, _layer in ((gru_cell, "gru"), (rnn_tanh_cell, "rnn_tanh"), (rnn_relu_cell, "rnn_relu")):
+    _cell.kernel(one_step(_layer, _cell.composite))
 
 
 # -------------------------------------------------------------------------------------- layers: padded batches
@@ -224,11 +253,12 @@ def both_directions(step, input, hiddens, params, layer, reversed_layer):
     return on_data(lambda *outputs: at.cat(outputs, -1), forth, back), [hidden_forth, hidden_back]
 
 
-def stack_of_layers(step, input, hiddens, params, num_layers, dropout, train, bidirectional):
+PADDED, PACKED = (full_layer, full_reversed_layer), (packed_layer, packed_reversed_layer)
+
+
+def stack_of_layers(step, input, hiddens, params, num_layers, dropout, train, bidirectional, layers):
     """Each layer on the (dropped out) outputs of the one below: the last outputs, and all last hidden states."""
-    packed = type(input) is PackedSequence
-    layer, reversed_layer = ((packed_layer, packed_reversed_layer) if packed
-                             else (full_layer, full_reversed_layer))
+    layer, reversed_layer = layers
     check_stack(hiddens, params, num_layers, bidirectional)
     last_hiddens = []
     for number in range(num_layers):
@@ -259,6 +289,17 @@ def check_stack(hiddens, params, num_layers, bidirectional):
 _ARGUMENT_TYPES = (list, bool, int, float, bool, bool, bool)
 
 
+def loop_layers(name):
+    """Both directions of a layer without a graph: one compiled loop, or the steps where that does not serve."""
+    def layer(step, input, hidden, params):
+        return layer_without_graph(name, input, hidden, params, False) or full_layer(step, input, hidden, params)
+
+    def reversed_layer(step, input, hidden, params):
+        return (layer_without_graph(name, input, hidden, params, True)
+                or full_reversed_layer(step, input, hidden, params))
+    return layer, reversed_layer
+
+
 def declare_face(name, padded, state_type):
     """The Python face: what a module passes needs no conversion. The rest goes to the argument parser."""
     parse = None
@@ -286,15 +327,25 @@ def declare(name, step):
     @data.compose
     def packed_composite(data, batch_sizes, hx, params, has_biases, *settings):
         input = PackedSequence(data, batch_sizes.tolist())
-        output, hy = stack_of_layers(step, input, hx.unbind(0), gather_params(params, has_biases), *settings)
+        params = gather_params(params, has_biases)
+        output, hy = stack_of_layers(step, input, hx.unbind(0), params, *settings, PACKED)
         return output.data, hy
 
-    @padded.compose
-    def padded_composite(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    def run_padded(input, hx, params, has_biases, settings, batch_first, layers):
         input = input.transpose(0, 1) if batch_first else input
-        output, hy = stack_of_layers(step, input, hx.unbind(0), gather_params(params, has_biases), num_layers,
-                                     dropout, train, bidirectional)
+        params = gather_params(params, has_biases)
+        output, hy = stack_of_layers(step, input, hx.unbind(0), params, *settings, layers)
         return (output.transpose_(0, 1) if batch_first else output), hy
+
+    @padded.compose
+    def padded_composite(input, hx, params, has_biases, *settings):
+        return run_padded(input, hx, params, has_biases, settings[:-1], settings[-1], PADDED)
+
+    @padded.kernel
+    def padded_cpu(input, hx, params, has_biases, *settings):
+        """Without a graph nothing has to remember the steps."""
+        # in PyTorch: the steps' operators here as well
+        return run_padded(input, hx, params, has_biases, settings[:-1], settings[-1], loop_layers(name))
     declare_face(name, padded, TensorImpl)
     return data, padded
 
@@ -310,12 +361,12 @@ lstm = native_function(f"lstm.input(Tensor input, Tensor[] hx, {_REST}, bool bat
 declare_face("lstm", lstm, tuple)
 
 
-def lstm_stack(input, hx, params, has_biases, *settings):
+def lstm_stack(input, hx, params, has_biases, *settings, layers=PADDED):
     """A projection makes h smaller than c."""
     has_projections = hx[0].size(2) != hx[1].size(2)
     hiddens = list(zip(hx[0].unbind(0), hx[1].unbind(0)))
     params = gather_params(params, has_biases, has_projections)
-    output, (hy, cy) = stack_of_layers(lstm_step, input, hiddens, params, *settings)
+    output, (hy, cy) = stack_of_layers(lstm_step, input, hiddens, params, *settings, layers)
     return output, hy, cy
 
 
@@ -327,7 +378,8 @@ def check_two_states(hx):
 @lstm_data.compose
 def lstm_data_composite(data, batch_sizes, hx, params, has_biases, *settings):
     check_two_states(hx)
-    output, hy, cy = lstm_stack(PackedSequence(data, batch_sizes.tolist()), hx, params, has_biases, *settings)
+    input = PackedSequence(data, batch_sizes.tolist())
+    output, hy, cy = lstm_stack(input, hx, params, has_biases, *settings, layers=PACKED)
     return output.data, hy, cy
 
 
@@ -344,7 +396,7 @@ def lstm_composite(input, hx, params, has_biases, num_layers, dropout, train, bi
 
 def has_layer_operator(input):
     # in PyTorch: bfloat16 only on processors that multiply it
-    return input._array.size and (input._array.dtype == np.float32 or input.dtype is bfloat16)
+    return input._array.size and (input._array.dtype is F4 or input.dtype is bfloat16)
 
 
 def lstm_stack_of_operators(input, hx, params, has_biases, num_layers, dropout, train, bidirectional):

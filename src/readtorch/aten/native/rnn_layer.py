@@ -60,8 +60,8 @@ def mkldnn_rnn_layer_cpu(input, weight0, weight1, weight2, weight3, hx_, cx_, re
     """The outputs of all steps, the last h and c, and what backward will need (None while nothing is recorded)."""
     x, w_ih, w_hh, h, c = map(wide, (input, weight0, weight1, hx_, cx_))
     steps, batch, _ = x.shape
-    check_sizes(x, w_ih, w_hh, h, c)
     bias = wide(weight2) + wide(weight3) if has_biases else np.zeros(len(w_ih), F4)
+    check_sizes(x, w_ih, w_hh, bias, h, c)
     bias = np.repeat(bias, batch)
     h, c = turned(h), turned(c)
     kept = steps if grad_mode_enabled() else 1
@@ -74,15 +74,22 @@ def mkldnn_rnn_layer_cpu(input, weight0, weight1, weight2, weight3, hx_, cx_, re
     return *result, (wrap(workspace) if grad_mode_enabled() else None)
 
 
-def check_sizes(x, w_ih, w_hh, h, c):
+def check_sizes(x, w_ih, w_hh, bias, h, c):
     # in PyTorch: nothing is checked here, and what does not fit is read from beyond a tensor's end
-    batch, size = x.shape[1], w_hh.shape[1]
-    if x.shape[2] != w_ih.shape[1] or len(w_ih) != 4 * size or len(w_hh) != 4 * size:
-        raise RuntimeError(f"mkldnn_rnn_layer: input of size {list(x.shape)} and weights of sizes "
-                           f"{list(w_ih.shape)} and {list(w_hh.shape)} do not fit")
-    if h.shape != (batch, size) or c.shape != (batch, size):
-        raise RuntimeError(f"mkldnn_rnn_layer: Expected hidden states of size {[batch, size]}, got {list(h.shape)} "
-                           f"and {list(c.shape)}")
+    if not fits(4, x, w_ih, w_hh, (bias,), (h, c)):
+        raise RuntimeError(f"mkldnn_rnn_layer: input of size {list(x.shape)}, weights of sizes {list(w_ih.shape)}, "
+                           f"{list(w_hh.shape)} and {list(bias.shape)} and states of sizes {list(h.shape)} and "
+                           f"{list(c.shape)} do not fit")
+
+
+def fits(gates, x, w_ih, w_hh, biases, states):
+    """Whether the sizes are those of one layer whose weights have `gates` blocks of rows."""
+    if x.ndim != 3 or w_hh.ndim != 2:
+        return False
+    size, rows = w_hh.shape[1], gates * w_hh.shape[1]
+    wanted = [(w_ih, (rows, x.shape[2])), (w_hh, (rows, size))]
+    wanted += [(bias, (rows,)) for bias in biases] + [(state, (x.shape[1], size)) for state in states]
+    return all([array.shape == shape for array, shape in wanted])
 
 
 # ---------------------------------------------------------------------------------------------------- backward
@@ -184,3 +191,34 @@ def layer_backward_by_steps(x, w_ih, w_hh, b_ih, b_hh, h, c, grads, reverse, has
         db = db + d_sums.sum(0)
         dh, dc = d_sums.matmul(w_hh), change * f
     return at.cat(dx, 0), dw_ih, dw_hh, db, db, dh, dc
+
+
+# -------------------------------------------------------------------------------------- layers without a graph
+
+def gru_loop(x, w_ih, w_hh, b_ih, b_hh, reverse, h, output):
+    r_and_z = 2 * output.shape[2]
+    bias = np.concatenate((b_ih[:r_and_z] + b_hh[:r_and_z], b_ih[r_and_z:], b_hh[r_and_z:]))
+    loops().gru_forward(x, w_ih, w_hh, np.repeat(bias, x.shape[1]), reverse, h, output)
+
+
+def rnn_loop(is_relu):
+    def run(x, w_ih, w_hh, b_ih, b_hh, reverse, h, output):
+        loops().rnn_forward(x, w_ih, w_hh, np.repeat(b_ih + b_hh, x.shape[1]), reverse, is_relu, h, output)
+    return run
+
+
+LOOPS = {"gru": (3, gru_loop), "rnn_tanh": (1, rnn_loop(False)), "rnn_relu": (1, rnn_loop(True))}
+
+
+def layer_without_graph(name, input, hidden, params, reverse):
+    """(outputs, last hidden state) of a float32 layer of kind `name` by one loop, or None if that does not serve."""
+    gates, run = LOOPS[name]
+    arrays = [t._array for t in (input, hidden, *params[:4]) if t is not None]
+    x, h, w_ih, w_hh, *biases = arrays
+    if not (x.size and fits(gates, x, w_ih, w_hh, biases, (h,)) and all([a.dtype is F4 for a in arrays])):
+        return None
+    x, h, w_ih, w_hh, *biases = map(np.ascontiguousarray, arrays)
+    biases = biases or (np.zeros(len(w_ih), F4),) * 2
+    output, h = np.empty((*x.shape[:2], w_hh.shape[1]), F4), turned(h)
+    run(x, w_ih.reshape(-1), w_hh.reshape(-1), *biases, reverse, h, output)
+    return wrap(output), turned_back(h, x.shape[1], F4)

@@ -1,4 +1,4 @@
-"""The steps of a whole LSTM layer as one loop, forward and backward, in float32.
+"""The steps of a whole recurrent layer as one loop, in float32: of an LSTM forward and backward, of the others forward.
 
 Backward, what does not wait for another step is left to the caller: the gradients of the input and the weights are
 products of matrices that hold several steps.
@@ -20,7 +20,7 @@ from ...cpu import vec
 from ...cpu.blas import gemm
 from ...cpu.compile import fast_kernel
 
-ONE = np.float32(1)
+ZERO, ONE = np.float32(0), np.float32(1)
 SMALL_PRODUCT, FEWEST_ROWS = 1_000_000, 16
 
 
@@ -157,3 +157,68 @@ def lstm_backward(w_hh, first_c, workspace, d_output, reverse, begin, end, dh, d
             for b in range(batch):
                 d_sums[row, (t - start) * batch + b] = flat[row * batch + b]
         add_product(True, size, batch, 4 * size, w_hh, flat, 0.0, dh)
+
+
+# ------------------------------------------------------------------------------------- GRU and RNN, without a graph
+
+@fast_kernel
+def gru_gates(sums, h):
+    """sums: what r, z and n have of the input (r and z of h as well), and what n has of h."""
+    r, z, n, n_of_h = sums[0], sums[1], sums[2], sums[3]
+    sigmoid_(r)
+    sigmoid_(z)
+    for k in range(h.size):
+        n[k] += r[k] * n_of_h[k]
+    tanh_(n)
+    for k in range(h.size):
+        h[k] = (h[k] - n[k]) * z[k] + n[k]
+
+
+@fast_kernel
+def gru_forward(x, w_ih, w_hh, bias, reverse, h, output):
+    """As lstm_forward. bias: (4 · size · batch), of r, z, of n's input and of n's h."""
+    steps, batch, inputs = x.shape
+    size = output.shape[2]
+    block = size * batch
+    turned_x = np.empty(inputs * batch, x.dtype)
+    sums = np.empty((4, block), x.dtype)
+    flat = sums.reshape(sums.size)
+    for step in range(steps):
+        t = steps - 1 - step if reverse else step
+        for n in range(bias.size):
+            flat[n] = bias[n]
+        turn(x[t], turned_x)
+        add_product(False, 3 * size, batch, inputs, w_ih, turned_x, 1.0, flat)
+        add_product(False, 2 * size, batch, size, w_hh, h, 1.0, flat)
+        add_product(False, size, batch, size, w_hh[2 * size * size:], h, 1.0, flat[3 * block:])
+        gru_gates(sums, h)
+        turn_back(h, output[t])
+
+
+@fast_kernel
+def relu_(x):
+    for n in range(x.size):
+        x[n] = x[n] if x[n] > ZERO or x[n] != x[n] else ZERO
+
+
+@fast_kernel
+def rnn_forward(x, w_ih, w_hh, bias, reverse, is_relu, h, output):
+    """As lstm_forward. bias: (size · batch)."""
+    steps, batch, inputs = x.shape
+    size = output.shape[2]
+    turned_x = np.empty(inputs * batch, x.dtype)
+    sums = np.empty(size * batch, x.dtype)
+    for step in range(steps):
+        t = steps - 1 - step if reverse else step
+        for n in range(bias.size):
+            sums[n] = bias[n]
+        turn(x[t], turned_x)
+        add_product(False, size, batch, inputs, w_ih, turned_x, 1.0, sums)
+        add_product(False, size, batch, size, w_hh, h, 1.0, sums)
+        if is_relu:
+            relu_(sums)
+        else:
+            tanh_(sums)
+        for n in range(h.size):
+            h[n] = sums[n]
+        turn_back(h, output[t])
