@@ -57,7 +57,7 @@ def train(x, layout, weight, bias, running_mean, running_var, momentum, eps):
     """The result, the mean, 1 / deviation; moves the running statistics."""
     nothing = np.empty(0, x.dtype)
     out, mean, rstd = np.empty_like(x), *np.empty((2, layout.shape[1]), x.dtype)
-    running_mean, running_var = (nothing if t is None else t._array for t in (running_mean, running_var))
+    running_mean, running_var = [nothing if v is None else v for v in (running_mean, running_var)]
     share(loop_for("train", layout), layout, layout, filled(weight, 1, x, mean.size), filled(bias, 0, x, mean.size),
           x.dtype.type(momentum), float(eps), running_mean, running_var, layout_of(out), mean, rstd)
     return wrap(out), wrap(mean), wrap(rstd)

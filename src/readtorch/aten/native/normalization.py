@@ -1,7 +1,7 @@
 """Batch normalization, and instance normalization, which is batch normalization of every example by itself.
 
-In PyTorch: `aten/src/ATen/native/Normalization.cpp` and `cpu/batch_norm_kernel.cpp`. Explained in the chapter on
-normalization.
+In PyTorch: `aten/src/ATen/native/Normalization.cpp` and `cpu/batch_norm_kernel.cpp`.
+Explained in the chapter on normalization.
 """
 import numpy as np
 
@@ -18,16 +18,18 @@ _AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
 _STATISTICS = "Tensor? running_mean, Tensor? running_var"
 _NUMBERS = "bool training, float momentum, float eps"
 
-batch_norm = native_function(f"batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}, bool cudnn_enabled) -> Tensor")
+batch_norm = native_function(
+    f"batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}, bool cudnn_enabled) -> Tensor", direct=True)
 instance_norm = native_function(
-    f"instance_norm({_AFFINE}, {_STATISTICS}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> "
-    "Tensor")
+    f"instance_norm({_AFFINE}, {_STATISTICS}, bool use_input_stats, float momentum, float eps, "
+    "bool cudnn_enabled) -> Tensor", direct=True)
 native_batch_norm = native_function(
     f"native_batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)",
     out=("out", "save_mean", "save_invstd"))
 native_batch_norm_backward = native_function(
-    "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
-    "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    f"native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, {_STATISTICS}, "
+    "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> "
+    "(Tensor, Tensor, Tensor)")
 
 
 def check_features(name, parameter, features):
@@ -60,9 +62,12 @@ def of_nothing(input, weight, bias):
 
 
 @instance_norm.compose
-def instance_norm_composite(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
-    """The channels of all examples as the channels of one. Each example has running statistics of its own; their mean is
-    kept."""
+def instance_norm_composite(
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    """The channels of all examples as the channels of one.
+
+    Each example gets running statistics of its own; what is kept is their mean.
+    """
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     shape = input._array.shape
@@ -99,24 +104,32 @@ def forward(input, weight, bias, running_mean, running_var, training, momentum, 
     if not dtype_of(input).is_floating_point:
         raise not_implemented("batch_norm")(dtype_of(input))
     kept = statistics_type(input, weight, bias, running_mean, running_var)
-    w, b, m, v = (None if t is None else t._array for t in (weight, bias, running_mean, running_var))
-    has_gaps = any([p is not None and not p.flags.c_contiguous for p in (w, b, m, v)])
-    layout = None if has_gaps else batch_norm_loops.layout_of(x)
-    by_loops = layout is not None and loops_serve(x, w, b, m, v)
-    if training and by_loops:
-        return batch_norm_loops.train(x, layout, w, b, running_mean, running_var, momentum, eps)
+    w, b, m, v = [None if t is None else t._array for t in (weight, bias, running_mean, running_var)]
+    layout = batch_norm_loops.layout_of(x) if loops_serve(x, w, b, m, v) else None
+    if layout is None:
+        y, mean, rstd = forward_by_numpy(x, w, b, m, v, kept, training, momentum, eps)
+        return wrap(cast(y, x.dtype)), wrap(mean), wrap(rstd)
+    if training:
+        return batch_norm_loops.train(x, layout, w, b, m, v, momentum, eps)
+    slope, start = line(*given_statistics(m, v, x.dtype, eps), w, b)
+    y = batch_norm_loops.evaluate(x, layout, slope, start)
+    return wrap(y), wrap(np.empty(0, kept)), wrap(np.empty(0, kept))
+
+
+def forward_by_numpy(x, weight, bias, running_mean, running_var, kept, training, momentum, eps):
+    """The same for any type and layout. `kept`: the dtype of the mean and 1 / deviation."""
+    parameters = [p for p in (weight, bias, running_mean, running_var) if p is not None]
+    has_gaps = batch_norm_loops.layout_of(x) is None or not all([p.flags.c_contiguous for p in parameters])
     wide = WIDENED.get(x.dtype, x.dtype)
     saved = np.empty(0, kept), np.empty(0, kept)
     if training:
         mean, rstd = saved = batch_statistics(x, wide, kept, eps, momentum, running_mean, running_var)
     else:
-        mean, rstd = given_statistics(running_mean, running_var, kept if layout is None else wide, eps)
-    if layout is None:
-        y = step_by_step(x, mean, rstd, w, b)
-    else:
-        slope, start = line(cast(mean, wide), cast(rstd, wide), w, b)
-        y = batch_norm_loops.evaluate(x, layout, slope, start) if by_loops else on_a_line(cast(x, wide), slope, start)
-    return wrap(cast(y, x.dtype)), wrap(saved[0]), wrap(saved[1])
+        mean, rstd = given_statistics(running_mean, running_var, kept if has_gaps else wide, eps)
+    if has_gaps:
+        return step_by_step(x, mean, rstd, weight, bias), *saved
+    slope, start = line(cast(mean, wide), cast(rstd, wide), weight, bias)
+    return on_a_line(cast(x, wide), slope, start), *saved
 
 
 def line(mean, rstd, weight, bias):
@@ -142,7 +155,8 @@ def step_by_step(x, mean, rstd, weight, bias):
 def batch_statistics(x, wide, kept, eps, momentum, running_mean, running_var):
     """Mean and 1 / deviation of each channel, of dtype `kept`; also moves the running statistics towards them."""
     if not x.size:
-        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(x.shape)}")
+        raise RuntimeError("input tensor must have at least one element, but got input_sizes = "
+                           f"{list(x.shape)}")
     axes, count, x = other_axes(x.ndim), x.size // x.shape[1], cast(x, wide)
     mean = x.mean(axes)
     squares = np.square(x - per_channel(mean, x.ndim)).sum(axes)
@@ -150,9 +164,9 @@ def batch_statistics(x, wide, kept, eps, momentum, running_mean, running_var):
     rounded = (lambda v: cast(cast(v, kept), wide)) if kept is BFLOAT16 else (lambda v: v)
     mean, squares = rounded(mean), rounded(squares)
     if running_mean is not None:
-        move(running_mean._array, mean, momentum)
+        move(running_mean, mean, momentum)
     if running_var is not None:
-        move(running_var._array, rounded(squares / wide.type(count - 1)), momentum)
+        move(running_var, rounded(squares / wide.type(count - 1)), momentum)
     variance = rounded(squares / wide.type(count))
     return cast(mean, kept), cast(1 / np.sqrt(variance + wide.type(eps)), kept)
 
@@ -167,7 +181,7 @@ def move(running, new, momentum):
 
 
 def given_statistics(running_mean, running_var, dtype, eps):
-    mean, variance = cast(running_mean._array, dtype), cast(running_var._array, dtype)
+    mean, variance = cast(running_mean, dtype), cast(running_var, dtype)
     return mean, dtype.type(1) / np.sqrt(variance + dtype.type(eps))
 
 
@@ -197,7 +211,7 @@ def native_batch_norm_backward_cpu(grad_out, input, weight, running_mean, runnin
     if train:
         mean, rstd = cast(save_mean._array, wide), cast(save_invstd._array, wide)
     else:
-        mean, rstd = given_statistics(running_mean, running_var, wide, eps)
+        mean, rstd = given_statistics(running_mean._array, running_var._array, wide, eps)
     w, dy = None if weight is None else weight._array, cast(grad_out._array, wide)
     layout = batch_norm_loops.layout_of(x) if loops_serve(x, w, mean, rstd) else None
     if layout is not None:

@@ -26,8 +26,12 @@ PIECE = 65536
 
 def loops_serve(x, *parameters):
     """Whether the loops in `cpu/` can take these arrays (None for one that is not there)."""
-    return (x.size >= FROM_SIZE and (x.dtype is F4 or x.dtype is F8)
-            and all([p is None or p.dtype is x.dtype and p.flags.c_contiguous for p in parameters]))
+    if x.size < FROM_SIZE or x.dtype is not F4 and x.dtype is not F8:
+        return False
+    for p in parameters:
+        if p is not None and (p.dtype is not x.dtype or not p.flags.c_contiguous):
+            return False
+    return True
 
 
 def filled(parameter, number, like, size):
@@ -41,18 +45,23 @@ def statistics_type(input, *parameters):
     Raises RuntimeError for any other mixture.
     """
     own = input._array.dtype
-    given = [p for p in parameters if p is not None]
-    if given and given[0]._array.dtype is not own:
+    for p in parameters:
+        if p is not None and p._array.dtype is not own:
+            return type_of_mixture(input, [p for p in parameters if p is not None])
+    return own
+
+
+def type_of_mixture(input, given):
+    own = input._array.dtype
+    if given[0]._array.dtype is not own:
         if any([p._array.dtype is not F4 for p in given]):
             raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
         if own not in WIDENED:
             raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
         return F4
-    for p in given:
-        if p._array.dtype is not own:
-            raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(input)]} but found "
-                               f"{SCALAR_TYPE_NAMES[dtype_of(p)]}")
-    return own
+    other = next(p for p in given if p._array.dtype is not own)
+    raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(input)]} but found "
+                       f"{SCALAR_TYPE_NAMES[dtype_of(other)]}")
 
 
 def without_projections(v, xhat, mean):
