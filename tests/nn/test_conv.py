@@ -8,10 +8,13 @@ import readtorch as rt
 from tests.reference import assert_close, both, seed_both, to_readtorch
 
 LAYERS = {
-    "plain": lambda nn: nn.Conv2d(3, 4, 3), "settings": lambda nn: nn.Conv2d(4, 6, (3, 2), (2, 1), (0, 1), 2, 2, False),
-    "same": lambda nn: nn.Conv1d(2, 4, 4, padding="same", dilation=3), "valid": lambda nn: nn.Conv1d(2, 4, 4, padding="valid"),
+    "plain": lambda nn: nn.Conv2d(3, 4, 3),
+    "settings": lambda nn: nn.Conv2d(4, 6, (3, 2), (2, 1), (0, 1), 2, 2, False),
+    "same": lambda nn: nn.Conv1d(2, 4, 4, padding="same", dilation=3),
+    "valid": lambda nn: nn.Conv1d(2, 4, 4, padding="valid"),
     "circular": lambda nn: nn.Conv3d(2, 3, (1, 2, 3), padding=(1, 0, 2), padding_mode="circular"),
-    "transposed": lambda nn: nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, 2), "transposed 1d": lambda nn: nn.ConvTranspose1d(3, 5, 4),
+    "transposed": lambda nn: nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, 2),
+    "transposed 1d": lambda nn: nn.ConvTranspose1d(3, 5, 4),
     "transposed 3d": lambda nn: nn.ConvTranspose3d(2, 2, (1, 2, 3), dilation=2, bias=False),
     "no channels": lambda nn: nn.Conv2d(0, 2, 3),
 }
@@ -53,13 +56,18 @@ def test_output_size(size):
 
 @pytest.mark.parametrize("size", [(10, 13), (11, 15), (11,), (1, 1, 1, 11, 13)])
 def test_output_sizes_out_of_reach(size):
-    error, _ = both(lambda T, x: T.nn.ConvTranspose2d(3, 5, 3, 2, 1)(x, output_size=size), torch.randn(2, 3, 6, 7))
+    def run(T, x):
+        return T.nn.ConvTranspose2d(3, 5, 3, 2, 1)(x, output_size=size)
+    error, _ = both(run, torch.randn(2, 3, 6, 7))
     assert isinstance(error, ValueError)
 
 
 @pytest.mark.parametrize("make", [
-    lambda nn: nn.Conv2d(3, 4, 3, groups=2), lambda nn: nn.Conv2d(4, 3, 3, groups=2), lambda nn: nn.Conv2d(4, 4, 3, groups=0),
-    lambda nn: nn.Conv2d(4, 4, 3, padding="same", stride=2), lambda nn: nn.ConvTranspose1d(4, 4, 3, padding_mode="reflect"),
+    lambda nn: nn.Conv2d(3, 4, 3, groups=2),
+    lambda nn: nn.Conv2d(4, 3, 3, groups=2),
+    lambda nn: nn.Conv2d(4, 4, 3, groups=0),
+    lambda nn: nn.Conv2d(4, 4, 3, padding="same", stride=2),
+    lambda nn: nn.ConvTranspose1d(4, 4, 3, padding_mode="reflect"),
 ])
 def test_refused_settings(make):
     error, _ = both(lambda T: make(T.nn))
@@ -104,7 +112,8 @@ def network(nn):
     """Each way to convolve once: few channels, rows of pixels, depthwise, one tap, transposed."""
     return nn.Sequential(
         nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, stride=2, padding=1), nn.ReLU(),
-        nn.Conv2d(32, 32, 3, padding=1, groups=32), nn.Conv2d(32, 16, 1), nn.ReLU(), nn.ConvTranspose2d(16, 3, 2, stride=2))
+        nn.Conv2d(32, 32, 3, padding=1, groups=32), nn.Conv2d(32, 16, 1), nn.ReLU(),
+        nn.ConvTranspose2d(16, 3, 2, stride=2))
 
 
 def test_training_side_by_side():

@@ -1,7 +1,7 @@
 """`convolution`, the one operator that all convolutions lead to, and its gradients.
 
-A transposed convolution is the gradient of a direct one with respect to its input, and the other way round, so
-three functions on arrays serve both: forward, grad_input and grad_weight.
+A transposed convolution is the gradient of a direct one with respect to its input, and the other way round,
+so three functions on arrays serve both: forward, grad_input and grad_weight.
 
 In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "Layers".
 """
@@ -16,16 +16,16 @@ from .copy import allocate_like, suggested_format
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 convolution = native_function(
-    "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
-    "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
+    "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+    "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
 convolution_backward = native_function(
-    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, "
-    "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, "
-    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)", "")
-_convolution_double_backward = native_function(
-    "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, Tensor self, "
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
     "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, "
     "SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", "")
+_convolution_double_backward = native_function(
+    "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, "
+    "Tensor self, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
+    "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", "")
 
 
 @convolution.kernel
@@ -104,8 +104,8 @@ def _finish(result, *inputs):
 class ConvolutionBackward0:
     def input__weight__bias(grad, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed,
                             output_padding, groups, grad_input_mask):
-        return convolution_backward.call(grad, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed,
-                                         output_padding, groups, grad_input_mask)
+        return convolution_backward.call(grad, input, weight, bias_sym_sizes_opt, stride, padding, dilation,
+                                         transposed, output_padding, groups, grad_input_mask)
 
 
 @convolution_backward.kernel
@@ -126,8 +126,8 @@ def convolution_backward_cpu(grad_output, input, weight, bias_sizes, stride, pad
         dw = functions.grad_weight(*(x, grad) if transposed else (grad, x), w.shape, geometry)
     if output_mask[2]:
         db = functions.grad_bias(grad)
-    return (None if dx is None else _finish(dx, input, weight), None if dw is None else _finish(dw, input, weight),
-            None if db is None else wrap(cast(db, input._array.dtype)))
+    dx, dw = [None if d is None else _finish(d, input, weight) for d in (dx, dw)]
+    return dx, dw, None if db is None else wrap(cast(db, input._array.dtype))
 
 
 def _zeros_like(input, weight, bias_sizes, output_mask):
@@ -140,5 +140,6 @@ def _zeros_like(input, weight, bias_sizes, output_mask):
 class ConvolutionBackwardBackward0:
     def grad_output__input__weight(grads, grad_output, weight, input, stride, padding, dilation, transposed,
                                    output_padding, groups, grad_input_mask):
-        return _convolution_double_backward.call(*grads, grad_output, weight, input, stride, padding, dilation,
-                                                 transposed, output_padding, groups, grad_input_mask)
+        return _convolution_double_backward.call(
+            *grads, grad_output, weight, input, stride, padding, dilation, transposed, output_padding, groups,
+            grad_input_mask)

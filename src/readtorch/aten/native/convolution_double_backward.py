@@ -11,9 +11,9 @@ from .convolution_geometry import geometry_of
 
 
 @_convolution_double_backward.compose
-def double_backward(ggI, ggW, ggb, gO, weight, self, stride, padding, dilation, transposed, output_padding, groups,
-                    output_mask):
-    """Gradients with respect to (grad_output, input, weight), from those of the gradients of (input, weight, bias)."""
+def double_backward(ggI, ggW, ggb, gO, weight, self, stride, padding, dilation, transposed, output_padding,
+                    groups, output_mask):
+    """Gradients for (grad_output, input, weight), from those for the gradients of (input, weight, bias)."""
     geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
     ggO = _of_grad_output(ggI, ggW, ggb, gO, weight, self, geometry)
     gW = None if ggI is None else _of_weight(ggI, gO, weight, geometry)
@@ -49,7 +49,7 @@ def sum_of(terms):
 
 def _of_weight(ggI, gO, weight, geometry):
     """conv(ggI, gO) with batch and channels exchanged: the sum over the batch becomes a sum over channels."""
-    exchanged = geometry._replace(stride=geometry.dilation, dilation=geometry.stride, groups=1, transposed=False)
+    exchanged = _exchanged(geometry, transposed=False)
     gOt, ggIt = gO.transpose(0, 1), ggI.transpose(0, 1)
     pair = (gOt, ggIt) if geometry.transposed else (ggIt, gOt)
     parts = [_convolve(*group, exchanged) for group in _groups(pair, (0, 0), geometry.groups)]
@@ -60,11 +60,17 @@ def _of_input(ggW, gO, weight, self, geometry):
     """The gradient with respect to the input of conv(x, ggW)."""
     if geometry.transposed:
         return _narrowed(_convolve(gO, ggW, geometry._replace(transposed=False)), self)
-    exchanged = geometry._replace(stride=geometry.dilation, dilation=geometry.stride, groups=1, transposed=True)
+    exchanged = _exchanged(geometry, transposed=True)
     exchanged = exchanged._replace(output_padding=_missing_rows(gO, weight, self, exchanged))
     pair = ggW.transpose(0, 1), gO.transpose(0, 1)
     parts = [_convolve(*group, exchanged) for group in _groups(pair, (1, 0), geometry.groups)]
     return _joined(parts, 0).transpose(0, 1)
+
+
+def _exchanged(geometry, transposed):
+    """Strides and dilations in each other's place; groups are taken one by one."""
+    return geometry._replace(
+        stride=geometry.dilation, dilation=geometry.stride, groups=1, transposed=transposed)
 
 
 def _missing_rows(gO, weight, self, g):

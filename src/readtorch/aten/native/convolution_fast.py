@@ -1,7 +1,7 @@
 """The fast convolution of float32 and float64, in any dimension: matrix products by compiled loops.
 
-See Note [ Rows of pixels ] in cpu/conv_kernels.py. The batch is taken in chunks of some images, so that nothing but the
-result is as large as the batch; threads share the chunks.
+See Note [ Rows of pixels ] in cpu/conv_kernels.py. The batch is taken in chunks of some images, so that
+nothing but the result is as large as the batch; threads share the chunks.
 
 In PyTorch: `mkldnn/Conv.cpp` (oneDNN). Explained in the chapter "Layers".
 """
@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ..parallel import get_num_threads, parallel_for
-from .convolution_plan import plan_of
+from .convolution_plan import exchanged, plan_of
 
 WORTH = 100_000  # multiply-adds below which compiled loops do not pay
 ROWS = 256  # that a product should have
@@ -65,7 +65,7 @@ def _flat(x):
 
 
 def task_of(x_shape, w_shape, y_shape, geometry):
-    """The way to compute a convolution of these shapes: x (N, C, …), w (out, C / groups, …), y (N, out, …)."""
+    """The way to compute a convolution: x (N, C, …), w (out, C / groups, …), y (N, out, …)."""
     results, inner, *kernel = w_shape
     few = inner < FEW_CHANNELS or y_shape[0] * y_shape[-1] < FEW
     if inner == 1 and geometry.groups == results > 1:
@@ -139,13 +139,13 @@ class RowsOfPixels(Task):
     def products(self, w):
         """The function (x, out) that adds the convolution of x to out, both rows of pixels."""
         transposed = w.size > SMALL * self.taps * self.groups
-        matrices = _matrices(w, self.groups, transposed)
-        return lambda x, out: loops().add_products(self.plan.stored, x, matrices, out, self.groups, transposed)
+        matrices, plan = _matrices(w, self.groups, transposed), self.plan.stored
+        return lambda x, out: loops().add_products(plan, x, matrices, out, self.groups, transposed)
 
     def exchanged_products(self, w):
         """The function (grad, dx) that adds the gradient of x to dx."""
-        matrices = _matrices(w, self.groups, True)
-        return lambda grad, dx: loops().add_products(self.plan.exchanged, grad, matrices, dx, self.groups, False)
+        matrices, plan = _matrices(w, self.groups, True), exchanged(self.plan.stored)
+        return lambda grad, dx: loops().add_products(plan, grad, matrices, dx, self.groups, False)
 
     def add_weight_products(self, x, grad, total):
         loops().add_weight_products(self.plan.stored, x, grad, total, self.groups)
@@ -165,7 +165,7 @@ class RowsOfPixels(Task):
 
 
 def _matrices(w, groups, transposed):
-    """w as (taps, channels of a group of x, channels of y); transposed: (taps, channels of a group of y, of x)."""
+    """w as (taps, channels of a group of x, channels of y), or (taps, channels of a group of y, of x)."""
     grouped = w.reshape(groups, w.shape[0] // groups, w.shape[1], -1)
     ordered = np.ascontiguousarray(grouped.transpose((3, 1, 0, 2) if transposed else (3, 2, 0, 1)))
     return ordered.reshape(*ordered.shape[:2], -1)
@@ -176,25 +176,26 @@ class Depthwise(RowsOfPixels):
 
     def products(self, w):
         weights = _matrices(w, self.groups, False)[:, 0]
-        return lambda x, out: loops().add_depthwise(self.plan.stored, x, weights, out)
+        return lambda x, out: loops().add_depthwise(self.plan.by_line, x, weights, out)
 
     def exchanged_products(self, w):
-        weights = _matrices(w, self.groups, False)[:, 0]
-        return lambda grad, dx: loops().add_depthwise(self.plan.exchanged, grad, weights, dx)
+        weights, plan = _matrices(w, self.groups, False)[:, 0], exchanged(self.plan.by_line)
+        return lambda grad, dx: loops().add_depthwise(plan, grad, weights, dx)
 
     def add_weight_products(self, x, grad, total):
-        loops().add_depthwise_weight(self.plan.stored, x, grad, total[:, 0])
+        loops().add_depthwise_weight(self.plan.by_line, x, grad, total[:, 0])
 
 
 class Unfolded(Task):
-    """An image at a time, all taps in one product: for few channels, few rows of pixels, and kernels of one tap."""
+    """An image at a time, all taps in one product: for few channels, few rows of pixels, or one tap."""
 
     def forward(self, x, w, bias, y):
         matrix = np.ascontiguousarray(w.reshape(self.results, -1))
 
         def compute(first, last):
             y[first:last] = np.reshape(bias, (-1, 1))
-            loops().add_unfolded(self.plan.natural, self.step, x[first:last], matrix, self.columns(x), y[first:last])
+            loops().add_unfolded(self.plan.natural, self.step, x[first:last], matrix, self.columns(x),
+                                 y[first:last])
         self.for_chunks(compute)
 
     def grad_input(self, grad, w, dx):
@@ -202,14 +203,14 @@ class Unfolded(Task):
 
         def compute(first, last):
             dx[first:last] = 0
-            loops().add_unfolded_gradient(self.plan.natural, self.step, grad[first:last], matrix, self.columns(grad),
-                                          dx[first:last])
+            loops().add_unfolded_gradient(self.plan.natural, self.step, grad[first:last], matrix,
+                                          self.columns(grad), dx[first:last])
         self.for_chunks(compute)
 
     def grad_weight(self, grad, x):
         def add(total, first, last):
-            loops().add_unfolded_weight(self.plan.natural, self.step, x[first:last], grad[first:last], self.columns(x),
-                                        total)
+            loops().add_unfolded_weight(self.plan.natural, self.step, x[first:last], grad[first:last],
+                                        self.columns(x), total)
         return self.sum_of_chunks((self.results, self.channels * self.taps), x.dtype, add)
 
     def columns(self, like):

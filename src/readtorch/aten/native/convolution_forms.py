@@ -14,19 +14,20 @@ from .convolution_geometry import check_same_type
 from .scalar_ops import mul_scalar
 
 _convolution = native_function(
-    "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
-    "bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, "
-    "bool cudnn_enabled, bool allow_tf32) -> Tensor")
+    "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+    "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, "
+    "bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor")
 _convolution_mode = native_function(
-    "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, "
-    "SymInt groups) -> Tensor")
+    "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, "
+    "SymInt[] dilation, SymInt groups) -> Tensor")
 
 
 @_convolution.compose
 def _convolution_composite(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups,
                            *cudnn_settings):
     # In PyTorch: the operator below `convolution`, with a derivative of its own for old TorchScript files.
-    return convolution.call(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    return convolution.call(
+        input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
 def _declare(dim):
@@ -68,8 +69,8 @@ def _batched(dim, name, input, convolve, weight, bias, *rest):
     """`convolve`, with an unbatched input as a batch of one."""
     ndim = input._array.ndim
     if ndim not in (dim + 1, dim + 2):
-        raise RuntimeError(f"Expected {dim + 1}D (unbatched) or {dim + 2}D (batched) input to {name}, but got input "
-                           f"of size: {list(input._array.shape)}")
+        raise RuntimeError(f"Expected {dim + 1}D (unbatched) or {dim + 2}D (batched) input to {name}, but "
+                           f"got input of size: {list(input._array.shape)}")
     is_batched = ndim == dim + 2
     batch = input if is_batched else input.unsqueeze(0)
     if input._array.dtype.kind == "c":
@@ -102,7 +103,7 @@ def _parts(t):
     return pairs.select(-1, 0), pairs.select(-1, 1)
 
 
-# --------------------------------------------------------------------------------------------- padding by name
+# ---------------------------------------- padding by name
 
 @_convolution_mode.compose
 def convolution_mode(input, weight, bias, stride, padding, dilation, groups):
@@ -122,8 +123,8 @@ def _same(input, weight, bias, stride, dilation, groups):
     dilations = tuple(dilation) * dim if len(dilation) == 1 else dilation
     totals = [d * (k - 1) for d, k in zip(dilations, kernel)]
     if any(total % 2 for total in totals):
-        warnings.warn("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy "
-                      "of the input be created", stacklevel=3)
+        warnings.warn("Using padding='same' with even kernel lengths and odd dilation may require a "
+                      "zero-padded copy of the input be created", stacklevel=3)
         input = at.constant_pad_nd(input, [n for total in reversed(totals) for n in (0, total % 2)], 0)
     halves = tuple([total // 2 for total in totals])
     return convolution.call(input, weight, bias, stride, halves, dilation, False, (0,) * dim, groups)
@@ -137,8 +138,8 @@ def _check_same(input, weight, stride, dilation, groups):
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     if len(x) != len(w):
-        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, but got "
-                           f"{len(x)}-dimensional input of size {list(x)} instead")
+        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, "
+                           f"but got {len(x)}-dimensional input of size {list(x)} instead")
     for name, values in (("stride", stride), ("dilation", dilation)):
         if len(values) not in (1, dim):
             raise RuntimeError(f"{name} cannot broadcast to {dim} dimensions")

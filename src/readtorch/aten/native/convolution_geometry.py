@@ -73,42 +73,42 @@ def check_shapes(input, weight, bias, geometry):
         raise RuntimeError("dilation should be greater than zero" if negative else
                            "non-positive dilation is not supported")
     if len(x) != len(w):
-        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but "
-                           f"got {len(x)}-dimensional input of size {list(x)} instead")
+        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, "
+                           f"but got {len(x)}-dimensional input of size {list(x)} instead")
     if w[0] < groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but "
-                           f"got weight of size {list(w)} instead")
+        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, "
+                           f"but got weight of size {list(w)} instead")
     if w[0] % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, "
-                           f"but got weight of size [{list(w)}] instead")
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension "
+                           f"0, but got weight of size [{list(w)}] instead")
     (_check_transposed if geometry.transposed else _check_direct)(x, w, bias, geometry)
 
 
 def _check_direct(x, w, bias, geometry):
     channels = w[1] * geometry.groups
     if x[1] != channels:
-        raise RuntimeError(f"Given groups={geometry.groups}, weight of size {list(w)}, expected input{list(x)} to "
-                           f"have {channels} channels, but got {x[1]} channels instead")
+        raise RuntimeError(f"Given groups={geometry.groups}, weight of size {list(w)}, expected "
+                           f"input{list(x)} to have {channels} channels, but got {x[1]} channels instead")
     _check_bias(bias, w[0], f"Given weight of size {list(w)}")
     padded = [n + 2 * p for n, p in zip(x[2:], geometry.padding)]
     kernel = [d * (k - 1) + 1 for k, d in zip(w[2:], geometry.dilation)]
     if any(n < k for n, k in zip(padded, kernel)):
-        raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel "
-                           f"size: ({' x '.join(map(str, kernel))}). Kernel size can't be greater than actual "
-                           "input size")
+        padded, kernel = [" x ".join(map(str, sizes)) for sizes in (padded, kernel)]
+        raise RuntimeError(f"Calculated padded input size per channel: ({padded}). Kernel size: ({kernel}). "
+                           "Kernel size can't be greater than actual input size")
 
 
 def _check_transposed(x, w, bias, geometry):
     if x[1] != w[0]:
-        raise RuntimeError(f"Given transposed=1, weight of size {list(w)}, expected input{list(x)} to have {w[0]} "
-                           f"channels, but got {x[1]} channels instead")
+        raise RuntimeError(f"Given transposed=1, weight of size {list(w)}, expected input{list(x)} to have "
+                           f"{w[0]} channels, but got {x[1]} channels instead")
     _check_bias(bias, w[1] * geometry.groups, f"Given transposed=1, weight of size {list(w)}")
 
 
 def _check_bias(bias, size, given):
     if bias is not None and bias._array.shape != (size,):
-        raise RuntimeError(f"{given}, expected bias to be 1-dimensional with {size} elements, but got bias of size "
-                           f"{list(bias._array.shape)} instead")
+        raise RuntimeError(f"{given}, expected bias to be 1-dimensional with {size} elements, but got bias "
+                           f"of size {list(bias._array.shape)} instead")
 
 
 def check_same_type(input, weight, bias):
@@ -119,9 +119,9 @@ def check_same_type(input, weight, bias):
             continue
         # In PyTorch: each library that convolves has words of its own for it.
         if dtype in _ONEDNN or dtype.kind == "c":
-            longer = "" if dtype.kind == "c" else f" or input should be a MKLDNN tensor and {name} is a dense tensor"
-            raise RuntimeError(f"Input type ({_type_text(input)}) and {name} type ({_type_text(t)}) should be the "
-                               f"same{longer}")
+            longer = f" or input should be a MKLDNN tensor and {name} is a dense tensor"
+            raise RuntimeError(f"Input type ({_type_text(input)}) and {name} type ({_type_text(t)}) should "
+                               f"be the same{'' if dtype.kind == 'c' else longer}")
         if name == "weight":
             raise RuntimeError(f"expected scalar type {type_name(input)} but found {type_name(t)}")
 

@@ -3,17 +3,18 @@
 See Note [ Rows of pixels ] in cpu/conv_kernels.py.
 """
 import functools
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 
 class Plan(NamedTuple):
-    """The products of one convolution; rows of (tap, first place of x, first place of out, number of places)."""
+    """The products of one convolution: rows of (tap, first place of x, of out, number of places)."""
 
     natural: np.ndarray  # places of x counted in the image as it is; each next one is a stride further
     stored: np.ndarray  # places of x counted as they are stored for rows of pixels
-    exchanged: np.ndarray  # the same with x and out exchanged: the gradient of x
+    by_line: np.ndarray  # the same line by line of out, for products that cost little more than reading them
     places: np.ndarray  # where each pixel of x is stored
     room: int  # places that x takes: some stay empty if the stride does not divide the width
     size: int  # places of out
@@ -21,14 +22,20 @@ class Plan(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def plan_of(size, kernel, out, stride, padding, dilation):
-    """The plan for images of `size`: for each tap and each line of the output, what the tap sees of its input line."""
+    """The plan for images of `size`: for each tap and line of the output, what the tap sees of its line."""
     natural = np.array(list(_products(size, kernel, out, stride, padding, dilation)), np.int64).reshape(-1, 4)
     places, room = _places(size, stride[-1])
     stored = natural.copy()
     stored[:, 1] = places[natural[:, 1]]
+    by_line = stored[np.argsort(stored[:, 2] // out[-1], kind="stable")]
     stored = _joined(stored)
     natural = stored if stride[-1] == 1 else natural
-    return Plan(natural, stored, np.ascontiguousarray(stored[:, (0, 2, 1, 3)]), places, room, int(np.prod(out)))
+    return Plan(natural, stored, by_line, places, room, math.prod(out))
+
+
+def exchanged(products):
+    """The products of the gradient of x: x and out in each other's place."""
+    return np.ascontiguousarray(products[:, (0, 2, 1, 3)])
 
 
 def _places(size, step):
@@ -36,7 +43,7 @@ def _places(size, step):
     phase = -(-size[-1] // step)
     columns = np.arange(size[-1])
     line = columns % step * phase + columns // step
-    lines = int(np.prod(size[:-1]))
+    lines = math.prod(size[:-1])
     return (np.arange(lines)[:, None] * (phase * step) + line).reshape(-1), lines * phase * step
 
 
@@ -54,7 +61,7 @@ def _products(size, kernel, out, stride, padding, dilation):
 
 
 def _reached(shift, size, out, stride):
-    """The outputs o, first … last, for which o * stride + shift is a column of the input and not padding."""
+    """The outputs o from first to last for which o * stride + shift is a column and not padding."""
     return max(0, -(shift // stride)), min(out, (size - 1 - shift) // stride + 1)
 
 

@@ -1,8 +1,8 @@
 """Convolution of any dtype and dimension: one matrix product for each tap, each place of the kernel.
 
 Tap (a, b) of a 3x3 kernel looks at the image shifted by (a, b). So a convolution is nine matrix products
-[out channels, in channels] @ [in channels, pixels], each of a shifted window of the padded input, added up. The
-gradients are the same products with the roles exchanged.
+[out channels, in channels] @ [in channels, pixels], each of a shifted window of the padded input, added up.
+The gradients are the same products with the roles exchanged.
 
 In PyTorch: `ConvolutionMM2d.cpp`, `ConvolutionMM3d.cpp`, `NaiveConvolutionTranspose2d.cpp`,
 `NaiveDilatedConvolution.cpp`, which copy all windows out (im2col) and multiply once.

@@ -1,4 +1,4 @@
-"""conv_tbc: a one-dimensional convolution of (time, batch, channels), which needs no copies to be matrix products.
+"""conv_tbc: a convolution of signals (time, batch, channels), matrix products as they lie.
 
 In PyTorch: `aten/src/ATen/native/ConvolutionTBC.cpp`.
 """
@@ -10,13 +10,13 @@ from .tensor_iterator import WIDENED, cast
 
 conv_tbc = native_function("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
 conv_tbc_backward = native_function(
-    "conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)",
-    "")
+    "conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> "
+    "(Tensor, Tensor, Tensor)", "")
 
 
 @conv_tbc.kernel
 def conv_tbc_cpu(self, weight, bias, pad):
-    """y[t] = Σ_k x[t + k - pad] W[k] + b. self: (time, batch, in), weight: (kernel, in, out), bias: (out)."""
+    """y[t] = Σ x[t + k - pad] W[k] + b. self: (time, batch, in), weight: (kernel, in, out), bias: (out)."""
     _check(self._array, weight._array, bias._array)
     x, w, b = _wide(self, weight, bias)
     times = x.shape[0] + 2 * pad - w.shape[0] + 1

@@ -11,22 +11,23 @@ from readtorch.nn.parameter import Parameter, UninitializedParameter
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+    "LazyConv1d", "LazyConv2d", "LazyConv3d",
+    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
 ]
 
 
 class _ConvNd(Module):
     """What all convolutions have: settings, a weight (and a bias), and how these start.
 
-    weight: (out_channels, in_channels / groups, *kernel_size), of transposed ones (in_channels, out_channels / groups,
-    *kernel_size); bias: (out_channels) or None. Both start uniform in ±1/√fan_in.
+    weight: (out_channels, in_channels / groups, *kernel_size), in a transposed one (in_channels, out_channels
+    / groups, *kernel_size); bias: (out_channels) or None. Both start uniform in ±1/√fan_in.
     """
 
-    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
-                     "out_channels", "kernel_size"]
+    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding",
+                     "in_channels", "out_channels", "kernel_size"]
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
-                 groups, bias, padding_mode, device=None, dtype=None) -> None:
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed,
+                 output_padding, groups, bias, padding_mode, device=None, dtype=None) -> None:
         super().__init__()
         _check_channels(in_channels, out_channels, groups)
         _check_padding(padding, padding_mode, stride)
@@ -41,8 +42,9 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = _padding_for_pad(padding, kernel_size, dilation)
-        channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
-        self.weight = Parameter(readtorch.empty((*channels, *kernel_size), device=device, dtype=dtype))
+        first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
+        shape = (first, second // groups, *kernel_size)
+        self.weight = Parameter(readtorch.empty(shape, device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(readtorch.empty(out_channels, device=device, dtype=dtype))
         else:
@@ -67,7 +69,8 @@ class _ConvNd(Module):
             self.weight.copy_(contiguous)
 
     def extra_repr(self):
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        text = f"{self.in_channels}, {self.out_channels}"
+        text += f", kernel_size={self.kernel_size}, stride={self.stride}"
         for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0)):
             value = getattr(self, name)
             if value != (usual,) * len(value):
@@ -121,21 +124,23 @@ def _padding_for_pad(padding, kernel_size, dilation):
 
 
 class Conv1d(_ConvNd):
-    """(N, C, L) to (N, out_channels, L'), the batch dimension optional; L' = ⌊(L + 2p - d (k - 1) - 1) / s⌋ + 1.
+    """(N, C, L) to (N, out_channels, L'), the batch dimension optional.
 
+    L' = ⌊(L + 2p - d (k - 1) - 1) / s⌋ + 1 for padding p, dilation d, kernel size k, stride s.
     padding: numbers, "same" or "valid"; padding_mode: "zeros", "reflect", "replicate" or "circular".
     Raises ValueError for channels that `groups` does not divide.
     """
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None) -> None:
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
+                 bias=True, padding_mode="zeros", device=None, dtype=None) -> None:
         padding = padding if isinstance(padding, str) else _single(padding)
-        super().__init__(in_channels, out_channels, _single(kernel_size), _single(stride), padding, _single(dilation),
-                         False, _single(0), groups, bias, padding_mode, device, dtype)
+        super().__init__(in_channels, out_channels, _single(kernel_size), _single(stride), padding,
+                         _single(dilation), False, _single(0), groups, bias, padding_mode, device, dtype)
 
     def _conv_forward(self, input, weight, bias):
         if self.padding_mode != "zeros":
-            return F.conv1d(self._padded(input), weight, bias, self.stride, _single(0), self.dilation, self.groups)
+            input = self._padded(input)
+            return F.conv1d(input, weight, bias, self.stride, _single(0), self.dilation, self.groups)
         return F.conv1d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
     def forward(self, input):
@@ -143,17 +148,18 @@ class Conv1d(_ConvNd):
 
 
 class Conv2d(_ConvNd):
-    """(N, C, H, W) to (N, out_channels, H', W'), the batch dimension optional; sizes and settings as in `Conv1d`."""
+    """(N, C, H, W) to (N, out_channels, H', W'), the batch dimension optional; otherwise like `Conv1d`."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None) -> None:
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
+                 bias=True, padding_mode="zeros", device=None, dtype=None) -> None:
         padding = padding if isinstance(padding, str) else _pair(padding)
-        super().__init__(in_channels, out_channels, _pair(kernel_size), _pair(stride), padding, _pair(dilation),
-                         False, _pair(0), groups, bias, padding_mode, device, dtype)
+        super().__init__(in_channels, out_channels, _pair(kernel_size), _pair(stride), padding,
+                         _pair(dilation), False, _pair(0), groups, bias, padding_mode, device, dtype)
 
     def _conv_forward(self, input, weight, bias):
         if self.padding_mode != "zeros":
-            return F.conv2d(self._padded(input), weight, bias, self.stride, _pair(0), self.dilation, self.groups)
+            input = self._padded(input)
+            return F.conv2d(input, weight, bias, self.stride, _pair(0), self.dilation, self.groups)
         return F.conv2d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
     def forward(self, input):
@@ -163,15 +169,16 @@ class Conv2d(_ConvNd):
 class Conv3d(_ConvNd):
     """(N, C, D, H, W) to (N, out_channels, D', H', W'), the batch dimension optional; as in `Conv1d`."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None) -> None:
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
+                 bias=True, padding_mode="zeros", device=None, dtype=None) -> None:
         padding = padding if isinstance(padding, str) else _triple(padding)
-        super().__init__(in_channels, out_channels, _triple(kernel_size), _triple(stride), padding, _triple(dilation),
-                         False, _triple(0), groups, bias, padding_mode, device, dtype)
+        super().__init__(in_channels, out_channels, _triple(kernel_size), _triple(stride), padding,
+                         _triple(dilation), False, _triple(0), groups, bias, padding_mode, device, dtype)
 
     def _conv_forward(self, input, weight, bias):
         if self.padding_mode != "zeros":
-            return F.conv3d(self._padded(input), weight, bias, self.stride, _triple(0), self.dilation, self.groups)
+            input = self._padded(input)
+            return F.conv3d(input, weight, bias, self.stride, _triple(0), self.dilation, self.groups)
         return F.conv3d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
     def forward(self, input):
@@ -179,16 +186,17 @@ class Conv3d(_ConvNd):
 
 
 class _ConvTransposeNd(_ConvNd):
-    """A convolution's gradient as a layer: it makes large what a convolution of the same settings makes small."""
+    """A convolution's gradient as a layer: it enlarges what a convolution with its settings makes small."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
-                 groups, bias, padding_mode, device=None, dtype=None) -> None:
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed,
+                 output_padding, groups, bias, padding_mode, device=None, dtype=None) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {self.__class__.__name__}')
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
-                         groups, bias, padding_mode, device, dtype)
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, transposed,
+                         output_padding, groups, bias, padding_mode, device, dtype)
 
-    def _output_padding(self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None):
+    def _output_padding(self, input, output_size, stride, padding, kernel_size, num_spatial_dims,
+                        dilation=None):
         """The output_padding that gives `output_size`. Raises ValueError if none does."""
         if output_size is None:
             return _single(self.output_padding)
@@ -198,8 +206,8 @@ class _ConvTransposeNd(_ConvNd):
                  zip(input.size()[-num_spatial_dims:], stride, padding, kernel_size, dilation)]
         most = [n + s - 1 for n, s in zip(least, stride)]
         if any(not low <= n <= high for low, n, high in zip(least, output_size, most)):
-            raise ValueError(f"requested an output size of {output_size}, but valid sizes range from {least} to {most} "
-                             f"(for an input of {input.size()[2:]})")
+            raise ValueError(f"requested an output size of {output_size}, but valid sizes range from "
+                             f"{least} to {most} (for an input of {input.size()[2:]})")
         return [n - low for n, low in zip(output_size, least)]
 
     def _transposed_forward(self, convolve, input, output_size):
@@ -228,44 +236,47 @@ def _spatial(output_size, input, dim):
 class ConvTranspose1d(_ConvTransposeNd):
     """(N, C, L) to (N, out_channels, L'), the batch dimension optional.
 
-    L' = (L - 1) s - 2p + d (k - 1) + output_padding + 1. `forward` also takes an output_size in output_padding's stead.
+    L' = (L - 1) s - 2p + d (k - 1) + output_padding + 1. `forward` takes an output_size instead of it.
     Raises ValueError for a size out of reach.
     """
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
-                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
+                 groups=1, bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
         super().__init__(in_channels, out_channels, _single(kernel_size), _single(stride), _single(padding),
-                         _single(dilation), True, _single(output_padding), groups, bias, padding_mode, device, dtype)
+                         _single(dilation), True, _single(output_padding), groups, bias, padding_mode, device,
+                         dtype)
 
     def forward(self, input, output_size=None):
         return self._transposed_forward(F.conv_transpose1d, input, output_size)
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """(N, C, H, W) to (N, out_channels, H', W'), the batch dimension optional; as in `ConvTranspose1d`."""
+    """(N, C, H, W) to (N, out_channels, H', W'), the batch dimension optional; like `ConvTranspose1d`."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
-                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
+                 groups=1, bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
         super().__init__(in_channels, out_channels, _pair(kernel_size), _pair(stride), _pair(padding),
-                         _pair(dilation), True, _pair(output_padding), groups, bias, padding_mode, device, dtype)
+                         _pair(dilation), True, _pair(output_padding), groups, bias, padding_mode, device,
+                         dtype)
 
     def forward(self, input, output_size=None):
         return self._transposed_forward(F.conv_transpose2d, input, output_size)
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """(N, C, D, H, W) to (N, out_channels, D', H', W'), the batch dimension optional; as in `ConvTranspose1d`."""
+    """(N, C, D, H, W) to (N, out_channels, D', H', W'), the batch dimension optional; like `ConvTranspose1d`."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
-                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
+                 groups=1, bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
         super().__init__(in_channels, out_channels, _triple(kernel_size), _triple(stride), _triple(padding),
-                         _triple(dilation), True, _triple(output_padding), groups, bias, padding_mode, device, dtype)
+                         _triple(dilation), True, _triple(output_padding), groups, bias, padding_mode, device,
+                         dtype)
 
     def forward(self, input, output_size=None):
         return self._transposed_forward(F.conv_transpose3d, input, output_size)
 
 
-# ----------------------------------------------------------------------- in_channels learned from the first input
+# ---------------------------------------- in_channels learned from the first input
 
 class _LazyConvXdMixin(LazyModuleMixin):
     """What lazy convolutions share. Raises RuntimeError for a first input of another number of dimensions."""
@@ -308,7 +319,8 @@ class _LazyConvNd(_LazyConvXdMixin):
 
     def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
                  padding_mode="zeros", device=None, dtype=None) -> None:
-        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device,
+                         dtype)
         self._become_lazy(out_channels, bias, device, dtype)
 
 
@@ -316,8 +328,8 @@ class _LazyConvTransposeNd(_LazyConvXdMixin):
 
     def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
                  dilation=1, padding_mode="zeros", device=None, dtype=None) -> None:
-        super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode,
-                         device, dtype)
+        super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation,
+                         padding_mode, device, dtype)
         self._become_lazy(out_channels, bias, device, dtype)
 
 

@@ -1,16 +1,18 @@
 """Convolution as matrix products, in two ways: of rows of pixels, and of unfolded images.
 
 Note [ Rows of pixels ]
-A batch of images is stored with the places outside and the channels inside: [place, image, channel]. Then neighbouring
-places of a line, in all images, are the rows of one matrix; and what a tap of the kernel sees, as it moves along a line of
-the output, is such a matrix where it lies. Nothing is copied out (im2col), and where a tap would see padding nothing is
-computed. So a convolution is a list of products with [in channels, out channels] matrices,
+A batch of images is stored with the places outside and the channels inside: [place, image, channel]. Then
+neighbouring places of a line, in all images, are the rows of one matrix; and what a tap of the kernel sees,
+as it moves along a line of the output, is such a matrix where it lies. Nothing is copied out (im2col), and
+where a tap would see padding nothing is computed. So a convolution is a list of products with [in channels,
+out channels] matrices,
 
     out[o : o + n] += x[i : i + n] @ w[tap]
 
-and a `plan` is that list: its rows are (tap, i, o, n), counted in places, each of which stands for one pixel in every image.
-With i and o exchanged and w transposed it is the gradient of the input; grad[o : o + n]ᵀ @ x[i : i + n] is that of w[tap].
-With a stride of s the columns of a line are stored as 0, s, 2s, …, 1, s + 1, …: then steps of s are neighbours.
+and a `plan` is that list: its rows are (tap, i, o, n), counted in places, each of which stands for one
+pixel in every image. With i and o exchanged and w transposed it is the gradient of the input; that of
+w[tap] is the sum of grad[o : o + n]ᵀ @ x[i : i + n]. With a stride of s the columns of a line are stored as
+0, s, 2s, …, 1, s + 1, …: then steps of s are neighbours.
 
 In PyTorch: oneDNN's direct convolution stores images that way, in blocks of 16 channels.
 Explained in the chapter "Layers".
@@ -33,11 +35,11 @@ def rows_of_piece(rows, other, inner):
     return min(rows, piece) if piece >= SHORTEST else rows
 
 
-# --------------------------------------------------------------------------------------- images <-> rows of pixels
+# ---------------------------------------- images <-> rows of pixels
 
 @kernel
 def to_pixels(x, places, pixels):
-    """x (images, channels, size) to pixels (places, images, channels); pixel j of an image goes to places[j]."""
+    """x (images, channels, size) to pixels (places, images, channels); pixel j goes to places[j]."""
     tile = np.empty((TILE, TILE), x.dtype)
     for n in range(x.shape[0]):
         for first in range(0, x.shape[1], TILE):
@@ -73,13 +75,13 @@ def from_pixels(pixels, places, x):
                         target[j] = tile[c, j]
 
 
-# ------------------------------------------------------------------------------------------- the plan carried out
+# ---------------------------------------- the plan carried out
 
 @kernel
 def add_products(plan, x, w, out, groups, transposed):
     """out[o : o + n] += x[i : i + n] @ w[tap] for each (tap, i, o, n).
 
-    w: (taps, channels of a group of x, channels of out); transposed: (taps, channels of a group of out, channels of x).
+    w: (taps, channels of a group of x, channels of out); transposed: (taps, channels of a group of out, of x).
     """
     images, channels, results = x.shape[1], x.shape[2], out.shape[2]
     inner, outer = channels // groups, results // groups
@@ -90,13 +92,16 @@ def add_products(plan, x, w, out, groups, transposed):
             a, c = x[i:, :, g * inner:], out[o:, :, g * outer:]
             b = w[tap, :, g * (inner if transposed else outer):]
             for r in range(0, rows, step):
-                gemm(False, transposed, min(step, rows - r), outer, inner, 1, a[r // images, r % images], channels,
-                     b, w.shape[2], 1, c[r // images, r % images], results)
+                gemm(False, transposed, min(step, rows - r), outer, inner, 1, a[r // images, r % images],
+                     channels, b, w.shape[2], 1, c[r // images, r % images], results)
 
 
 @kernel
 def add_weight_products(plan, x, grad, dw, groups):
-    """dw[tap] += grad[o : o + n]ᵀ @ x[i : i + n] for each (tap, i, o, n); dw: (taps, channels of a group of grad, of x)."""
+    """dw[tap] += grad[o : o + n]ᵀ @ x[i : i + n] for each (tap, i, o, n).
+
+    dw: (taps, channels of a group of grad, channels of x).
+    """
     images, channels, results = x.shape[1], x.shape[2], grad.shape[2]
     inner, outer = channels // groups, results // groups
     for p in range(plan.shape[0]):
@@ -109,7 +114,7 @@ def add_weight_products(plan, x, grad, dw, groups):
                      b[r // images, r % images], channels, 1, c, channels)
 
 
-# ------------------------------------------------------------------------------- each channel a group of its own
+# ---------------------------------------- each channel a group of its own
 
 @kernel
 def add_depthwise(plan, x, w, out):
@@ -135,9 +140,10 @@ def add_depthwise_weight(plan, x, grad, dw):
                     sums[c] += left[n, c] * right[n, c]
 
 
-# ----------------------------------------------- few channels or few rows: one product an image, of all taps at once
-# x (images, channels, size), w (results, channels * taps), out (images, results, size). `columns`, the scratch memory for an
-# unfolded image, is (channels, taps, size of out), 0 where a tap sees padding. `step` is the stride along a line.
+# ---------------------------------------- few channels or few rows: one product an image, of all taps at once
+# x (images, channels, size), w (results, channels * taps), out (images, results, size). `columns`, the
+# scratch memory for an unfolded image, is (channels, taps, size of out), 0 where a tap sees padding. `step`
+# is the stride along a line.
 
 @kernel
 def unfold(plan, step, x, columns):
@@ -191,8 +197,8 @@ def add_unfolded_weight(plan, step, x, grad, columns, dw):
     for n in range(x.shape[0]):
         unfold(plan, step, x[n], columns)
         for s in range(0, size, piece):
-            gemm(False, True, results, inner, min(piece, size - s), 1, grad[n, :, s:], size, columns[0, 0, s:], size,
-                 1, dw, inner)
+            gemm(False, True, results, inner, min(piece, size - s), 1, grad[n, :, s:], size,
+                 columns[0, 0, s:], size, 1, dw, inner)
 
 
 @fast_kernel
