@@ -12,10 +12,11 @@ from ...c10.dispatch_key import grad_mode_enabled
 from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..dispatcher import NOT_IMPLEMENTED
-from ..native_function import native_function
+from ..native_function import native_function, packets, python_face
 from ..parallel import parallel_for
+from ..python_arg_parser import make_parser
 from .batch_norm_loops import layout_of
-from .normalization_common import PIECE, filled, loops_serve, statistics_type
+from .normalization_common import PIECE, are_plain, filled, loops_serve, statistics_type
 from .scalar_ops import mul_scalar
 from .tensor_iterator import WIDENED, cast, not_implemented
 
@@ -23,11 +24,22 @@ group_norm = native_function(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "
     "cudnn_enabled=True) -> Tensor")
 native_group_norm = native_function(
-    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> "
-    "(Tensor, Tensor, Tensor)")
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, "
+    "float eps) -> (Tensor, Tensor, Tensor)")
 native_group_norm_backward = native_function(
-    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, "
-    "SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, "
+    "SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+
+
+parse_group_norm = make_parser(packets["torch", "group_norm"], is_method=False)
+
+
+@python_face("group_norm", "function")
+def group_norm_face(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
+    """Normalize each group of channels of each example of (N, C, *)."""
+    if are_plain(input, weight, bias, (num_groups,), eps):
+        return group_norm.call(input, num_groups, weight, bias, eps, cudnn_enabled)
+    return parse_group_norm((input, num_groups, weight, bias, eps, cudnn_enabled), {})
 
 
 def check(input, weight, bias, channels, groups):
@@ -35,14 +47,14 @@ def check(input, weight, bias, channels, groups):
     if groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
     if channels % groups:
-        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
-                           f"{shape} and num_groups={groups}")
+        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input "
+                           f"of shape {shape} and num_groups={groups}")
     # in PyTorch: the message about the bias gives the shape of the weight, [0] if there is none.
     given = [0] if weight is None else list(weight._array.shape)
     for name, parameter in (("weight", weight), ("bias", bias)):
         if parameter is not None and parameter._array.shape != (channels,):
-            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got "
-                               f"{name} of shape {given} and input of shape {shape}")
+            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in "
+                               f"input, but got {name} of shape {given} and input of shape {shape}")
 
 
 @group_norm.compose
@@ -70,10 +82,11 @@ def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
     kept = statistics_type(input, weight, bias)
     own = input._array.dtype
     if not input._array.size:
-        return wrap(np.empty_like(input._array)), wrap(np.zeros((N, group), kept)), wrap(np.full((N, group), np.nan, kept))
+        return (wrap(np.empty_like(input._array)), wrap(np.zeros((N, group), kept)),
+                wrap(np.full((N, group), np.nan, kept)))
     if input._array.ndim > 1 and layout_of(input._array) is None:
-        raise RuntimeError("Expected X.is_contiguous(memory_format) to be true, but got false.  (Could this error message be "
-                           "improved?  If so, please report an enhancement request to PyTorch.)")
+        raise RuntimeError("Expected X.is_contiguous(memory_format) to be true, but got false.  (Could this "
+                           "error message be improved?  If so, please report an enhancement request to PyTorch.)")
     if not dtype_of(input).is_floating_point:
         raise not_implemented("GroupNormKernelImpl")(dtype_of(input))
     x = in_groups(input._array, N, group, C, HxW)

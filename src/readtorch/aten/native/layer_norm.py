@@ -1,7 +1,7 @@
 """Layer normalization: each row of the last dimensions by itself.
 
-In PyTorch: `aten/src/ATen/native/layer_norm.cpp` and `cpu/layer_norm_kernel.cpp`. Explained in the chapter on
-normalization.
+In PyTorch: `aten/src/ATen/native/layer_norm.cpp` and `cpu/layer_norm_kernel.cpp`.
+Explained in the chapter on normalization.
 """
 import functools
 import math
@@ -9,11 +9,13 @@ import math
 import numpy as np
 
 from ...c10.tensor_impl import dtype_of, wrap
-from ..native_function import native_function
+from ..native_function import native_function, packets, python_face
 from ..parallel import parallel_for
+from ..python_arg_parser import make_parser
 from .normalization_common import (
     PIECE,
     SecondDerivative,
+    are_plain,
     filled,
     loops_serve,
     statistics_type,
@@ -22,14 +24,25 @@ from .normalization_common import (
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 layer_norm = native_function(
-    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-    "bool cudnn_enable=True) -> Tensor")
+    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05, bool cudnn_enable=True) -> Tensor")
 native_layer_norm = native_function(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
     "(Tensor, Tensor, Tensor)")
 native_layer_norm_backward = native_function(
-    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
-    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, "
+    "Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+
+
+parse_layer_norm = make_parser(packets["torch", "layer_norm"], is_method=False)
+
+
+@python_face("layer_norm", "function")
+def layer_norm_face(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
+    """Normalize over the last dimensions, whose sizes are `normalized_shape`."""
+    if are_plain(input, weight, bias, normalized_shape, eps):
+        return layer_norm.call(input, normalized_shape, weight, bias, eps, cudnn_enable)
+    return parse_layer_norm((input, normalized_shape, weight, bias, eps, cudnn_enable), {})
 
 
 @layer_norm.compose
@@ -39,14 +52,14 @@ def layer_norm_composite(input, normalized_shape, weight, bias, eps, cudnn_enabl
 
 def check_is_shape(normalized):
     if not normalized:
-        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-                           "element, but got normalized_shape = []")
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at "
+                           "least one element, but got normalized_shape = []")
 
 
 def check_parameter(name, parameter, normalized):
     if parameter is not None and parameter._array.shape != normalized:
-        raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
-                           f"{list(parameter._array.shape)} and normalized_shape = {list(normalized)}")
+        raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of "
+                           f"shape {list(parameter._array.shape)} and normalized_shape = {list(normalized)}")
 
 
 def check(input, normalized, weight, bias):
@@ -56,8 +69,8 @@ def check(input, normalized, weight, bias):
     shape = input._array.shape
     if shape[len(shape) - len(normalized):] != normalized:
         expected = "".join(f", {n}" for n in normalized)
-        raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape [*{expected}], but "
-                           f"got input of size{list(shape)}")
+        raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape "
+                           f"[*{expected}], but got input of size{list(shape)}")
     if not dtype_of(input).is_floating_point:
         raise not_implemented("LayerNormKernelImpl")(dtype_of(input))
 

@@ -15,7 +15,7 @@ chapter on normalization.
 import numpy as np
 
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import dtype_of
+from ...c10.tensor_impl import TensorImpl, dtype_of
 from .tensor_iterator import F4, F8, WIDENED
 
 # Compiled loops serve from so many numbers on: fewer are not worth loading the compiler for.
@@ -37,6 +37,13 @@ def loops_serve(x, *parameters):
 def filled(parameter, number, like, size):
     """A weight or bias as a vector: one that is not there is 1 or 0 everywhere."""
     return np.full(size, number, like.dtype) if parameter is None else parameter.reshape(-1)
+
+
+def are_plain(input, weight, bias, sizes, eps):
+    """Whether these arguments need no conversion, so that a call may skip the argument parser."""
+    return (isinstance(input, TensorImpl) and (weight is None or isinstance(weight, TensorImpl))
+            and (bias is None or isinstance(bias, TensorImpl)) and type(eps) is float
+            and type(sizes) is tuple and all([type(n) is int for n in sizes]))
 
 
 def statistics_type(input, *parameters):

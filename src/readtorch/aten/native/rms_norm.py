@@ -9,10 +9,11 @@ import numpy as np
 
 from ...c10.scalar_type import C_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
-from ..native_function import below_autograd, native_function
+from ..native_function import below_autograd, native_function, packets, python_face
 from ..parallel import parallel_for
+from ..python_arg_parser import make_parser
 from .layer_norm import as_rows, check_is_shape, check_parameter, grain, loops
-from .normalization_common import filled, loops_serve
+from .normalization_common import are_plain, filled, loops_serve
 from .scalar_ops import add_scalar
 from .tensor_iterator import cast, not_implemented, op_math_type
 
@@ -22,12 +23,24 @@ _fused_rms_norm = native_function(
     "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)")
 
 
+parse_rms_norm = make_parser(packets["torch", "rms_norm"], is_method=False)
+
+
+@python_face("rms_norm", "function")
+def rms_norm_face(input, normalized_shape, weight=None, eps=None):
+    """Divide by the root mean square over the last dimensions, whose sizes are `normalized_shape`."""
+    if are_plain(input, weight, None, normalized_shape, 0.0 if eps is None else eps):
+        return rms_norm.call(input, normalized_shape, weight, eps)
+    return parse_rms_norm((input, normalized_shape, weight, eps), {})
+
+
 def check(input, normalized, weight):
     check_is_shape(normalized)
     check_parameter("weight", weight, normalized)
     shape = input._array.shape
     if len(shape) < len(normalized):
-        raise ValueError(f"Input tensor must have at least {len(normalized)} dimensions, but got {len(shape)}")
+        raise ValueError(f"Input tensor must have at least {len(normalized)} dimensions, but got "
+                         f"{len(shape)}")
     if shape[len(shape) - len(normalized):] != normalized:
         raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape "
                            f"[*{', '.join(map(str, normalized))}], but got input of size{list(shape)}")
@@ -36,8 +49,8 @@ def check(input, normalized, weight):
 @functools.cache
 def warn_of_mixture(input_type, weight_type):
     """PyTorch's kernel for GPUs cannot mix types; the warning comes here as well, once."""
-    warnings.warn(f"Mismatch dtype between input and weight: input dtype = {input_type}, weight dtype = {weight_type}, "
-                  "Cannot dispatch to fused implementation.", stacklevel=4)
+    warnings.warn(f"Mismatch dtype between input and weight: input dtype = {input_type}, weight dtype = "
+                  f"{weight_type}, Cannot dispatch to fused implementation.", stacklevel=4)
 
 
 @rms_norm.compose
@@ -55,7 +68,10 @@ def machine_epsilon(wide):
 
 @_fused_rms_norm.compose
 def fused_rms_norm_composite(input, normalized_shape, weight, eps):
-    """x · rsqrt(mean of x² + eps) · weight, and the second factor. On CPUs it is no kernel: the graph shows these steps."""
+    """x · rsqrt(mean of x² + eps) · weight, and the second factor.
+
+    # in PyTorch: a kernel on GPUs only. On the CPU the graph shows these steps.
+    """
     kind = dtype_of(input)
     if not (kind.is_floating_point or kind.is_complex):
         raise not_implemented("rms_norm")(kind)
