@@ -2,7 +2,7 @@
 
     python -m tests.conformance --op add                 one operator (or several: --op add mul), every sample
     python -m tests.conformance --group pointwise        a group of core_ops.txt
-    python -m tests.conformance                          all active groups, 10 samples a variant and dtype
+    python -m tests.conformance                          core_ops.txt, 10 samples a variant and dtype
     python -m tests.conformance --modules Conv2d LSTM    classes of torch.nn, every input (alone: all, 10 inputs)
     python -m tests.conformance --report FILE            all there is: the result file that the book's page shows
     … --dtype float32 bfloat16   -v (each different failure)   -vv (with our innermost frames)
@@ -30,7 +30,7 @@ def parse():
     parser.add_argument("--group", nargs="+", help="groups of core_ops.txt, or how their names begin")
     parser.add_argument("--modules", nargs="*", help="classes of torch.nn; without a name all")
     parser.add_argument("--optimizers", nargs="*", help="classes of torch.optim; without a name all of optim_db")
-    parser.add_argument("--all-groups", action="store_true", help="also the groups that are not active yet")
+    parser.add_argument("--all", action="store_true", help="all operators of op_db that exist")
     parser.add_argument("--dtype", nargs="+", help="float32, int64 …")
     parser.add_argument("--samples", default=None, help="samples a variant and dtype: a number or 'all'")
     parser.add_argument("--no-errors", action="store_true", help="leave the error inputs out")
@@ -67,9 +67,9 @@ def chosen_names(options):
     if options.group:
         begins = tuple(options.group)
         return [n for group, names in catalog.groups().items() if group.startswith(begins) for n in names]
-    if options.all_groups:
-        return [n for names in catalog.groups().values() for n in names]
-    return catalog.active_names()
+    if options.all:
+        return [name for name in catalog.all_names() if checks.exists(name)]
+    return catalog.core_names()
 
 
 def sample_limit(options):

@@ -46,6 +46,7 @@ class Finding:
     sample: str = ""
     trace: str = ""
     dtype: str = ""
+    number: int = 0     # of the sample within a run
 
 
 @dataclasses.dataclass

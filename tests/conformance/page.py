@@ -62,8 +62,9 @@ class Results:
             if row["group"]:
                 listed[row["group"]].append(row)
             else:
-                namespace = row["name"].rpartition(".")[0].removeprefix("torch.")
-                others[f"others: {namespace}" if namespace else "others"].append(row)
+                namespace = row["name"].removeprefix("torch.").rpartition(".")[0]
+                named = namespace and not namespace.startswith("ops")
+                others[f"others: {namespace}" if named else "others"].append(row)
         return listed | dict(sorted(others.items()))
 
     def names(self, state):

@@ -29,7 +29,7 @@ def write(path, limit, progress):
         "machine": f"{platform.machine()}, {platform.system()}",
         "dtypes": [_short(d) for d in DTYPES],
         "samples": limit or "all",
-        "operators": [_seen(progress, operator_row(name, limit)) for name in catalog.variants()],
+        "operators": [_seen(progress, operator_row(name, limit)) for name in catalog.all_names()],
         "modules": [_seen(progress, module_row(name, limit)) for name in catalog.module_names()],
         "optimizers": [_seen(progress, optimizer_row(name)) for name in catalog.optimizer_infos()],
     }
@@ -48,6 +48,8 @@ def operator_row(name, limit):
     if why or not checks.exists(name):
         return about | _absent(why)
     report = runner.run_op(name, DTYPES, limit)
+    if not report.samples:  # it is for complex numbers only
+        report = runner.run_op(name, limit=limit)
     return about | (_absent(None) if _lacks_a_name(report) else _outcome(report))
 
 

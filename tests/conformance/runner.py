@@ -30,7 +30,7 @@ class Report:
 
     @property
     def failed_samples(self):
-        return len({(f.dtype, f.sample) for f in self.failures})
+        return len({f.number for f in self.failures})
 
     def count(self, kind):
         return sum(f.kind == kind for f in self.findings)
@@ -38,7 +38,7 @@ class Report:
     def add(self, findings, dtype):
         self.samples += 1
         for finding in findings:
-            finding.dtype = dtype
+            finding.dtype, finding.number = dtype, self.samples
         self.findings += findings
 
     def finish(self, began, complete):

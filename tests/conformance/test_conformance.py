@@ -9,13 +9,15 @@ import readtorch as rt
 from tests.conformance import catalog, checks, known_differences, runner
 
 SAMPLES_EACH = 4
+BEYOND_THE_LIST = 1  # samples of an operator that core_ops.txt does not name
 CALLS_EACH = 2
 
 
 @pytest.mark.parametrize("name", catalog.passing_names())
 def test_operator(name, request):
     full = request.config.getoption("--full-conformance")
-    report = runner.run_op(name, limit=None if full else SAMPLES_EACH)
+    limit = SAMPLES_EACH if name in catalog.core_names() else BEYOND_THE_LIST
+    report = runner.run_op(name, limit=None if full else limit)
     assert report.samples > 0
     assert report.passes, "\n".join(f"{f.form} {f.dtype} {f.sample}: {f.reason}" for f in report.failures[:5])
 
@@ -50,9 +52,8 @@ def test_known_differences_are_strict(monkeypatch):
 
 
 def test_every_operator_of_the_list_exists():
-    names = [name for group in catalog.groups().values() for name in group]
-    assert set(catalog.ACTIVE_GROUPS) <= set(catalog.groups())
-    assert set(catalog.passing_names()) <= set(names) <= set(catalog.variants())
+    assert set(catalog.core_names()) <= set(catalog.variants())
+    assert set(catalog.passing_names()) <= set(catalog.variants())
 
 
 def test_wrong_results_are_found():
