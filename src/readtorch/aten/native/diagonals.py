@@ -1,4 +1,4 @@
-"""Diagonals and triangles: diagonal, diag, diag_embed, tril, triu.
+"""Diagonals and triangles: diagonal, diag, diag_embed, diagflat, fill_diagonal_, tril, triu.
 
 In PyTorch: `aten/src/ATen/native/{TensorShape,TriangularOps,TensorFactories}.cpp`.
 """
@@ -116,6 +116,36 @@ def diagonal_copy_cpu(self, offset, dim1, dim2):
 class DiagonalBackward0_copy:
     def self(grad, self_sym_sizes, offset, dim1, dim2):
         return at.diagonal_backward(grad, self_sym_sizes, offset, dim1, dim2)
+
+
+diagflat = native_function("diagflat(Tensor self, int offset=0) -> Tensor", BOTH)
+
+
+@diagflat.compose
+def diagflat_composite(self, offset):
+    """The elements, one after the other, as the diagonal of a matrix."""
+    return at.diag_embed(self.contiguous().view(-1), offset)
+
+
+fill_diagonal_ = native_function(
+    "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", "method")
+
+
+@fill_diagonal_.compose
+def fill_diagonal_composite(self, fill_value, wrap):
+    """Through a view of the diagonal. wrap: in a tall matrix another begins below where the last has ended."""
+    sizes, strides, offset = self.shape, self.stride(), self.storage_offset()
+    if len(sizes) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(sizes) > 2 and len(set(sizes)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    length, step = min(sizes[:2]), sum(strides)
+    self.as_strided((length,), (step,), offset).fill_(fill_value)
+    if wrap and len(sizes) == 2 and sizes[0] > sizes[1] + 1:
+        round_ = sizes[1] + 1  # from one element of the diagonal to the next, counted along the rows
+        rest = -(-self.numel() // round_) - length
+        self.as_strided((rest,), (step,), offset + strides[0] * round_).fill_(fill_value)
+    return self
 
 
 # ------------------------------------------------------------------------------------------------- triangles
