@@ -15,7 +15,8 @@ from ...dispatcher import NOT_IMPLEMENTED
 from ...functions import at
 from ...native_function import below_autograd, native_function
 from ..softmax import softmax_array, softmax_slope
-from ..tensor_iterator import compute, not_implemented
+from ..tensor_iterator import WIDENED, compute, not_implemented
+from .flash_attention import _scaled_dot_product_flash_attention_for_cpu
 
 _masked_softmax = native_function(
     "_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor")
@@ -127,16 +128,24 @@ def native_multi_head_attention_cpu(query, key, value, embed_dim, num_head, qkv_
         if not qkv._array.size:
             return at.empty_like(query), None
         q, k, v = _transform_bias_rescale_qkv.call(qkv, qkv_bias, num_head)
-        weights = q @ k.transpose(-2, -1)
-        if mask is None:
-            weights = weights.softmax(-1)
+        if mask is None and not need_weights and qkv._array.dtype not in WIDENED:
+            # in PyTorch: in steps here, too
+            heads = _scaled_dot_product_flash_attention_for_cpu.call(q, k, v, 0.0, False, None, 1.0)[0]
         else:
-            weights = _masked_softmax.call(weights, mask.to(bool_type), weights.dim() - 1, mask_type)
-        joined = (weights @ v).transpose(1, 2).reshape(query._array.shape)
+            weights = attention_weights(q, k, mask, mask_type)
+            heads = weights @ v
+        joined = heads.transpose(1, 2).reshape(query._array.shape)
         result = at.linear(joined, proj_weight, proj_bias)
         if not need_weights:
             return result, None
         return result, weights.sum(1).div_(num_head) if average_attn_weights else weights
+
+
+def attention_weights(q, k, mask, mask_type):
+    scores = q @ k.transpose(-2, -1)
+    if mask is None:
+        return scores.softmax(-1)
+    return _masked_softmax.call(scores, mask.to(bool_type), scores.dim() - 1, mask_type)
 
 
 def projections(query, key, value, qkv_weight):
