@@ -73,7 +73,7 @@ def test_cov(weights, shape):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 def test_corrcoef(dtype):
-    for shape in ((3, 5), (5,)):
+    for shape in ((3, 5), (1, 5), (5,)):
         ours, theirs = both(lambda T, a: T.corrcoef(a), torch.randn(shape, dtype=dtype, requires_grad=True))
         assert graph_of(ours) == graph_of(theirs)
     both(lambda T, a: T.corrcoef(a), torch.ones(2, 2, 2))

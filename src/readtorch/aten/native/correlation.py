@@ -81,7 +81,7 @@ def cov_composite(self, correction, fweights, aweights):
     divisor = divisor_of(total, weights, aweights, correction)
     x = x - mean.unsqueeze(1)
     c = at.mm(x, weighted(x).t().conj())
-    if self.dim() < 2 and dtype_of(c).is_complex:  # one variable: |deviation|², without what rounding left
+    if x.shape[0] == 1 and dtype_of(c).is_complex:  # one variable: |deviation|², without what rounding left
         length = at.real(c)
         c = at.complex(length, at.zeros_like(length))
     return at.true_divide(c, divisor).squeeze()
