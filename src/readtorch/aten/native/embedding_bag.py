@@ -80,12 +80,14 @@ def embedding_bag_cpu(
     starts = offsets._array[:-1] if include_last_offset else offsets._array
     is_fast = is_fast_path(w, per_sample_weights, padding_idx) and mode != MAX
     check_numbers(numbers, w.shape[0], is_fast)
-    bags = bag_of_each(starts, numbers.size)
-    counted = np.flatnonzero(numbers != padding_idx)
-    if is_fast and include_last_offset:
-        counted = counted[:offsets._array[-1]]  # the slow path of PyTorch does not look at the last offset
-    sizes = np.diff(starts, append=numbers.size).astype(numbers.dtype)
-    sizes -= np.bincount(bags[numbers == padding_idx], minlength=sizes.size).astype(numbers.dtype)
+    sizes = np.diff(starts, append=numbers.size)
+    bags = bag_of_each(sizes).astype(starts.dtype, copy=False)
+    sizes, counted = sizes.astype(starts.dtype, copy=False), slice(None)
+    if padding_idx >= 0:
+        counted = np.flatnonzero(numbers != padding_idx)
+        sizes = np.bincount(bags[counted], minlength=sizes.size).astype(starts.dtype)
+    elif is_fast and include_last_offset:
+        counted = slice(offsets._array[-1])  # the slow path of PyTorch does not look at the last offset
     maxima = sizes
     if mode == MAX:
         result, maxima = max_of_bags(w, numbers[counted], bags[counted], starts.size)
@@ -108,9 +110,11 @@ def embedding_bag_forward_only_cpu(weight, indices, offsets, *settings):
     return result, bags, sizes, maxima
 
 
-def bag_of_each(starts, count):
-    """The bag that each index belongs to: the last one that starts at its place or before."""
-    return np.searchsorted(starts, np.arange(count), side="right").astype(starts.dtype) - starts.dtype.type(1)
+def bag_of_each(sizes):
+    """The bag that each index belongs to, for bags of these sizes."""
+    if sizes.size and sizes.min() < 0:
+        raise RuntimeError("embedding_bag: offsets must not decrease")
+    return np.repeat(np.arange(sizes.size), sizes)
 
 
 def max_of_bags(w, numbers, bags, count):
@@ -191,9 +195,9 @@ def check_per_sample_weights(weight, indices, mode, per_sample_weights):
 
 
 def check_numbers(numbers, count, is_fast):
-    wrong = np.flatnonzero((numbers < 0) | (numbers >= count))
-    if not wrong.size:
+    if not numbers.size or numbers.min() >= 0 and numbers.max() < count:
         return
+    wrong = np.flatnonzero((numbers < 0) | (numbers >= count))
     number = numbers[wrong[0]]
     if is_fast:
         raise RuntimeError(f"Index {wrong[0]} of input takes value {number} which is not in the valid range [0, {count})")
@@ -248,7 +252,7 @@ def bags_or_again(indices, offsets, offset2bag):
     """Each index's bag; the fast path of the forward has not kept them."""
     if offset2bag._array.size or not indices._array.size:
         return offset2bag._array
-    return bag_of_each(offsets._array, indices._array.size)
+    return bag_of_each(np.diff(offsets._array, append=indices._array.size))
 
 
 @_embedding_bag_dense_backward.kernel

@@ -12,12 +12,12 @@ from .tensor_iterator import not_implemented
 
 multi_margin_loss = native_function(
     "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, "
-    "int reduction=Mean) -> Tensor", module="nn", out=True)
+    "int reduction=Mean) -> Tensor", module="nn", out=True, direct=True)
 multi_margin_loss_backward = native_function(
     "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, "
     "Tensor? weight=None, int reduction=Mean) -> Tensor", "")
 multilabel_margin_loss = native_function(
-    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", module="nn", out=True)
+    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", module="nn", out=True, direct=True)
 multilabel_margin_loss_forward = native_function(
     "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)", "")
 multilabel_margin_loss_backward = native_function(
@@ -59,7 +59,8 @@ def shares(grad, count, reduction):
 def multi_margin_loss_cpu(self, target, p, margin, weight, reduction):
     """Σ over the wrong classes of max(0, margin + score - the right class's score)^p · weight, over their number."""
     x, labels, weights = multi_margin_arguments(self, target, p, weight)
-    losses = (gaps(x, labels, margin) ** x.dtype.type(p)).sum(1) * weights / x.dtype.type(x.shape[1])
+    z = gaps(x, labels, margin)
+    losses = (z if p == 1 else z * z).sum(1) * weights / x.dtype.type(x.shape[1])
     return wrap(reduced(losses, reduction, target._array.ndim > 0))
 
 
@@ -78,7 +79,7 @@ def multi_margin_arguments(self, target, p, weight):
     if weight is not None and dtype_of(weight) is not dtype_of(self):
         raise RuntimeError(f"expected scalar type {type_name(self)} but found {type_name(weight)}")
     labels = labels.reshape(-1)
-    if ((labels < 0) | (labels >= x.shape[1])).any():
+    if labels.size and (labels.min() < 0 or labels.max() >= x.shape[1]):
         raise RuntimeError("target out of range")
     return x, labels, x.dtype.type(1) if weight is None else weight._array.reshape(-1)[labels]
 
