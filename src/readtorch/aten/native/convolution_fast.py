@@ -13,7 +13,7 @@ import numpy as np
 from ..parallel import get_num_threads, parallel_for
 from .convolution_plan import exchanged, plan_of
 
-WORTH = 100_000  # multiply-adds below which compiled loops do not pay
+WORTH = 10_000  # multiply-adds for which to load the compiled loops
 ROWS = 256  # that a product should have
 FEW = 32  # rows of a product, and
 FEW_CHANNELS = 16  # channels of a group, below which all taps are taken in one product
@@ -96,15 +96,15 @@ class Task:
 
     def sum_of_chunks(self, shape, dtype, add):
         """What add(total, first, last) adds to `total`, an array of `shape`. Each thread has its own."""
-        totals = []
+        totals = {}
 
         def body(begin, end):
             total = np.zeros(shape, dtype)
             for first in range(begin, end, self.chunk):
                 add(total, first, min(first + self.chunk, end))
-            totals.append(total)
+            totals[begin] = total
         parallel_for(0, self.images, self.chunk, body)
-        return functools.reduce(np.add, totals)
+        return functools.reduce(np.add, [totals[begin] for begin in sorted(totals)])
 
 
 class RowsOfPixels(Task):
