@@ -31,19 +31,25 @@ def test_embedding(settings):
     same(program)
 
 
-def test_embedding_of_many():
-    """Enough elements for the compiled loop, on one thread and on two."""
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_embedding_of_many(dtype, threads):
+    """Enough elements for the compiled loop, and for two threads to share it."""
     generator = np.random.default_rng(0)
-    weight, numbers = generator.standard_normal((50, 64)), generator.integers(0, 50, (3, 200))
-    for dtype in ("float32", "float64"):
-        for settings in ((-1, False), (7, False), (7, True)):
-            results = []
-            for T in (torch, readtorch):
-                w = T.tensor(weight, dtype=getattr(T, dtype), requires_grad=True)
-                y = T.embedding(w, T.tensor(numbers), *settings)
-                results.append((y, *T.autograd.grad((y ** 2).sum(), w)))
-            for theirs, ours in zip(*results):
-                np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-5, atol=1e-6)
+    weight, numbers = generator.standard_normal((50, 1024)), generator.integers(0, 50, (3, 200))
+    before = readtorch.get_num_threads()
+    readtorch.set_num_threads(threads)
+    for settings in ((-1, False), (7, False), (7, True)):
+        results = []
+        for T in (torch, readtorch):
+            w = T.tensor(weight, dtype=getattr(T, dtype), requires_grad=True)
+            y = T.embedding(w, T.tensor(numbers), *settings)
+            results.append((y, *T.autograd.grad((y ** 2).sum(), w)))
+        for theirs, ours in zip(*results):
+            np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-5, atol=1e-5)
+        with pytest.raises(IndexError, match="out of range in self"):
+            readtorch.embedding(w, readtorch.tensor(numbers + 1))
+    readtorch.set_num_threads(before)
 
 
 def test_pretrained():
