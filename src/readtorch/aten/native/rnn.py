@@ -15,7 +15,8 @@ from ..functions import at
 from ..native_function import native_function, packets, python_face
 from ..python_arg_parser import make_parser
 from .linear import linear
-from .rnn_layer import LSTM_MODE, fits, layer_without_graph, mkldnn_rnn_layer
+from .rnn_fused import _rnn_layer, serves
+from .rnn_layer import LSTM_MODE, fits, mkldnn_rnn_layer
 from .tensor_iterator import F4
 
 # The weights of one layer in one direction. Biases may be None; w_hr is the projection of an LSTM that has one.
@@ -134,14 +135,13 @@ def gru_cell_composite(input, hx, w_ih, w_hh, b_ih, b_hh):
     return gru_step(linear.call(input, w_ih, b_ih), hx, CellParams(w_ih, w_hh, b_ih, b_hh, None))
 
 
-def one_step(name, composite):
+def one_step(mode, composite):
     """The kernel of a cell without a graph: a layer of one step."""
     def cell_cpu(input, hx, w_ih, w_hh, b_ih, b_hh):
         if input._array.ndim == 2 and (b_ih is None) is (b_hh is None):
-            params = CellParams(w_ih, w_hh, b_ih, b_hh, None)
-            result = layer_without_graph(name, wrap(input._array[None]), hx, params, False)
-            if result is not None:
-                return result[1]
+            params, sequence = (w_ih, w_hh, b_ih, b_hh), wrap(input._array[None])
+            if serves(mode, sequence, hx, params):
+                return _rnn_layer.kernels[CPU](sequence, hx, *params, mode, False)[1]
         return composite(input, hx, w_ih, w_hh, b_ih, b_hh)
     return cell_cpu
 
@@ -289,15 +289,24 @@ def check_stack(hiddens, params, num_layers, bidirectional):
 _ARGUMENT_TYPES = (list, bool, int, float, bool, bool, bool)
 
 
-def loop_layers(name):
-    """Both directions of a layer without a graph: one compiled loop, or the steps where that does not serve."""
+def fused_layers(mode):
+    """Both directions of a layer as one operator, or step by step where that does not serve."""
     def layer(step, input, hidden, params):
-        return layer_without_graph(name, input, hidden, params, False) or full_layer(step, input, hidden, params)
+        return one_operator(mode, input, hidden, params, False) or full_layer(step, input, hidden, params)
 
     def reversed_layer(step, input, hidden, params):
-        return (layer_without_graph(name, input, hidden, params, True)
-                or full_reversed_layer(step, input, hidden, params))
+        return one_operator(mode, input, hidden, params, True) or full_reversed_layer(step, input, hidden, params)
     return layer, reversed_layer
+
+
+def one_operator(mode, input, hidden, params, reverse):
+    """(outputs, last hidden state), or None."""
+    if not serves(mode, input, hidden, params):
+        return None
+    output, hidden, _ = _rnn_layer.call(input, hidden, *params[:4], mode, reverse)
+    if output.requires_grad:  # in PyTorch: each step has a node, and a stack joins them
+        output = at.stack(output.unbind(0), 0)
+    return output, hidden
 
 
 def declare_face(name, padded, state_type):
@@ -321,6 +330,7 @@ _REST = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool t
 def declare(name, step):
     """rnn_tanh, rnn_relu and gru: on a packed and on a padded batch, with one tensor of hidden states."""
     data = native_function(f"{name}.data(Tensor data, Tensor batch_sizes, Tensor hx, {_REST}) -> (Tensor, Tensor)")
+    layers = fused_layers(name)
     padded = native_function(f"{name}.input(Tensor input, Tensor hx, {_REST}, bool batch_first) -> "
                              f"(Tensor, Tensor)")
 
@@ -331,21 +341,13 @@ def declare(name, step):
         output, hy = stack_of_layers(step, input, hx.unbind(0), params, *settings, PACKED)
         return output.data, hy
 
-    def run_padded(input, hx, params, has_biases, settings, batch_first, layers):
+    @padded.compose
+    def padded_composite(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
         input = input.transpose(0, 1) if batch_first else input
-        params = gather_params(params, has_biases)
-        output, hy = stack_of_layers(step, input, hx.unbind(0), params, *settings, layers)
+        output, hy = stack_of_layers(step, input, hx.unbind(0), gather_params(params, has_biases), num_layers,
+                                     dropout, train, bidirectional, layers)
         return (output.transpose_(0, 1) if batch_first else output), hy
 
-    @padded.compose
-    def padded_composite(input, hx, params, has_biases, *settings):
-        return run_padded(input, hx, params, has_biases, settings[:-1], settings[-1], PADDED)
-
-    @padded.kernel
-    def padded_cpu(input, hx, params, has_biases, *settings):
-        """Without a graph nothing has to remember the steps."""
-        # in PyTorch: the steps' operators here as well
-        return run_padded(input, hx, params, has_biases, settings[:-1], settings[-1], loop_layers(name))
     declare_face(name, padded, TensorImpl)
     return data, padded
 

@@ -191,34 +191,3 @@ def layer_backward_by_steps(x, w_ih, w_hh, b_ih, b_hh, h, c, grads, reverse, has
         db = db + d_sums.sum(0)
         dh, dc = d_sums.matmul(w_hh), change * f
     return at.cat(dx, 0), dw_ih, dw_hh, db, db, dh, dc
-
-
-# -------------------------------------------------------------------------------------- layers without a graph
-
-def gru_loop(x, w_ih, w_hh, b_ih, b_hh, reverse, h, output):
-    r_and_z = 2 * output.shape[2]
-    bias = np.concatenate((b_ih[:r_and_z] + b_hh[:r_and_z], b_ih[r_and_z:], b_hh[r_and_z:]))
-    loops().gru_forward(x, w_ih, w_hh, np.repeat(bias, x.shape[1]), reverse, h, output)
-
-
-def rnn_loop(is_relu):
-    def run(x, w_ih, w_hh, b_ih, b_hh, reverse, h, output):
-        loops().rnn_forward(x, w_ih, w_hh, np.repeat(b_ih + b_hh, x.shape[1]), reverse, is_relu, h, output)
-    return run
-
-
-LOOPS = {"gru": (3, gru_loop), "rnn_tanh": (1, rnn_loop(False)), "rnn_relu": (1, rnn_loop(True))}
-
-
-def layer_without_graph(name, input, hidden, params, reverse):
-    """(outputs, last hidden state) of a float32 layer of kind `name` by one loop, or None if that does not serve."""
-    gates, run = LOOPS[name]
-    arrays = [t._array for t in (input, hidden, *params[:4]) if t is not None]
-    x, h, w_ih, w_hh, *biases = arrays
-    if not (x.size and fits(gates, x, w_ih, w_hh, biases, (h,)) and all([a.dtype is F4 for a in arrays])):
-        return None
-    x, h, w_ih, w_hh, *biases = map(np.ascontiguousarray, arrays)
-    biases = biases or (np.zeros(len(w_ih), F4),) * 2
-    output, h = np.empty((*x.shape[:2], w_hh.shape[1]), F4), turned(h)
-    run(x, w_ih.reshape(-1), w_hh.reshape(-1), *biases, reverse, h, output)
-    return wrap(output), turned_back(h, x.shape[1], F4)

@@ -1,4 +1,4 @@
-"""The steps of a whole recurrent layer as one loop, in float32: of an LSTM forward and backward, of the others forward.
+"""The steps of a whole recurrent layer as one loop, in float32: forward and backward.
 
 Backward, what does not wait for another step is left to the caller: the gradients of the input and the weights are
 products of matrices that hold several steps.
@@ -89,6 +89,23 @@ def turn_back(turned, rows):
 
 
 @fast_kernel
+def add_turned(rows, turned):
+    batch, features = rows.shape
+    for j in range(features):
+        for b in range(batch):
+            turned[j * batch + b] += rows[b, j]
+
+
+@fast_kernel
+def keep_columns(flat, first, columns):
+    """The gradients of one step into their columns of all steps'."""
+    batch = flat.size // columns.shape[0]
+    for row in range(columns.shape[0]):
+        for b in range(batch):
+            columns[row, first + b] = flat[row * batch + b]
+
+
+@fast_kernel
 def lstm_forward(x, w_ih, w_hh, bias, reverse, workspace, h, c, output):
     """The steps of a layer.
 
@@ -149,17 +166,13 @@ def lstm_backward(w_hh, first_c, workspace, d_output, reverse, begin, end, dh, d
     for step in range(end - 1, begin - 1, -1):
         t = steps - 1 - step if reverse else step
         c = first_c if step == 0 else workspace[t + 1 if reverse else t - 1, 4]
-        for j in range(size):
-            for b in range(batch):
-                dh[j * batch + b] += d_output[t, b, j]
+        add_turned(d_output[t], dh)
         lstm_gates_backward(workspace[t], c, dh, dc, d_gates)
-        for row in range(4 * size):
-            for b in range(batch):
-                d_sums[row, (t - start) * batch + b] = flat[row * batch + b]
+        keep_columns(flat, (t - start) * batch, d_sums)
         add_product(True, size, batch, 4 * size, w_hh, flat, 0.0, dh)
 
 
-# ------------------------------------------------------------------------------------- GRU and RNN, without a graph
+# ------------------------------------------------------------------------------------------------- GRU and RNN
 
 @fast_kernel
 def gru_gates(sums, h):
@@ -175,16 +188,16 @@ def gru_gates(sums, h):
 
 
 @fast_kernel
-def gru_forward(x, w_ih, w_hh, bias, reverse, h, output):
-    """As lstm_forward. bias: (4 · size · batch), of r, z, of n's input and of n's h."""
+def gru_forward(x, w_ih, w_hh, bias, reverse, workspace, h, output):
+    """As lstm_forward. bias: (4 · size · batch), of r, z, of n's input and of n's h; workspace: (steps or 1, 4, size · batch)."""
     steps, batch, inputs = x.shape
     size = output.shape[2]
     block = size * batch
     turned_x = np.empty(inputs * batch, x.dtype)
-    sums = np.empty((4, block), x.dtype)
-    flat = sums.reshape(sums.size)
     for step in range(steps):
         t = steps - 1 - step if reverse else step
+        sums = workspace[t if workspace.shape[0] == steps else 0]
+        flat = sums.reshape(sums.size)
         for n in range(bias.size):
             flat[n] = bias[n]
         turn(x[t], turned_x)
@@ -222,3 +235,59 @@ def rnn_forward(x, w_ih, w_hh, bias, reverse, is_relu, h, output):
         for n in range(h.size):
             h[n] = sums[n]
         turn_back(h, output[t])
+
+
+@fast_kernel
+def gru_gates_backward(kept, h, dh, d_sums):
+    """kept: r, z, n, and what n has of h; d_sums: the gradients of n's sum, of r's, of z's, and of n's part of h.
+    dh, the gradient of h', becomes that of h as far as h is kept."""
+    r, z, n, n_of_h = kept[0], kept[1], kept[2], kept[3]
+    dn, dr, dz, dn_of_h = d_sums[0], d_sums[1], d_sums[2], d_sums[3]
+    for k in range(dh.size):
+        dz[k] = dh[k] * (h[k] - n[k]) * z[k] * (ONE - z[k])
+    for k in range(dh.size):
+        dn[k] = dh[k] * (ONE - z[k]) * (ONE - n[k] * n[k])
+    for k in range(dh.size):
+        dn_of_h[k] = dn[k] * r[k]
+    for k in range(dh.size):
+        dr[k] = dn_of_h[k] * n_of_h[k] * (ONE - r[k])
+    for k in range(dh.size):
+        dh[k] *= z[k]
+
+
+@fast_kernel
+def gru_backward(w_hh, before, workspace, d_output, reverse, begin, end, dh, d_sums):
+    """As lstm_backward. before: (steps, batch, size), the h that each step started from."""
+    steps, batch, size = d_output.shape
+    step_sums = np.empty((4, size * batch), d_output.dtype)
+    flat = step_sums.reshape(step_sums.size)
+    h = np.empty(size * batch, d_output.dtype)
+    start = steps - end if reverse else begin
+    for step in range(end - 1, begin - 1, -1):
+        t = steps - 1 - step if reverse else step
+        add_turned(d_output[t], dh)
+        turn(before[t], h)
+        gru_gates_backward(workspace[t], h, dh, step_sums)
+        keep_columns(flat, (t - start) * batch, d_sums)
+        add_product(True, size, batch, 3 * size, w_hh, flat[size * batch:], 1.0, dh)
+
+
+@fast_kernel
+def rnn_backward(w_hh, output, d_output, reverse, begin, end, is_relu, dh, d_sums):
+    """As lstm_backward. d_sums: (size, steps · batch)."""
+    steps, batch, size = d_output.shape
+    step_sums = np.empty(size * batch, d_output.dtype)
+    h = np.empty(size * batch, d_output.dtype)
+    start = steps - end if reverse else begin
+    for step in range(end - 1, begin - 1, -1):
+        t = steps - 1 - step if reverse else step
+        add_turned(d_output[t], dh)
+        turn(output[t], h)
+        if is_relu:
+            for n in range(h.size):
+                step_sums[n] = dh[n] if h[n] > ZERO else ZERO
+        else:
+            for n in range(h.size):
+                step_sums[n] = dh[n] * (ONE - h[n] * h[n])
+        keep_columns(step_sums, (t - start) * batch, d_sums)
+        add_product(True, size, batch, size, w_hh, step_sums, 0.0, dh)
