@@ -77,6 +77,7 @@ from . import (  # noqa: F401
     resize,
     rms_norm,
     rnn,
+    rnn_fused,
     rnn_layer,
     sampling,
     scalar_ops,
