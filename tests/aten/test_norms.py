@@ -22,7 +22,7 @@ def compare(function, *inputs, orders=2):
 
 
 def parameters(features, kind):
-    given = {"affine": (True, True), "weight": (True, False), "bias": (False, True), "plain": (False, False)}[kind]
+    given = {"affine": (True, True), "weight": (True, False), "plain": (False, False)}[kind]
     return [numbers(features) if wanted else None for wanted in given]
 
 
@@ -48,13 +48,15 @@ def test_instance_norm(affine):
 @AFFINE
 @SHAPES
 def test_group_norm(shape, affine):
-    compare(lambda T, x, w, b: T.nn.functional.group_norm(x, 3, w, b), numbers(*shape), *parameters(6, affine))
+    compare(lambda T, x, w, b: T.nn.functional.group_norm(x, 3, w, b),
+            numbers(*shape), *parameters(6, affine))
 
 
 def test_the_mean_and_the_deviation_of_group_norm_have_gradients():
     """If both were used: one alone is forgotten, as in PyTorch."""
     compare(lambda T, x: T.native_group_norm(x, None, None, 2, 6, 5, 3, 1e-5)[1], numbers(2, 6, 5))
-    compare(lambda T, x: sum(r.sum() for r in T.native_group_norm(x, None, None, 2, 6, 5, 3, 1e-5)[1:]), numbers(2, 6, 5))
+    compare(lambda T, x: sum(r.sum() for r in T.native_group_norm(x, None, None, 2, 6, 5, 3, 1e-5)[1:]),
+            numbers(2, 6, 5))
     compare(lambda T, x, w: sum(r.sum() for r in T.native_group_norm(x, w, None, 2, 6, 5, 3, 1e-5)),
             numbers(2, 6, 5), numbers(6))
 
@@ -62,7 +64,8 @@ def test_the_mean_and_the_deviation_of_group_norm_have_gradients():
 @pytest.mark.parametrize("eps", [None, 0.1])
 @pytest.mark.parametrize("shape, normalized", [((4, 6), (6,)), ((3, 4, 6), (4, 6)), ((6,), (6,))], ids=str)
 def test_rms_norm(shape, normalized, eps):
-    compare(lambda T, x, w: T.nn.functional.rms_norm(x, normalized, w, eps), numbers(*shape), numbers(*normalized))
+    compare(lambda T, x, w: T.nn.functional.rms_norm(x, normalized, w, eps),
+            numbers(*shape), numbers(*normalized))
     both(lambda T, x: T.nn.functional.rms_norm(x, normalized, None, eps), numbers(*shape).detach())
 
 
@@ -86,7 +89,7 @@ def test_mixed_types(dtype):
     both(lambda T, x, w: T.native_layer_norm(x, (5,), w, w, 1e-5), x, torch.rand(5), exact=False)
 
 
-# ---------------------------------------------------------------------------------------------------- compiled loops
+# ---------------------------------------------------------------------------------- compiled loops
 
 def run_with_gradients(T, norm, tensors, gradient):
     """The result and the gradients of all tensors that want one."""
@@ -116,14 +119,15 @@ def laid_out(x, layout):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.sampled_from([(8, 40), (3, 8, 16), (2, 16, 5, 7), (70, 9, 1)]), st.sampled_from(LAYOUTS), st.booleans(),
-       st.booleans())
+@given(st.sampled_from([(8, 40), (3, 8, 16), (2, 16, 5, 7), (70, 9, 1)]), st.sampled_from(LAYOUTS),
+       st.booleans(), st.booleans())
 def test_loops_of_batch_norm(shape, layout, training, affine):
     x = laid_out(torch.randn(shape) * 3 + 2, layout).requires_grad_()
     w, b = ((torch.rand(shape[1]) + 0.5).requires_grad_() if affine else None for _ in "wb")
     mean, var = torch.randn(shape[1]), torch.rand(shape[1]) + 0.5
     assert_loops_agree(
-        lambda T, x, w, b, m, v: T.nn.functional.batch_norm(x, m.clone(), v.clone(), w, b, training), x, w, b, mean, var)
+        lambda T, x, w, b, m, v: T.nn.functional.batch_norm(x, m.clone(), v.clone(), w, b, training),
+        x, w, b, mean, var)
 
 
 @settings(max_examples=20, deadline=None)
@@ -138,7 +142,8 @@ def test_loops_of_group_norm(shape, groups, affine):
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from([(70, 9), (64, 5), (7, 100), (2, 3, 64)]), st.booleans(), st.booleans())
 def test_loops_of_layer_norm(shape, weighted, biased):
-    w, b = ((torch.rand(shape[-1]) + 0.5).requires_grad_() if wanted else None for wanted in (weighted, biased))
+    w, b = ((torch.rand(shape[-1]) + 0.5).requires_grad_() if wanted else None
+            for wanted in (weighted, biased))
     assert_loops_agree(lambda T, x, w, b: T.nn.functional.layer_norm(x, shape[-1:], w, b),
                        (torch.randn(shape) + 2).requires_grad_(), w, b)
 

@@ -1,4 +1,4 @@
-"""softmax, log_softmax and cross entropy where compiled loops serve: every dimension, layout, length of rows."""
+"""softmax, log_softmax and cross entropy where compiled loops serve: every dimension, layout and length."""
 import math
 
 import pytest

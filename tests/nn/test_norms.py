@@ -1,4 +1,4 @@
-"""The modules of normalization next to the reference: repr, state, training and evaluation, checkpoints, errors."""
+"""The modules of normalization next to the reference: repr, state, training, checkpoints, errors."""
 import pytest
 
 from tests.programs import same
@@ -80,9 +80,8 @@ def test_old_checkpoints():
 
 def test_lazy_forms_become_ordinary_ones():
     def program(T, show):
-        for name, shape in (("BatchNorm1d", (3, 4)), ("BatchNorm2d", (2, 4, 3, 3)), ("BatchNorm3d", (2, 4, 2, 2, 2)),
-                            ("InstanceNorm1d", (2, 4, 3)), ("InstanceNorm2d", (2, 4, 3, 3)),
-                            ("InstanceNorm3d", (2, 4, 2, 2, 2))):
+        shapes = {1: (2, 4, 3), 2: (2, 4, 3, 3), 3: (2, 4, 2, 2, 2)}
+        for name, shape in [(f"{kind}Norm{d}d", shapes[d]) for kind in ("Batch", "Instance") for d in shapes]:
             layer = getattr(T.nn, f"Lazy{name}")(affine=True, bias=name != "BatchNorm2d")
             show(layer, layer.has_uninitialized_params())
             show.numbers(layer(data(T, *shape)))

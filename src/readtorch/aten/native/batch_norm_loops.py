@@ -1,4 +1,4 @@
-"""Batch normalization through the compiled loops of `cpu/batch_norm_kernels.py`: for float32 and float64 without gaps.
+"""Batch normalization through the loops of `cpu/batch_norm_kernels.py`: for float32 and float64 without gaps.
 
 In PyTorch: the choice between `batch_norm_cpu_contiguous_impl` and `…_channels_last_impl`.
 """
@@ -58,8 +58,9 @@ def train(x, layout, weight, bias, running_mean, running_var, momentum, eps):
     nothing = np.empty(0, x.dtype)
     out, mean, rstd = np.empty_like(x), *np.empty((2, layout.shape[1]), x.dtype)
     running_mean, running_var = [nothing if v is None else v for v in (running_mean, running_var)]
-    share(loop_for("train", layout), layout, layout, filled(weight, 1, x, mean.size), filled(bias, 0, x, mean.size),
-          x.dtype.type(momentum), float(eps), running_mean, running_var, layout_of(out), mean, rstd)
+    weight, bias = filled(weight, 1, x, mean.size), filled(bias, 0, x, mean.size)
+    share(loop_for("train", layout), layout, layout, weight, bias, x.dtype.type(momentum), float(eps),
+          running_mean, running_var, layout_of(out), mean, rstd)
     return wrap(out), wrap(mean), wrap(rstd)
 
 
@@ -75,6 +76,7 @@ def backward(dy, x, layout, weight, mean, rstd, train, wants_dx):
     dx = np.empty_like(x) if wants_dx else None
     dw, db = np.empty((2, layout.shape[1]), x.dtype)
     into = np.empty((0,) * layout.ndim, x.dtype) if dx is None else layout_of(dx)
-    share(loop_for("backward", layout), layout, in_layout(dy, layout), layout, filled(weight, 1, x, mean.size), mean, rstd,
-          train, into, dw, db)
+    weight = filled(weight, 1, x, mean.size)
+    dy = in_layout(dy, layout)
+    share(loop_for("backward", layout), layout, dy, layout, weight, mean, rstd, train, into, dw, db)
     return dx, dw, db

@@ -24,8 +24,8 @@ group_norm = native_function(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "
     "cudnn_enabled=True) -> Tensor")
 native_group_norm = native_function(
-    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, "
-    "float eps) -> (Tensor, Tensor, Tensor)")
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, "
+    "int group, float eps) -> (Tensor, Tensor, Tensor)")
 native_group_norm_backward = native_function(
     "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, "
     "SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
@@ -47,8 +47,8 @@ def check(input, weight, bias, channels, groups):
     if groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
     if channels % groups:
-        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input "
-                           f"of shape {shape} and num_groups={groups}")
+        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got "
+                           f"input of shape {shape} and num_groups={groups}")
     # in PyTorch: the message about the bias gives the shape of the weight, [0] if there is none.
     given = [0] if weight is None else list(weight._array.shape)
     for name, parameter in (("weight", weight), ("bias", bias)):
@@ -62,7 +62,8 @@ def group_norm_composite(input, num_groups, weight, bias, eps, cudnn_enabled):
     shape = input._array.shape
     n, c = shape[0], shape[wrap_dim(1, len(shape))]
     check(input, weight, bias, c, num_groups)
-    return native_group_norm.call(input.contiguous(), weight, bias, n, c, math.prod(shape[2:]), num_groups, eps)[0]
+    pixels = math.prod(shape[2:])
+    return native_group_norm.call(input.contiguous(), weight, bias, n, c, pixels, num_groups, eps)[0]
 
 
 def in_groups(x, n, groups, channels, pixels):
@@ -86,7 +87,8 @@ def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
                 wrap(np.full((N, group), np.nan, kept)))
     if input._array.ndim > 1 and layout_of(input._array) is None:
         raise RuntimeError("Expected X.is_contiguous(memory_format) to be true, but got false.  (Could this "
-                           "error message be improved?  If so, please report an enhancement request to PyTorch.)")
+                           "error message be improved?  If so, please report an enhancement request to "
+                           "PyTorch.)")
     if not dtype_of(input).is_floating_point:
         raise not_implemented("GroupNormKernelImpl")(dtype_of(input))
     x = in_groups(input._array, N, group, C, HxW)
@@ -104,7 +106,7 @@ def loops():
 
 
 def share(loop, x, *arguments):
-    """Run a loop over the groups of all examples, by some threads. `x` comes as (N · groups, channels, pixels)."""
+    """Run a loop over the groups of all examples, by some threads. x: (N · groups, channels, pixels)."""
     groups = x.shape[0]
     parallel_for(0, groups, max(1, PIECE * groups // x.size), lambda begin, end: loop(*arguments, begin, end))
 
@@ -152,7 +154,8 @@ def native_group_norm_backward_cpu(grad_out, input, mean, rstd, weight, N, C, Hx
     x, dy = (in_groups(t._array, N, group, C, HxW) for t in (input, grad_out))
     m, r = (cast(t._array, x.dtype).reshape(-1) for t in (mean, rstd))
     w = None if weight is None else cast(weight._array, x.dtype)
-    dx, dw, db = (backward_by_loops if loops_serve(x, w) else backward_by_numpy)(dy, x, w, m, r, output_mask[0])
+    compute = backward_by_loops if loops_serve(x, w) else backward_by_numpy
+    dx, dw, db = compute(dy, x, w, m, r, output_mask[0])
     dw, db = (wrap(cast(v.reshape(N, C).sum(0), of_parameters)) if wanted else None
               for v, wanted in zip((dw, db), output_mask[1:]))
     return dx if dx is None else wrap(cast(dx, own).reshape(input._array.shape)), dw, db
@@ -178,7 +181,8 @@ def backward_by_numpy(dy, x, weight, mean, rstd, wants_dx):
     dx = None
     if wants_dx:
         scale = x.dtype.type(1) if weight is None else by_group(weight, x)
-        along, across = ((v[..., None] * scale).mean(2, keepdims=True) / x.dtype.type(pixels) for v in (dw, db))
+        along, across = ((v[..., None] * scale).mean(2, keepdims=True) / x.dtype.type(pixels)
+                         for v in (dw, db))
         dx = r * (dy * scale - across - xhat * along)
     return dx, dw, db
 
@@ -186,8 +190,9 @@ def backward_by_numpy(dy, x, weight, mean, rstd, wants_dx):
 native_group_norm_backward.backward(NOT_IMPLEMENTED)
 
 
-def differentiable_backward(dy, dmean, drstd, input, mean, rstd, weight, N, C, HxW, group, eps, grad_input_mask):
-    """The same in operators that have gradients; also when the mean and 1 / deviation were used for something.
+def differentiable_backward(
+        dy, dmean, drstd, input, mean, rstd, weight, N, C, HxW, group, eps, grad_input_mask):
+    """The same in operators that have gradients; also when the mean and 1 / deviation were used.
 
     For a whole group dx = a · dy + b · x + c, with a different a for each channel.
     """

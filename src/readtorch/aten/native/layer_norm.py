@@ -114,8 +114,8 @@ def by_loops(x, weight, bias, eps):
     rows, width = x.shape
     weight, bias = filled(weight, 1, x, width), filled(bias, 0, x, width)
     y, mean, rstd = np.empty_like(x), *np.empty((2, rows), x.dtype)
-    parallel_for(0, rows, grain(x),
-                 lambda begin, end: loops().layer_norm(x, weight, bias, float(eps), y, mean, rstd, begin, end))
+    arguments = x, weight, bias, float(eps), y, mean, rstd
+    parallel_for(0, rows, grain(x), lambda begin, end: loops().layer_norm(*arguments, begin, end))
     return y, mean, rstd
 
 
@@ -165,7 +165,7 @@ def native_layer_norm_backward_cpu(grad_out, input, normalized_shape, mean, rstd
 
 
 def backward_by_loops(dy, x, weight, mean, rstd, wants_dx):
-    """The gradients of x (if wanted), weight and bias. Each piece of rows has sums of its own for the last two."""
+    """The gradients of x (if wanted), weight and bias. The last two are sums of what each piece of rows gives."""
     dy, x = np.ascontiguousarray(dy), np.ascontiguousarray(x)
     weight = filled(weight, 1, x, x.shape[1])
     dx = np.empty_like(x if wants_dx else x[:0])

@@ -38,7 +38,8 @@ def check_features(name, parameter, features):
 
 
 @batch_norm.compose
-def batch_norm_composite(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+def batch_norm_composite(
+        input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     shape = input._array.shape
     if not input._array.size:
         return of_nothing(input, weight, bias)
@@ -69,7 +70,8 @@ def instance_norm_composite(
     Each example gets running statistics of its own; what is kept is their mean.
     """
     if not use_input_stats and (running_mean is None or running_var is None):
-        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is "
+                           "false")
     shape = input._array.shape
     n, c = shape[0], shape[wrap_dim(1, len(shape))]
     repeated = [t if t is None else t.repeat(n) for t in (weight, bias, running_mean, running_var)]
@@ -81,7 +83,7 @@ def instance_norm_composite(
     return out.view(shape)
 
 
-# ------------------------------------------------------------------------------------------------------------ forward
+# ------------------------------------------------------------------------------------------ forward
 
 BFLOAT16 = scalar_type.bfloat16.numpy
 
@@ -97,7 +99,7 @@ def other_axes(ndim):
 
 
 def forward(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """The result, the mean, 1 / deviation. The last two are empty unless they were computed from the input."""
+    """The result, the mean, 1 / deviation. The last two are empty unless computed from the input."""
     x = input._array
     if (running_mean is None) is not (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
@@ -153,7 +155,7 @@ def step_by_step(x, mean, rstd, weight, bias):
 
 
 def batch_statistics(x, wide, kept, eps, momentum, running_mean, running_var):
-    """Mean and 1 / deviation of each channel, of dtype `kept`; also moves the running statistics towards them."""
+    """Mean and 1 / deviation of each channel, of dtype `kept`; also moves the running statistics."""
     if not x.size:
         raise RuntimeError("input tensor must have at least one element, but got input_sizes = "
                            f"{list(x.shape)}")
@@ -200,11 +202,11 @@ class NativeBatchNormBackward0:
             grad, input, weight, running_mean, running_var, result1, result2, training, eps, grad_input_mask)
 
 
-# ----------------------------------------------------------------------------------------------------------- backward
+# ----------------------------------------------------------------------------------------- backward
 
 @native_batch_norm_backward.kernel
-def native_batch_norm_backward_cpu(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
-                                   output_mask):
+def native_batch_norm_backward_cpu(
+        grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask):
     x = input._array
     kept = statistics_type(input, weight, running_mean, running_var, save_mean, save_invstd)
     wide = WIDENED.get(x.dtype, x.dtype)
@@ -218,8 +220,8 @@ def native_batch_norm_backward_cpu(grad_out, input, weight, running_mean, runnin
         dx, dw, db = batch_norm_loops.backward(dy, x, layout, w, mean, rstd, train, output_mask[0])
     else:
         dx, dw, db = backward_by_numpy(dy, cast(x, wide), mean, rstd, w, train)
-    results = (dx, x.dtype), (dw, kept), (db, kept)
-    return tuple([wrap(cast(v, dtype)) if wanted else None for (v, dtype), wanted in zip(results, output_mask)])
+    results = zip((dx, dw, db), (x.dtype, kept, kept), output_mask)
+    return tuple([wrap(cast(v, dtype)) if wanted else None for v, dtype, wanted in results])
 
 
 def backward_by_numpy(dy, x, mean, rstd, weight, train):
@@ -234,7 +236,8 @@ def backward_by_numpy(dy, x, mean, rstd, weight, train):
     return dx * per_channel(rstd if weight is None else rstd * weight, ndim), dw, db
 
 
-def double_backward(grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps):
+def double_backward(
+        grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps):
     """The gradients for grad_out, input and weight of the backward."""
     ndim, rows = input.dim(), list(other_axes(input.dim()))
 
@@ -243,13 +246,14 @@ def double_backward(grads, grad_out, input, weight, running_mean, running_var, s
 
     mean, rstd = (save_mean, save_invstd) if train else (running_mean, (running_var + eps).rsqrt())
     to_dx, to_dw, to_db = grads
-    second = SecondDerivative(grad_out, input, beside(mean), beside(rstd), beside(weight), rows if train else None, rows)
+    over = rows if train else None
+    second = SecondDerivative(grad_out, input, beside(mean), beside(rstd), beside(weight), over, rows)
     return second.gradients(to_dx, beside(to_dw), beside(to_db))
 
 
 @native_batch_norm_backward.backward
 class NativeBatchNormBackwardBackward0:
-    def grad_out__input__weight(grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train,
-                                eps):
+    def grad_out__input__weight(
+            grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps):
         return double_backward(
             grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps)

@@ -1,16 +1,17 @@
 """What all normalizations share: which types may be mixed, and the second derivative.
 
 Note [ Normalizations ]
-Every one of them is y = (x - mean) · rstd · weight + bias, where rstd = 1 / √(variance + eps). They differ in the elements
-that share a mean: all those of a channel (batch norm), of a channel of one example (instance norm), of a group of
-channels (group norm), of the last dimensions (layer norm). With x̂ = (x - mean) · rstd, the gradient for x is
+Every one of them is y = (x - mean) · rstd · weight + bias, where rstd = 1 / √(variance + eps). They differ in
+what shares a mean: the elements of a channel (batch norm), of a channel of one example (instance norm), of a
+group of channels (group norm), of the last dimensions (layer norm). With x̂ = (x - mean) · rstd, the gradient
+for x is
 
     rstd · (g - mean of g - x̂ · mean of (g · x̂))        where g = the gradient for y, times weight
 
 which is g without what would only move the mean or the deviation: those are fixed again in the next forward.
 
-In PyTorch: `aten/src/ATen/native/cpu/mixed_data_type.h`, `torch/csrc/autograd/FunctionsManual.cpp`. Explained in the
-chapter on normalization.
+In PyTorch: `aten/src/ATen/native/cpu/mixed_data_type.h`, `torch/csrc/autograd/FunctionsManual.cpp`.
+Explained in the chapter on normalization.
 """
 import numpy as np
 
@@ -47,7 +48,7 @@ def are_plain(input, weight, bias, sizes, eps):
 
 
 def statistics_type(input, *parameters):
-    """The NumPy dtype of mean and rstd: float32 if the parameters are float32 beside a 16-bit input, else the input's.
+    """The NumPy dtype of mean and rstd: the input's, but float32 where a 16-bit input has float32 parameters.
 
     Raises RuntimeError for any other mixture.
     """
@@ -83,9 +84,9 @@ def plus(a, b):
 class SecondDerivative:
     """The gradients of a normalization's backward: dx = P(dy · w), dw = Σ dy · x̂, db = Σ dy.
 
-    P v is rstd · v without its projections; it is its own transpose. `mean`, `rstd`, `weight` and the gradients `to_dw` and
-    `to_db` of dw and db must broadcast against `input`; over: the dimensions that share a mean; None if the mean was given
-    and not computed, so that P v is rstd · v. rows: the dimensions over which dw and db are sums.
+    P v is rstd · v without its projections; it is its own transpose. `mean`, `rstd`, `weight` and the
+    gradients `to_dw` and `to_db` of dw and db must broadcast against `input`. over: the dimensions that share
+    a mean; None if the mean was given, so that P v is rstd · v. rows: those over which dw and db are sums.
     """
 
     def __init__(self, dy, input, mean, rstd, weight, over, rows):
@@ -105,7 +106,8 @@ class SecondDerivative:
         """What flows back to dy, the input and the weight, if `to_dx` is the gradient of dx."""
         projected = self.project(to_dx)
         for_weight = None if self.weight is None else self.sum(self.dy * projected)
-        return self.scale(projected), None if self.over is None else self.through_statistics(to_dx), for_weight
+        for_input = None if self.over is None else self.through_statistics(to_dx)
+        return self.scale(projected), for_input, for_weight
 
     def through_statistics(self, to_dx):
         """P itself depends on the input, through x̂ and rstd."""

@@ -53,10 +53,14 @@ def warn_of_mixture(input_type, weight_type):
                   f"{weight_type}, Cannot dispatch to fused implementation.", stacklevel=4)
 
 
+def are_mixed(input, weight):
+    return weight is not None and weight._array.dtype is not input._array.dtype
+
+
 @rms_norm.compose
 def rms_norm_composite(input, normalized_shape, weight, eps):
     check(input, tuple(normalized_shape), weight)
-    if weight is not None and weight._array.dtype is not input._array.dtype and not dtype_of(input).is_complex:
+    if are_mixed(input, weight) and not dtype_of(input).is_complex:
         warn_of_mixture(*[C_TYPE_NAMES[dtype_of(t)] for t in (input, weight)])
     return _fused_rms_norm.call(input, normalized_shape, weight, eps)[0]
 
@@ -89,7 +93,7 @@ def fused_rms_norm_composite(input, normalized_shape, weight, eps):
 @rms_norm.kernel
 def rms_norm_cpu(input, normalized_shape, weight, eps):
     """The same in one go, for calls of which no graph is kept."""
-    if not dtype_of(input).is_floating_point or weight is not None and weight._array.dtype is not input._array.dtype:
+    if not dtype_of(input).is_floating_point or are_mixed(input, weight):
         with below_autograd():
             return rms_norm_composite(input, normalized_shape, weight, eps)
     normalized = tuple(normalized_shape)

@@ -127,8 +127,7 @@ def log_softmax_cpu(self, dim, half_to_float):
 
 
 def log_softmax_rounding_sum(narrow):
-    """As PyTorch computes it for 16-bit floats along the last dimension: the sum and its logarithm are kept in
-    16 bits."""
+    """As PyTorch has it for 16-bit floats along the last dimension: the sum and its logarithm are rounded."""
     def rounded(x):
         return x.astype(narrow).astype(x.dtype)
 
@@ -178,7 +177,8 @@ def log_softmax_slope(g, y, axis):
 
 def are_for_loops(grad_output, output, input_dtype):
     g, y = grad_output._array, output._array
-    return y.size >= FROM_SIZE and y.dtype is F4 and g.dtype is F4 and input_dtype.numpy is F4 and g.shape == y.shape
+    return (y.size >= FROM_SIZE and y.dtype is F4 and g.dtype is F4 and input_dtype.numpy is F4
+            and g.shape == y.shape)
 
 
 @_softmax_backward_data.kernel

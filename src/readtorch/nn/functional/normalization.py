@@ -16,10 +16,12 @@ def _verify_batch_size(size):
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
 
 
-def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def batch_norm(
+    input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
+):
     """Normalize each channel of (N, C, *) over the batch, or, unless training, by the running statistics.
 
-    training: the running statistics, if there are any, move towards the batch's, in place. All parameters: (C) or None.
+    training: the running statistics, if any, move towards the batch's, in place. All parameters: (C) or None.
     Raises ValueError if a channel has a single value, or for eps <= 0 (in training) or eps < 0.
     """
     if training:
@@ -36,9 +38,11 @@ def _verify_spatial_size(size):
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {size}")
 
 
-def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1,
-                  eps=1e-5):
-    """Normalize each channel of each example of (N, C, *), or, unless use_input_stats, by the running statistics.
+def instance_norm(
+    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1,
+    eps=1e-5
+):
+    """Normalize each channel of each example of (N, C, *); unless use_input_stats, by the running statistics.
 
     All parameters: (C) or None. Raises ValueError if a channel has a single value.
     """
@@ -54,15 +58,15 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 
 def rms_norm(input, normalized_shape, weight=None, eps=None):
-    """Divide by the root mean square over the last dimensions, whose sizes are `normalized_shape`. See `RMSNorm`."""
+    """Divide by the root mean square over the last dimensions, of sizes `normalized_shape`. See `RMSNorm`."""
     return readtorch.rms_norm(input, normalized_shape, weight, eps)
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Normalize each group of channels of each example of (N, C, *). weight, bias: (C) or None.
 
-    Raises RuntimeError for an input without channels or channels that `num_groups` does not divide, ValueError if a group
-    has a single value.
+    Raises RuntimeError for an input without channels or channels that `num_groups` does not divide,
+    ValueError if a group has a single value.
     """
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")

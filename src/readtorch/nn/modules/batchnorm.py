@@ -1,6 +1,7 @@
 """Normalization over the batch. In PyTorch: `torch/nn/modules/batchnorm.py`. See chapter 10.
 
-S. Ioffe, C. Szegedy: Batch normalization: accelerating deep network training by reducing internal covariate shift (2015).
+S. Ioffe, C. Szegedy: Batch normalization: accelerating deep network training by reducing internal covariate
+shift (2015).
 """
 import readtorch
 from readtorch.nn import functional as F
@@ -9,20 +10,29 @@ from readtorch.nn.modules.lazy import LazyModuleMixin
 from readtorch.nn.modules.module import Module
 from readtorch.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
-__all__ = ["BatchNorm1d", "LazyBatchNorm1d", "BatchNorm2d", "LazyBatchNorm2d", "BatchNorm3d", "LazyBatchNorm3d"]
+__all__ = [
+    "BatchNorm1d",
+    "LazyBatchNorm1d",
+    "BatchNorm2d",
+    "LazyBatchNorm2d",
+    "BatchNorm3d",
+    "LazyBatchNorm3d",
+]
 
 
 class _NormBase(Module):
     """What batch and instance normalization share: the affine parameters and the running statistics.
 
-    weight, bias, running_mean, running_var: (num_features) or None; num_batches_tracked: () of int64, or None.
+    weight, bias, running_mean, running_var: (num_features) or None; num_batches_tracked: an int64, or None.
     """
 
     _version = 2  # since 2 the state_dict has num_batches_tracked
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
-                 dtype=None, *, bias=True) -> None:
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
+        dtype=None, *, bias=True
+    ) -> None:
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -84,9 +94,9 @@ class _BatchNorm(_NormBase):
     """y = (x - mean) / √(var + eps) · weight + bias, each channel of (N, C, *) by itself.
 
     In training with the mean and (biased) variance of the batch, towards which the running statistics move:
-    running = (1 - momentum) · running + momentum · new, or with momentum=None the average over all batches so far. In
-    evaluation with the running statistics, or with the batch's if there are none. Raises ValueError for an input of
-    another number of dimensions, or if a channel has one value in training.
+    running = (1 - momentum) · running + momentum · new, or with momentum=None the average over all batches so
+    far. In evaluation with the running statistics, or with the batch's if there are none. Raises ValueError
+    for an input of another number of dimensions, or if a channel has one value in training.
     """
 
     def forward(self, input):
@@ -98,7 +108,7 @@ class _BatchNorm(_NormBase):
                 factor = 1.0 / float(self.num_batches_tracked)
         mean, var = self.running_mean, self.running_var
         use_batch = self.training or mean is None and var is None
-        if self.training and not self.track_running_stats:  # the buffers may still be there: they must not move
+        if self.training and not self.track_running_stats:  # the buffers may be there, but must not move
             mean = var = None
         return F.batch_norm(input, mean, var, self.weight, self.bias, use_batch, factor, self.eps)
 
@@ -106,8 +116,10 @@ class _BatchNorm(_NormBase):
 class _LazyNormBase(LazyModuleMixin, _NormBase):
     """Learns num_features from the first input's dimension 1."""
 
-    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
-                 bias=True) -> None:
+    def __init__(
+        self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
+        bias=True
+    ) -> None:
         super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)  # makes no tensors yet
         self.affine = affine
         self.track_running_stats = track_running_stats

@@ -1,6 +1,7 @@
-"""Normalization of each channel of each example. In PyTorch: `torch/nn/modules/instancenorm.py`. See chapter 10.
+"""Normalization of each channel of each example. In PyTorch: `torch/nn/modules/instancenorm.py`. Chapter 10.
 
-D. Ulyanov, A. Vedaldi, V. Lempitsky: Instance normalization: the missing ingredient for fast stylization (2016).
+D. Ulyanov, A. Vedaldi, V. Lempitsky: Instance normalization: the missing ingredient for fast stylization
+(2016).
 """
 import warnings
 
@@ -18,14 +19,17 @@ __all__ = [
 
 
 class _InstanceNorm(_NormBase):
-    """y = (x - mean) / √(var + eps) · weight + bias, each channel of each example of (N, C, *) or (C, *) by itself.
+    """y = (x - mean) / √(var + eps) · weight + bias, each channel of each example by itself.
 
-    Without weight and bias unless affine. With track_running_stats as `BatchNorm`; the statistics that are kept are the
-    mean over the batch. Raises ValueError for an input of another number of dimensions, or if a channel has one value.
+    Input: (N, C, *) or (C, *). Without weight and bias unless affine. With track_running_stats as `BatchNorm`;
+    the statistics that are kept are the mean over the batch. Raises ValueError for an input of another number
+    of dimensions, or if a channel has one value.
     """
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None,
-                 dtype=None, *, bias=True) -> None:
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None,
+        dtype=None, *, bias=True
+    ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _get_no_batch_dim(self):
@@ -61,10 +65,11 @@ class _InstanceNorm(_NormBase):
             return
         names, klass = " and ".join(f'"{key}"' for key in keys), self.__class__.__name__
         error_msgs.append(
-            f"Unexpected running stats buffer(s) {names} for {klass} with track_running_stats=False. If state_dict is a "
-            f"checkpoint saved before 0.4.0, this may be expected because {klass} does not track running stats by default "
-            "since 0.4.0. Please remove these keys from state_dict. If the running stats are actually needed, instead set "
-            f"track_running_stats=True in {klass} to enable them. See the documentation of {klass} for details."
+            f"Unexpected running stats buffer(s) {names} for {klass} with track_running_stats=False. If "
+            f"state_dict is a checkpoint saved before 0.4.0, this may be expected because {klass} does not "
+            "track running stats by default since 0.4.0. Please remove these keys from state_dict. If the running "
+            f"stats are actually needed, instead set track_running_stats=True in {klass} to enable them. See "
+            f"the documentation of {klass} for details."
         )
         for key in keys:
             state_dict.pop(key)
@@ -82,7 +87,8 @@ class _InstanceNorm(_NormBase):
     def _complain_of_features(self, feature_dim, size):
         if self.affine:
             raise ValueError(
-                f"expected input's size at dim={feature_dim} to match num_features ({self.num_features}), but got: {size}."
+                f"expected input's size at dim={feature_dim} to match num_features ({self.num_features}), "
+                f"but got: {size}."
             )
         warnings.warn(
             f"input's size at dim={feature_dim} does not match num_features. "

@@ -97,10 +97,10 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """y = (x - mean) / √(var + eps) · weight + bias, each of num_groups groups of channels of (N, num_channels, *) by itself.
+    """y = (x - mean) / √(var + eps) · weight + bias, each group of channels of (N, C, *) by itself.
 
-    The variance is the biased one. weight and bias, one a channel, start at 1 and 0. Raises ValueError unless num_groups
-    divides num_channels. Y. Wu, K. He: Group normalization (2018).
+    The variance is the biased one. weight and bias, one a channel, start at 1 and 0. Raises ValueError unless
+    num_groups divides num_channels. Y. Wu, K. He: Group normalization (2018).
     """
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
@@ -142,8 +142,8 @@ class GroupNorm(Module):
 class RMSNorm(Module):
     """y = x / √(mean of x² + eps) · weight, over the last dimensions, of sizes `normalized_shape`.
 
-    eps=None: the machine epsilon of the type that is computed in. weight has the shape `normalized_shape` and starts at 1.
-    B. Zhang, R. Sennrich: Root mean square layer normalization (2019).
+    eps=None: the machine epsilon of the type that is computed in. weight has the shape `normalized_shape` and
+    starts at 1. B. Zhang, R. Sennrich: Root mean square layer normalization (2019).
     """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
@@ -155,8 +155,10 @@ class RMSNorm(Module):
         self.normalized_shape = tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        weight = readtorch.empty(self.normalized_shape, device=device, dtype=dtype) if elementwise_affine else None
-        self.register_parameter("weight", weight if weight is None else Parameter(weight))
+        weight = None
+        if elementwise_affine:
+            weight = Parameter(readtorch.empty(self.normalized_shape, device=device, dtype=dtype))
+        self.register_parameter("weight", weight)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -1,7 +1,7 @@
-"""Batch normalization as loops, one channel after the other: what a channel holds stays in the cache for all passes.
+"""Batch normalization as loops, channel by channel: what a channel holds stays in the cache for all passes.
 
-A tensor (N, C, *) comes as planes (N, C, L), or, where the channels of a pixel are neighbours in memory, as columns
-(rows, C). Sums are taken in float64 over the rows, which are summed in the tensor's own type.
+A tensor (N, C, *) comes as planes (N, C, L), or, where the channels of a pixel are neighbours in memory, as
+columns (rows, C). Sums are taken in float64 over the rows, which are summed in the tensor's own type.
 
 In PyTorch: `aten/src/ATen/native/cpu/batch_norm_kernel.cpp`.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from ...cpu.compile import fast_kernel
 
-# ------------------------------------------------------------------------------------------------------------- planes
+# ------------------------------------------------------------------------------------------- planes
 
 
 @fast_kernel
@@ -55,7 +55,7 @@ def evaluate_planes(x, slope, start, out, begin, end):
 
 @fast_kernel
 def train_planes(x, weight, bias, momentum, eps, running_mean, running_var, out, mean, rstd, begin, end):
-    """Normalizes by the batch's mean and deviation, which it keeps; moves the running statistics, if not empty."""
+    """Normalizes by the batch's mean and deviation, and keeps them; moves running statistics, if not empty."""
     count = x.shape[0] * x.shape[2]
     for c in range(begin, end):
         mean[c] = sum_of_plane(x, c) / count
@@ -112,7 +112,7 @@ def backward_planes(dy, x, weight, mean, rstd, train, dx, dw, db, begin, end):
                            number(along * rstd[c] * rstd[c] * share), dx)
 
 
-# ------------------------------------------------------------------------------------------------------------ columns
+# ------------------------------------------------------------------------------------------ columns
 
 
 @fast_kernel

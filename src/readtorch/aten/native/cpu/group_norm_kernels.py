@@ -38,7 +38,7 @@ def group_norm(x, weight, bias, eps, out, mean, rstd, begin, end):
 
 @fast_kernel
 def group_norm_backward(dy, x, weight, mean, rstd, dx, alongs, totals, begin, end):
-    """Writes dx, unless it is empty, and of each example and channel Σ dy · x̂ and Σ dy: (N · groups, channels)."""
+    """Writes dx, unless it is empty, and Σ dy · x̂ and Σ dy of each channel: (N · groups, channels)."""
     number, channels, pixels = x.dtype.type, x.shape[1], x.shape[2]
     for i in range(begin, end):
         m, r, along, total = mean[i], rstd[i], 0.0, 0.0

@@ -29,7 +29,7 @@ def layer_norm(x, weight, bias, eps, out, mean, rstd, begin, end):
 
 @fast_kernel
 def layer_norm_backward(dy, x, weight, mean, rstd, dx, begin, end):
-    """Writes dx, unless it is empty. Returns the sums over these rows that are the gradients of weight and bias."""
+    """Writes dx, unless it is empty. Returns sums over these rows: the gradients of weight and bias."""
     number, width = x.dtype.type, x.shape[1]
     dw, db = np.zeros(width, x.dtype), np.zeros(width, x.dtype)
     for i in range(begin, end):

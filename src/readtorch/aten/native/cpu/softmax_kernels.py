@@ -1,7 +1,7 @@
 """softmax and log_softmax as loops: along rows that lie in one piece, and along any other dimension.
 
-Each is shifted by the greatest element, so that no exp overflows. A nan loses against every number when the greatest is
-looked for, but then stays in the sum.
+Each is shifted by the greatest element, so that no exp overflows. A nan loses against every number when the
+greatest is looked for, but then stays in the sum.
 
 In PyTorch: `aten/src/ATen/native/cpu/SoftMaxKernel.cpp`.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from ...cpu import vec
 from ...cpu.compile import fast_kernel
 
-# ---------------------------------------------------------------------------------------- along the rows of a matrix
+# ------------------------------------------------------------------------ along the rows of a matrix
 
 
 @fast_kernel
@@ -73,7 +73,7 @@ def log_softmax_backward(grad, y, out, begin, end):
             result[j] = g[j] - vec.exp(row[j]) * total
 
 
-# ------------------------------------------------------------- along the middle dimension of (outer, length, inner)
+# ------------------------------------------------ along the middle dimension of (outer, length, inner)
 
 # So many columns are worked on together: what they hold should stay in the cache until the last pass.
 COLUMNS = 128
