@@ -9,6 +9,8 @@ last whole vector would cost as much as all others. What lies there is never rea
 
 In PyTorch: `aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`.
 """
+import functools
+
 import numpy as np
 from numba import types
 
@@ -32,14 +34,28 @@ def whole(n):
     return (n + 31) // 32 * 32
 
 
+@scalar
+def queries_at_once(length, is_causal):
+    """The size of a block: small, so that a causal one has few hidden weights; large, so that products are large."""
+    return min(length, 32 if is_causal and length <= 256 else 128)
+
+
 def any_strides(signature):
-    """Decorator: compile a kernel once, for these types. Each array type here stands for arrays of all strides."""
-    def compile_once(function):
+    """Decorator: makes of a loop a function that returns the kernel, compiled when it is first asked for.
+
+    It is compiled once, for the types of `signature`. Each array type there stands for arrays of all strides; left to
+    itself, numba would compile anew for each mixture of contiguous arrays and others.
+    """
+    def decorate(function):
         compiled = fast_kernel(function)
-        compiled.compile(signature)
-        compiled.disable_compile()
-        return compiled
-    return compile_once
+
+        @functools.cache
+        def kernel():
+            compiled.compile(signature)
+            compiled.disable_compile()
+            return compiled
+        return kernel
+    return decorate
 
 
 READ = types.Array(types.float32, 4, "A", readonly=True)
@@ -78,7 +94,7 @@ def attend(q, k, v, mask, masked, is_causal, factor, out, logsumexp, begin, end)
     """The heads begin … end of all heads of all samples. q, out: (B, H, L, D); k, v: (B, H or a divisor, S, D)."""
     heads, length, width = q.shape[1], q.shape[2], q.shape[3]
     keys, group = k.shape[2], heads // k.shape[1]
-    block = 32 if length < 192 else 64
+    block = queries_at_once(length, is_causal)
     scores = np.empty((block, whole(keys)), np.float32)
     for head in range(begin, end):
         b, h = head // heads, head % heads
@@ -121,7 +137,7 @@ def attend_backward(grad, q, k, v, out, logsumexp, mask, masked, is_causal, fact
     """The heads begin … end of k and v. Blocks of queries come last first: the last one sees all keys that any sees."""
     length, width, keys, kv_heads = q.shape[2], q.shape[3], k.shape[2], k.shape[1]
     group = q.shape[1] // kv_heads
-    block = 32 if length < 192 else 64
+    block = queries_at_once(length, is_causal)
     scores = np.empty((block, whole(keys)), np.float32)
     grad_scores = np.empty_like(scores)
     ld = scores.shape[1]

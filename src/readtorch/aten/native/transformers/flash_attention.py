@@ -138,7 +138,7 @@ NO_MASK = np.zeros((1, 1, 1, 1), F4)
 
 def attend_compiled(q, k, v, mask, is_causal, factor, out, logsumexp):
     q, k, v = with_rows(q), with_rows(k), with_rows(v)
-    masked, mask, factor, attend = mask is not None, NO_MASK if mask is None else mask, F4.type(factor), loops().attend
+    masked, mask, factor, attend = mask is not None, NO_MASK if mask is None else mask, F4.type(factor), loops().attend()
     parallel_for(0, q.shape[0] * q.shape[1], heads_at_once(q, v), lambda begin, end: attend(
         q, k, v, mask, masked, is_causal, factor, out, logsumexp, begin, end))
 
@@ -150,7 +150,7 @@ def backward_compiled(grad, q, k, v, out, logsumexp, mask, is_causal, factor, gr
     seen = min(q.shape[2], v.shape[2]) if is_causal else v.shape[2]
     grad_k[:, :, seen:] = 0
     grad_v[:, :, seen:] = 0
-    backward = loops().attend_backward
+    backward = loops().attend_backward()
     parallel_for(0, k.shape[0] * k.shape[1], max(1, heads_at_once(q, v) // 2), lambda begin, end: backward(
         grad, q, k, v, out, logsumexp, mask, masked, is_causal, factor, grad_q, grad_k, grad_v, begin, end))
 
