@@ -97,7 +97,10 @@ def double_backward(grads, grad_output, input, grid, *settings):
     dims = range(len(sizes))
     images, arriving = input.reshape(n, channels, -1), grad_output.reshape(n, channels, -1)
     v = None if grads[0] is None else grads[0].reshape(n, channels, -1)
-    t = None if grads[1] is None else grads[1].reshape(n, -1, len(sizes)).unbind(-1)
+    is_flat = grads[1] is None or settings[0] == NEAREST  # weights of 1 throughout: grad_grid is 0, come what may
+    t = None if is_flat else grads[1].reshape(n, -1, len(sizes)).unbind(-1)
+    if v is None and t is None:
+        return None, None, None
     points = grid.reshape(n, -1, len(sizes)).unbind(-1)
     of_output, of_images, of_points = (at.zeros_like(x) for x in (arriving, images, points[0]))
     of_points = [of_points for _ in dims]
@@ -116,6 +119,5 @@ def double_backward(grads, grad_output, input, grid, *settings):
             share = (arriving * values).sum(1)
             bends = [[t[d] * bend for d in dims if (bend := corner.weight(d, e)) is not None] for e in dims]
             of_points = [sum([share * bend for bend in bends[e]], of_points[e]) for e in dims]
-    of_input = None if settings[0] == NEAREST else of_images.reshape(input._array.shape)
-    return (of_output.reshape(grad_output._array.shape), of_input,
-            at.stack(of_points, -1).reshape(grid._array.shape))
+    of_output, of_grid = of_output.reshape(grad_output._array.shape), at.stack(of_points, -1).reshape(grid._array.shape)
+    return of_output, None if t is None else of_images.reshape(input._array.shape), of_grid

@@ -141,16 +141,17 @@ def check_reflection(x, padding):
                 f"got: padding ({left}, {right}) at dimension {axis} of input {list(x.shape)}")
 
 
-def check_output(x, padding, dims, before_colon):
-    """PyTorch refuses a result in which every padded dimension is empty. before_colon: its words differ by one
-    space."""
+def check_output(x, padding, dims, name):
+    """The result's shape. PyTorch refuses one in which every padded dimension is empty; its words differ a little."""
     shape = padded_shape(x.shape, padding)
     if max(shape[-dims:]) < 1:
         have, get = (", ".join([f"{name}: {n}" for name, n in zip("DHW"[-dims:], sizes[-dims:])])
                      for sizes in (x.shape, shape))
         have, get = have.replace(", H", " H"), get.replace(",", "")
-        raise RuntimeError(f"input ({have}{before_colon}) is too small. Calculated output {get}")
+        raise RuntimeError(f"input ({have}{' ' if name == 'replication_pad2d' else ''}) is too small. Calculated output {get}")
     if min(shape) < 0:
+        if name == "reflection_pad2d":
+            raise RuntimeError("numel: integer multiplication overflow")
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
     return shape
 
@@ -173,7 +174,6 @@ def declare(name, node, dims, sources):
                                module="nn")
     no_such_type = not_implemented(name)
     is_reflection = sources is mirrored
-    before_colon = " " if name == "replication_pad2d" else ""
 
     @operator.kernel
     def pad_cpu(self, padding):
@@ -181,7 +181,7 @@ def declare(name, node, dims, sources):
         check_input(x, padding, dims, is_reflection)
         if is_reflection:
             check_reflection(x, padding)
-        shape = check_output(x, padding, dims, before_colon)
+        shape = check_output(x, padding, dims, name)
         if x.dtype.kind == "b":
             raise no_such_type(dtype_of(self))
         return wrap(pad_array(x, padding, sources, empty_in_format_of(x, shape)))

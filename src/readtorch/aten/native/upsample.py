@@ -103,6 +103,8 @@ def resize(x, method, output_size, align_corners, scales):
     dtype = x.dtype
     if dtype.kind == "u" and not method.startswith("nearest"):
         return resize_bytes(x, method, output_size, align_corners, scales)
+    if method == "nearest" and x.ndim != 4:
+        method = "nearest_by_scale"  # in PyTorch too: only its loop for images, and backward, take the short cuts
     is_bilinear = method == "linear" and x.ndim == 4  # PyTorch's loop for these does not round the weights
     kept = dtype if dtype.itemsize == 2 and not is_bilinear else None
     bands = bands_of(band, method, x.shape, output_size, align_corners, scales, dtype, kept)
@@ -111,12 +113,16 @@ def resize(x, method, output_size, align_corners, scales):
     if dtype.itemsize == 2:
         x = x.astype(F4)
     for axis in reversed(range(2, x.ndim)):
-        x = times_band(bands[axis - 2], x, axis)
+        # in PyTorch: where antialiasing leaves one element in the last dimension, all rows come out as the first one
+        if not (method.endswith("_aa") and x.shape[axis] == output_size[axis - 2]):
+            x = times_band(bands[axis - 2], x, axis)
     return x
 
 
 def resize_backward(grad, method, input_size, output_size, align_corners, scales):
     """The transposed products; the first dimension first, while the last is long."""
+    if method == "cubic" and tuple(input_size[2:]) == tuple(output_size):
+        return grad  # in PyTorch too, whatever the scales
     bands = bands_of(transposed_band, method, input_size, output_size, align_corners, scales, grad.dtype)
     if grad.dtype.itemsize == 2:
         grad = grad.astype(F4)
@@ -128,9 +134,9 @@ def resize_backward(grad, method, input_size, output_size, align_corners, scales
 
 
 def in_format_of(x, result):
-    """`result` with the dtype and the memory format of `x`."""
+    """`result`, in memory of its own, with the dtype and the memory format of `x`."""
     out = empty_in_format_of(x, result.shape)
-    if result.dtype == x.dtype and result.strides == out.strides:
+    if result.dtype == x.dtype and result.strides == out.strides and not np.may_share_memory(result, x):
         return wrap(result)
     out[...] = result
     return wrap(out)

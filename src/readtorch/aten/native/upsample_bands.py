@@ -87,14 +87,19 @@ def one_element(index, real):
 
 
 def nearest(size_in, size_out, align_corners, scale, real, kept):
-    """The element whose cell begins at or before the output element's cell."""
-    places = np.arange(size_out)
+    """The element whose cell begins at or before the output element's cell; for the commonest sizes whatever the
+    scale."""
     if size_in == size_out:
-        return one_element(places, real)
+        return one_element(np.arange(size_out), real)
     if size_out == 2 * size_in:
-        return one_element(places // 2, real)
+        return one_element(np.arange(size_out) // 2, real)
+    return nearest_by_scale(size_in, size_out, align_corners, scale, real, kept)
+
+
+def nearest_by_scale(size_in, size_out, align_corners, scale, real, kept):
+    """The same by the rule alone."""
     step = scale_of(size_in, size_out, scale, np.float32)
-    index = np.floor(places.astype(np.float32) * step).astype(np.int64)
+    index = np.floor(np.arange(size_out).astype(np.float32) * step).astype(np.int64)
     return one_element(np.minimum(index, size_in - 1), real)
 
 
@@ -106,6 +111,8 @@ def nearest_exact(size_in, size_out, align_corners, scale, real, kept):
 
 
 def linear(size_in, size_out, align_corners, scale, real, kept):
+    if size_in == size_out:
+        return one_element(np.arange(size_out), real)
     place = places(size_in, size_out, align_corners, scale, real)
     before, part = split_place(np.maximum(place, real(0)), size_in)
     part = part.astype(kept).astype(real)
@@ -172,6 +179,7 @@ def lanczos_filter(x):
 
 METHODS = {
     "nearest": nearest,
+    "nearest_by_scale": nearest_by_scale,
     "nearest_exact": nearest_exact,
     "linear": linear,
     "cubic": cubic,
