@@ -17,6 +17,7 @@ from ..python_arg_parser import make_parser
 from .linear import linear
 from .rnn_fused import _rnn_layer, serves
 from .rnn_layer import LSTM_MODE, fits, mkldnn_rnn_layer
+from .splitting import unsafe_chunk
 from .tensor_iterator import F4
 
 # The weights of one layer in one direction. Biases may be None; w_hr is the projection of an LSTM that has one.
@@ -38,35 +39,36 @@ def gather_params(params, has_biases, has_projections=False):
 
 # ------------------------------------------------------------------------------------------------------ cells
 
+# in PyTorch: these write in place where they can. Here an operator's result is a new array in any case.
+
 def rnn_tanh_step(input_gates, hidden, params):
-    return at.tanh(linear.call(hidden, params.w_hh, params.b_hh).add_(input_gates))
+    return at.tanh(linear.call(hidden, params.w_hh, params.b_hh) + input_gates)
 
 
 def rnn_relu_step(input_gates, hidden, params):
-    return at.relu(linear.call(hidden, params.w_hh, params.b_hh).add_(input_gates))
+    return at.relu(linear.call(hidden, params.w_hh, params.b_hh) + input_gates)
 
 
 def lstm_step(input_gates, hidden, params):
     """c' = f c + i g and h' = o tanh(c'): what is forgotten, what is let in, and what is shown are gates."""
     h, c = hidden
-    gates = linear.call(h, params.w_hh, params.b_hh).add_(input_gates)
-    i, f, g, o = at.unsafe_chunk(gates, 4, 1)
-    i, f, g, o = i.sigmoid_(), f.sigmoid_(), g.tanh_(), o.sigmoid_()
-    c = (f * c).add_(i * g)
-    h = o * c.tanh()
+    gates = linear.call(h, params.w_hh, params.b_hh) + input_gates
+    i, f, g, o = unsafe_chunk.call(gates, 4, 1)
+    i, f, g, o = at.sigmoid(i), at.sigmoid(f), at.tanh(g), at.sigmoid(o)
+    c = f * c + i * g
+    h = o * at.tanh(c)
     if params.w_hr is not None:
         h = at.matmul(h, params.w_hr.t())
     return h, c
 
 
 def gru_step(input_gates, hidden, params):
-    """h' = (1 - z) n + z h, where n is made of the input and of that part of h which the gate r lets through."""
-    input_r, input_z, input_n = at.unsafe_chunk(input_gates, 3, 1)
-    r, z, n = at.unsafe_chunk(linear.call(hidden, params.w_hh, params.b_hh), 3, 1)
-    r = r.add_(input_r).sigmoid_()
-    z = z.add_(input_z).sigmoid_()
-    n = input_n.add(n.mul_(r)).tanh_()
-    return (hidden - n).mul_(z).add_(n)
+    """h' = (1 - z) n + z h: n is made of the input and of what the gate r lets through of h."""
+    input_r, input_z, input_n = unsafe_chunk.call(input_gates, 3, 1)
+    r, z, n = unsafe_chunk.call(linear.call(hidden, params.w_hh, params.b_hh), 3, 1)
+    r, z = at.sigmoid(r + input_r), at.sigmoid(z + input_z)
+    n = at.tanh(input_n + n * r)
+    return (hidden - n) * z + n
 
 
 # ------------------------------------------------------------------------------------------------ one operator
