@@ -187,7 +187,8 @@ def check_per_sample_weights(weight, indices, mode, per_sample_weights):
                            f"{legacy_type_name(per_sample_weights)} (while checking arguments for embedding_bag)")
     for holds, condition in (
         (per_sample_weights._array.ndim == 1, "per_sample_weights.value().dim() == 1"),
-        (per_sample_weights._array.size == indices._array.size, "per_sample_weights.value().numel() == indices.numel()"),
+        (per_sample_weights._array.size == indices._array.size,
+         "per_sample_weights.value().numel() == indices.numel()"),
     ):
         if not holds:
             raise RuntimeError(f"Expected {condition} to be true, but got false.  (Could this error message be "
@@ -200,7 +201,8 @@ def check_numbers(numbers, count, is_fast):
     wrong = np.flatnonzero((numbers < 0) | (numbers >= count))
     number = numbers[wrong[0]]
     if is_fast:
-        raise RuntimeError(f"Index {wrong[0]} of input takes value {number} which is not in the valid range [0, {count})")
+        raise RuntimeError(f"Index {wrong[0]} of input takes value {number} which is not in the valid range "
+                           f"[0, {count})")
     raise RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {number}")
 
 

@@ -189,7 +189,8 @@ def check_arguments(log_probs, targets, input_lengths, target_lengths, blank):
 
 def check_target_lengths(wanted, target_lengths):
     if min(target_lengths) < 0:
-        raise RuntimeError(f"Expected target_lengths to have value at least 0, but got value {min(target_lengths)} {_WHERE}")
+        raise RuntimeError("Expected target_lengths to have value at least 0, but got value "
+                           f"{min(target_lengths)} {_WHERE}")
     size = sum(target_lengths) if len(wanted) == 1 else len(target_lengths)
     if wanted[0] != size:
         raise RuntimeError(f"Expected tensor to have size {size} at dimension 0, but got size {wanted[0]} for argument "
@@ -201,7 +202,8 @@ def check_target_lengths(wanted, target_lengths):
 
 def check_input_lengths(steps, input_lengths):
     if min(input_lengths) < 0:
-        raise RuntimeError(f"Expected input_lengths to have value at least 0, but got value {min(input_lengths)} {_WHERE}")
+        raise RuntimeError("Expected input_lengths to have value at least 0, but got value "
+                           f"{min(input_lengths)} {_WHERE}")
     if max(input_lengths) > steps:
         raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {max(input_lengths)} "
                            f"{_WHERE}")

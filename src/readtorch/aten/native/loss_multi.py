@@ -17,9 +17,11 @@ multi_margin_loss_backward = native_function(
     "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, "
     "Tensor? weight=None, int reduction=Mean) -> Tensor", "")
 multilabel_margin_loss = native_function(
-    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", module="nn", out=True, direct=True)
+    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", module="nn", out=True,
+    direct=True)
 multilabel_margin_loss_forward = native_function(
-    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)", "")
+    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, "
+    "Tensor is_target)", "")
 multilabel_margin_loss_backward = native_function(
     "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) "
     "-> Tensor", "")
@@ -29,7 +31,8 @@ def as_rows(self):
     """The scores as a matrix: a vector is one sample, a number one sample of one class."""
     x = self._array
     if x.ndim > 2 or not all(x.shape[x.ndim == 2:]):
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(x.shape)}")
+        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+                           f"{list(x.shape)}")
     return x.reshape(-1, x.shape[-1]) if x.ndim else x.reshape(1, 1)
 
 
@@ -70,9 +73,9 @@ def multi_margin_arguments(self, target, p, weight):
         raise RuntimeError("only p == 1 and p == 2 supported")
     x, labels = as_rows(self), target._array
     if labels.ndim > 1 or labels.size != x.shape[0]:
-        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
-                           f"(batch size). Expected target size [{x.shape[0]}], but got {list(labels.shape)}. Input has "
-                           f"shape {list(self._array.shape)}.")
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+                           f"samples (batch size). Expected target size [{x.shape[0]}], but got "
+                           f"{list(labels.shape)}. Input has shape {list(self._array.shape)}.")
     if weight is not None and (weight._array.ndim > 1 or weight._array.size != x.shape[1]):
         raise RuntimeError(f"inconsistent weight size, expected {x.shape[1]} but got {list(weight._array.shape)}")
     check_types(self, target, "multi_margin_loss_cpu_kernel")

@@ -15,7 +15,8 @@ def linear_cross_entropy(
 ):
     """cross_entropy(linear(input, linear_weight, linear_bias), target).
 
-    input: (N, D) or (D); linear_weight: (C, D), or (C, d1, …, D) for a target (N, d1, …); linear_bias: the same without D.
+    input: (N, D) or (D); linear_weight: (C, D), or (C, d1, …, D) for a target (N, d1, …); linear_bias: the same
+    without D.
     options: `LinearCrossEntropyOptions`, to do it in chunks that never hold all scores.
     """
     _check_shapes(input, linear_weight, linear_bias)

@@ -163,8 +163,9 @@ def _reduce(errors, reduction, mean):
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """-log of the probability of a label sequence, summed over all its alignments with the input.
 
-    log_probs: (T, N, C) or (T, C), log-probabilities of C labels at T moments, `blank` among them. targets: (N, L), or
-    all one after the other in one dimension. Lengths: N integers each. "mean" divides by the targets' lengths first.
+    log_probs: (T, N, C) or (T, C), log-probabilities of C labels at T moments, `blank` among them. targets: (N, L),
+    or all one after the other in one dimension. Lengths: N integers each. "mean" divides by the targets' lengths
+    first.
     zero_infinity: a target that does not fit into its input has loss 0 and no gradient.
     """
     return readtorch.ctc_loss(
@@ -189,8 +190,8 @@ def poisson_nll_loss(
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """(log var + (x - t)² / var) / 2, averaged: -log of a normal density with mean x.
 
-    var: a number, or of the input's shape, where the last dimension may be missing, or one dimension be 1. eps: the least
-    variance; the cut has no gradient. full: also the constant log(2π) / 2.
+    var: a number, or of the input's shape, where the last dimension may be missing, or one dimension be 1.
+    eps: the least variance; the cut has no gradient. full: also the constant log(2π) / 2.
     """
     if isinstance(var, float):
         if var < 0:

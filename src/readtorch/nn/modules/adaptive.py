@@ -1,9 +1,10 @@
 """A softmax over very many classes that looks at the rare ones only when it must.
 
 Note [ Clusters of rare classes ]
-Classes are numbered by frequency. The head scores the first ones, and one entry for each cluster of the others; a cluster
-has a small layer of its own, through a bottleneck that is narrower the rarer its classes are. The log-probability of a
-rare class is that of its cluster plus that of the class within it, so a batch of frequent classes never touches a tail.
+Classes are numbered by frequency. The head scores the first ones, and one entry for each cluster of the
+others; a cluster has a small layer of its own, through a bottleneck that is narrower the rarer its classes are.
+The log-probability of a rare class is that of its cluster plus that of the class within it, so a batch of
+frequent classes never touches a tail.
 
 In PyTorch: `torch/nn/modules/adaptive.py`. See chapter 9.
 E. Grave et al.: Efficient softmax approximation for GPUs (2017).
@@ -114,7 +115,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input):
-        """The most probable class of each sample: (N, in_features) to (N). Tails are asked only where the head says so."""
+        """The most probable class of each sample: (N, in_features) to (N). Tails are asked only if need be."""
         head_output = self.head(input)
         output = readtorch.argmax(head_output, dim=1)
         not_in_shortlist = output >= self.shortlist_size

@@ -1,14 +1,14 @@
 """Cross entropy of a linear layer's scores, chunk by chunk.
 
 Note [ A loss that never holds all scores ]
-A language model scores each token of its vocabulary at each position: that matrix is by far the largest of the whole
-network, and cross entropy needs each of its rows only once. So a chunk of rows is scored, its losses are taken, and its
-gradients too, as long as the scores are there: of the input's rows, and added up for weight and bias. Backward has nothing
-left to do but to multiply by the gradient that arrives. Without a reduction that gradient has an entry for each row and
-must be known first: then backward scores the chunks again.
+A language model scores each token of its vocabulary at each position: that matrix is by far the largest of the
+whole network, and cross entropy needs each of its rows only once. So a chunk of rows is scored, its losses are
+taken, and its gradients too, as long as the scores are there: of the input's rows, and added up for weight and
+bias. Backward has nothing left to do but to multiply by the gradient that arrives. Without a reduction that
+gradient has an entry for each row and must be known first: then backward scores the chunks again.
 
-In PyTorch: `torch/nn/modules/linear_cross_entropy.py`, two custom operators with buffers that are used again and again, in
-layouts that depend on device and `acc_policy`. Here all policies compute as "accurate" does.
+In PyTorch: `torch/nn/modules/linear_cross_entropy.py`, two custom operators with buffers that are used again and
+again, in layouts that depend on device and `acc_policy`. Here all policies compute as "accurate" does.
 """
 import readtorch
 from readtorch.autograd import Function

@@ -1,4 +1,7 @@
-"""How `linear_cross_entropy` shall cut its work into chunks. In PyTorch: `torch/nn/modules/linear_cross_entropy_options.py`."""
+"""How `linear_cross_entropy` shall cut its work into chunks.
+
+In PyTorch: `torch/nn/modules/linear_cross_entropy_options.py`.
+"""
 import dataclasses
 
 import readtorch

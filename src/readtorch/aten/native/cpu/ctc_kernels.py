@@ -1,10 +1,10 @@
 """The two recursions of the CTC loss, one sample after the other.
 
 Note [ Paths through a label sequence ]
-Between the labels of a target stand blanks, and one at each end: l₁ l₂ becomes _ l₁ _ l₂ _, states 0, 1, 2 … At each
-step of time a path stays in its state, or goes to the next, or passes over a blank between two different labels. alpha[t, s]
-sums the probabilities of all paths that are in state s at time t, beta[t, s] of all that go on from there to the end. All
-numbers are logarithms.
+Between the labels of a target stand blanks, and one at each end: l₁ l₂ becomes _ l₁ _ l₂ _, states 0, 1, 2 …
+At each step of time a path stays in its state, or goes to the next, or passes over a blank between two different
+labels. alpha[t, s] sums the probabilities of all paths that are in state s at time t, beta[t, s] of all that go
+on from there to the end. All numbers are logarithms.
 
 In PyTorch: the loops in `aten/src/ATen/native/LossCTC.cpp`.
 A. Graves et al.: Connectionist temporal classification (2006).
