@@ -1,5 +1,5 @@
 """Tools for parameters, gradients and batches. In PyTorch: `torch/nn/utils/__init__.py`."""
-from readtorch.nn.utils import rnn
+from readtorch.nn.utils import parametrize, rnn
 from readtorch.nn.utils.clip_grad import (
     _clip_grads_with_norm_ as clip_grads_with_norm_,
     _get_total_norm as get_total_norm,
