@@ -75,7 +75,7 @@ class Results:
 
     def differences(self, kind):
         """What is there and not the same: how many inputs show it, and the reason or what was found."""
-        rows = [(code(row["name"]), f"{row['failed']} of {row['samples']}" if row["failed"] else "as listed", reason(row))
+        rows = [(code(row["name"]), f"{row['failed']} of {row['samples']}", reason(row))
                 for row in self.rows(kind, "differs")]
         return table(("Name", "Inputs that differ", "Why"), rows) if rows else "None."
 

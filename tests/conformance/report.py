@@ -83,7 +83,7 @@ def _outcome(report):
     """What a Report says, in a few words."""
     row = {"state": "same" if report.passes and not report.known else "differs", "samples": report.samples}
     if row["state"] == "differs":
-        row["failed"] = report.failed_samples
+        row["failed"] = len({f.number for f in report.findings if f.kind in ("FAIL", "known")})
         row["known"] = sorted({d.why for d in report.known})
         row["failures"] = _distinct(report.failures)[:REASONS_EACH]
     notes = {kind: report.count(kind) for kind in checks.NOTES if report.count(kind)}
