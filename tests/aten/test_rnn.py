@@ -49,8 +49,8 @@ def test_packed(name, form):
     hx = states(name, torch.float32, form["layers"], form["bidirectional"], 3)
     params = weights(name, torch.float32, **form)
     data, batch_sizes = torch.randn(8, INPUTS, requires_grad=True), torch.tensor([3, 2, 2, 1])
-    both(lambda T, data, sizes, hx, params: getattr(T, name)(data, sizes, hx, params, form["bias"], form["layers"],
-                                                             0.0, True, form["bidirectional"]),
+    settings = form["bias"], form["layers"], 0.0, True, form["bidirectional"]
+    both(lambda T, data, sizes, hx, params: getattr(T, name)(data, sizes, hx, params, *settings),
          data, batch_sizes, hx, params)
 
 
@@ -59,7 +59,8 @@ def test_projection(bidirectional):
     params = weights("lstm", torch.float64, 2, bidirectional, True, PROJECTION)
     hx = states("lstm", torch.float64, 2, bidirectional, 2, PROJECTION)
     x = torch.randn(4, 2, INPUTS, dtype=torch.float64, requires_grad=True)
-    both(lambda T, x, hx, params: T.lstm(x, hx, params, True, 2, 0.0, True, bidirectional, False), x, hx, params)
+    settings = True, 2, 0.0, True, bidirectional, False
+    both(lambda T, x, hx, params: T.lstm(x, hx, params, *settings), x, hx, params)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -68,11 +69,12 @@ def test_second_derivatives(name, dtype):
     """Also of the layer that is one node: its backward, when a graph is asked for, is made of steps."""
     params, hx = weights(name, dtype, 1, True, True), states(name, dtype, 1, True, 2)
     x = torch.randn(3, 2, INPUTS, dtype=dtype, requires_grad=True)
-    both(lambda T, x, hx, params: getattr(T, name)(x, hx, params, True, 1, 0.0, True, True, False), x, hx, params,
-         grad=2)
+    settings = True, 1, 0.0, True, True, False
+    both(lambda T, x, hx, params: getattr(T, name)(x, hx, params, *settings), x, hx, params, grad=2)
 
 
-@pytest.mark.parametrize("batch, inputs, size, steps", [(1, 1, 1, 1), (3, 5, 7, 4), (16, 64, 128, 10), (64, 33, 65, 5)])
+@pytest.mark.parametrize("batch, inputs, size, steps",
+                         [(1, 1, 1, 1), (3, 5, 7, 4), (16, 64, 128, 10), (64, 33, 65, 5)])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_sizes_of_the_loops(name, batch, inputs, size, steps):
     """Tiles and groups of steps that do and do not come out even; nothing recorded, and recorded."""
@@ -93,8 +95,9 @@ def test_hidden_state_gradient_alone():
     """Only the last c is used, only the first h asked for."""
     params = [p.detach() for p in weights("lstm", torch.float32, 1, False, True)]
     h, c = (s.detach() for s in states("lstm", torch.float32, 1, False, 2))
-    both(lambda T, x, h, c: T.lstm(x, (h, c), [T.ones_like(x).new_ones(p.shape) for p in params], True, 1, 0.0, True,
-                                   False, False)[2], torch.randn(3, 2, INPUTS), h.requires_grad_(), c)
+    settings = True, 1, 0.0, True, False, False
+    both(lambda T, x, h, c, params: T.lstm(x, (h, c), params, *settings)[2],
+         torch.randn(3, 2, INPUTS), h.requires_grad_(), c, params)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -145,7 +148,8 @@ def test_pack_and_pad():
 
 @pytest.mark.parametrize("lengths", [[3, 4], [4], [4, 0], [[4, 2]], [4.0, 2.0]])
 def test_lengths_that_do_not_fit(lengths):
-    both(lambda T, x, lengths: T._pack_padded_sequence(x, lengths, False), torch.randn(4, 2), torch.tensor(lengths))
+    both(lambda T, x, lengths: T._pack_padded_sequence(x, lengths, False),
+         torch.randn(4, 2), torch.tensor(lengths))
 
 
 @pytest.mark.parametrize("batch_first, side", list(itertools.product([False, True], ["left", "right", "up"])))

@@ -124,8 +124,8 @@ def test_inputs_that_do_not_fit(name):
     call(torch.zeros(5, 2, 3), h(1, 2, 5))
 
 
-@pytest.mark.parametrize("name, settings", [("RNNCell", {}), ("RNNCell", {"nonlinearity": "relu"}), ("LSTMCell", {}),
-                                            ("GRUCell", {"bias": False})])
+@pytest.mark.parametrize("name, settings", [("RNNCell", {}), ("RNNCell", {"nonlinearity": "relu"}),
+                                            ("LSTMCell", {}), ("GRUCell", {"bias": False})])
 def test_cell(name, settings):
     theirs, ours = pair(name, 3, 4, **settings)
     assert repr(ours) == repr(theirs)
@@ -151,13 +151,17 @@ def test_tools_for_sequences():
         packed = rnn.pack_sequence(sequences, enforce_sorted=False)
         back = rnn.unpack_sequence(packed)
         padded = rnn.pad_sequence(sequences, padding_side="left")
-        return [tuple(packed), list(back), padded, tuple(packed.double()), rnn.invert_permutation(T.tensor([2, 0, 1])),
+        inverse = rnn.invert_permutation(T.tensor([2, 0, 1]))
+        return [tuple(packed), list(back), padded, tuple(packed.double()), inverse,
                 rnn.unpad_sequence(rnn.pad_sequence(sequences, True), T.tensor([2, 4, 1]), True)]
     both(tour, sequences)
     both(lambda T, s: T.nn.utils.rnn.pack_sequence(s) and None, sequences)
     both(lambda T: T.nn.utils.rnn.pad_sequence(3))
-    both(lambda T, s: T.nn.utils.rnn.pad_packed_sequence(T.nn.utils.rnn.pack_sequence(s, False), total_length=2) and None,
-         sequences)
-    packed = [T.nn.utils.rnn.pack_sequence(s, False) for T, s in ((torch, sequences), (rt, to_readtorch(sequences)))]
+
+    def too_short(T, s):
+        T.nn.utils.rnn.pad_packed_sequence(T.nn.utils.rnn.pack_sequence(s, False), total_length=2)
+    both(too_short, sequences)
+    packed = [T.nn.utils.rnn.pack_sequence(s, False)
+              for T, s in ((torch, sequences), (rt, to_readtorch(sequences)))]
     assert repr(packed[1]) == repr(packed[0])
     assert packed[1].to(rt.float32) is packed[1] and packed[1].cpu() is packed[1]

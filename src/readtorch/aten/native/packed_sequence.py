@@ -51,8 +51,8 @@ def check_packable(x, lengths):
         raise RuntimeError("Length of all samples has to be greater than 0, but found an element in "
                            "'lengths' that is <= 0")
     if (lengths[1:] > lengths[:-1]).any():
-        raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. "
-                           "You can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence "
+        raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is "
+                           "True. You can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence "
                            "to sidestep this requirement if you do not need ONNX exportability.")
 
 
@@ -124,7 +124,8 @@ def runs(values):
 
 @pad_sequence.compose
 def pad_sequence_composite(sequences, batch_first, padding_value, padding_side):
-    """Sequences of shape (length, *) side by side: (longest, count, *), or (count, longest, *) with batch_first."""
+    """Sequences of shape (length, *) side by side: (longest, count, *), or (count, longest, *) with
+    batch_first."""
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):

@@ -1,7 +1,8 @@
 """A float32 layer of a GRU or a simple RNN as one operator, as `rnn_layer.py` has it for the LSTM.
 
-# in PyTorch: no such operator; on the CPU these layers are made of a dozen operators and nodes a step, as they are
-# here for other dtypes and for packed sequences. oneDNN could run them too, but PyTorch asks it for the LSTM only.
+# in PyTorch: no such operator; on the CPU these layers are made of a dozen operators and nodes a step, as
+they are # here for other dtypes and for packed sequences. oneDNN could run them too, but PyTorch asks it for
+the LSTM only.
 
 Explained in the chapter "Layers".
 """
@@ -12,15 +13,16 @@ from ...c10.tensor_impl import wrap
 from ..functions import at
 from ..native_function import native_function
 from .linear import linear
-from .rnn_layer import COLUMNS_AT_ONCE, add_product, fits, groups_of_steps, hidden_before, loops, rows, turned, turned_back
+from .rnn_layer import (COLUMNS_AT_ONCE, add_product, fits, groups_of_steps, hidden_before, loops, rows, turned,
+                        turned_back)
 from .tensor_iterator import F4
 
 _rnn_layer = native_function(
     "_rnn_layer(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, str mode, "
     "bool reverse) -> (Tensor, Tensor, Tensor)", "")
 _rnn_layer_backward = native_function(
-    "_rnn_layer_backward(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor output, Tensor? grad_output, "
-    "Tensor? grad_hy, str mode, bool reverse, Tensor workspace) -> "
+    "_rnn_layer_backward(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor output, "
+    "Tensor? grad_output, Tensor? grad_hy, str mode, bool reverse, Tensor workspace) -> "
     "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)", "")
 GATES = {"gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
@@ -33,7 +35,7 @@ def serves(mode, input, hx, params):
             and fits(GATES[mode], x, w_ih, w_hh, biases, (h,)))
 
 
-# ----------------------------------------------------------------------------------------------------- forward
+# ---------------------------------------------------------------------------------------------------- forward
 
 @_rnn_layer.kernel
 def _rnn_layer_cpu(input, hx, w_ih, w_hh, b_ih, b_hh, mode, reverse):
@@ -52,23 +54,25 @@ def _rnn_layer_cpu(input, hx, w_ih, w_hh, b_ih, b_hh, mode, reverse):
     return wrap(output), turned_back(h, batch, F4), wrap(workspace)
 
 
-# ---------------------------------------------------------------------------------------------------- backward
+# --------------------------------------------------------------------------------------------------- backward
 
 @_rnn_layer.backward
 class RnnLayerBackward0:
     output_differentiability = [True, True, False]
 
-    def input__hx__w_ih__w_hh__b_ih__b_hh(grads, input, hx, w_ih, w_hh, b_ih, b_hh, result0, result2, mode, reverse):
+    def input__hx__w_ih__w_hh__b_ih__b_hh(grads, input, hx, w_ih, w_hh, b_ih, b_hh, result0, result2, mode,
+                                          reverse):
         if grad_mode_enabled():
             return layer_backward_by_steps(input, hx, w_ih, w_hh, b_ih, b_hh, mode, reverse, grads)
-        return _rnn_layer_backward.call(input, hx, w_ih, w_hh, result0, grads[0], grads[1], mode, reverse, result2)
+        return _rnn_layer_backward.call(input, hx, w_ih, w_hh, result0, *grads[:2], mode, reverse, result2)
 
 
 @_rnn_layer_backward.kernel
 def _rnn_layer_backward_cpu(input, hx, w_ih, w_hh, output, grad_output, grad_hy, mode, reverse, workspace):
     """The gradients of input, hx and the four weights.
 
-    A GRU's sums are kept in the order n, r, z, n of h: the first three are the input's, the last three those of h.
+    A GRU's sums are kept in the order n, r, z, n of h: the first three are the input's, the last three those
+    of h.
     """
     x, h, w_ih, w_hh, y = (np.ascontiguousarray(t._array) for t in (input, hx, w_ih, w_hh, output))
     batch, size, width = *h.shape, len(w_ih)
@@ -82,7 +86,8 @@ def _rnn_layer_backward_cpu(input, hx, w_ih, w_hh, output, grad_output, grad_hy,
     for begin, end, times in groups_of_steps(len(x), max(1, COLUMNS_AT_ONCE // batch), reverse):
         d_sums = np.empty((len(db), (end - begin) * batch), F4)
         if mode == "gru":
-            loops().gru_backward(w_hh.reshape(-1), before, workspace._array, dy, reverse, begin, end, dh, d_sums)
+            loops().gru_backward(w_hh.reshape(-1), before, workspace._array, dy, reverse, begin, end, dh,
+                                 d_sums)
         else:
             loops().rnn_backward(w_hh.reshape(-1), y, dy, reverse, begin, end, mode == "rnn_relu", dh, d_sums)
         of_input, of_hidden = d_sums[:width], d_sums[-width:]
@@ -97,7 +102,8 @@ def _rnn_layer_backward_cpu(input, hx, w_ih, w_hh, output, grad_output, grad_hy,
 
 
 def layer_backward_by_steps(x, h, w_ih, w_hh, b_ih, b_hh, mode, reverse, grads):
-    """The same out of operators that can be differentiated again: the layer is computed anew, then walked back."""
+    """The same out of operators that can be differentiated again: the layer is computed anew, then walked
+    back."""
     compute, back = (gru_parts, gru_back) if mode == "gru" else (rnn_parts(mode), rnn_back(mode))
     order = range(len(x) - 1, -1, -1) if reverse else range(len(x))
     states, parts = [h], []

@@ -1,6 +1,7 @@
 """One LSTM layer in one direction as a single operator: what PyTorch gives to oneDNN.
 
-`lstm` uses it for float32 and bfloat16. The graph has one node for the layer instead of fifteen for each step.
+`lstm` uses it for float32 and bfloat16. The graph has one node for the layer instead of fifteen for each
+step.
 
 In PyTorch: `aten/src/ATen/native/mkldnn/RNN.cpp`. Explained in the chapter "Layers".
 """
@@ -18,9 +19,9 @@ from .linear import linear
 from .tensor_iterator import F4
 
 mkldnn_rnn_layer = native_function(
-    "mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, "
-    "Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, "
-    "bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)")
+    "mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, "
+    "Tensor hx_, Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, "
+    "bool has_biases, bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)")
 mkldnn_rnn_layer_backward = native_function(
     "mkldnn_rnn_layer_backward(Tensor input, Tensor weight1, Tensor weight2, Tensor weight3, Tensor weight4, "
     "Tensor hx_, Tensor cx_tmp, Tensor output, Tensor hy_, Tensor cy_, Tensor? grad_output, Tensor? grad_hy, "
@@ -52,12 +53,13 @@ def turned_back(states, batch, dtype):
     return wrap(states.reshape(-1, batch).T.astype(dtype, order="C"))
 
 
-# ----------------------------------------------------------------------------------------------------- forward
+# ---------------------------------------------------------------------------------------------------- forward
 
 @mkldnn_rnn_layer.kernel
-def mkldnn_rnn_layer_cpu(input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode, hidden_size,
-                         num_layers, has_biases, bidirectional, batch_first, train):
-    """The outputs of all steps, the last h and c, and what backward will need (None while nothing is recorded)."""
+def mkldnn_rnn_layer_cpu(input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode,
+                         hidden_size, num_layers, has_biases, bidirectional, batch_first, train):
+    """The outputs of all steps, the last h and c, and what backward will need (None while nothing is
+    recorded)."""
     x, w_ih, w_hh, h, c = map(wide, (input, weight0, weight1, hx_, cx_))
     steps, batch, _ = x.shape
     bias = wide(weight2) + wide(weight3) if has_biases else np.zeros(len(w_ih), F4)
@@ -69,17 +71,17 @@ def mkldnn_rnn_layer_cpu(input, weight0, weight1, weight2, weight3, hx_, cx_, re
     output = np.empty((steps, batch, w_hh.shape[1]), F4)
     loops().lstm_forward(x, w_ih.reshape(-1), w_hh.reshape(-1), bias, reverse, workspace, h, c, output)
     dtype = input._array.dtype
-    result = wrap(output.astype(dtype, copy=False)), turned_back(h, batch, dtype), turned_back(c, batch, dtype)
+    states = turned_back(h, batch, dtype), turned_back(c, batch, dtype)
     # in PyTorch: the workspace is a tensor of bytes that only oneDNN can read
-    return *result, (wrap(workspace) if grad_mode_enabled() else None)
+    return wrap(output.astype(dtype, copy=False)), *states, (wrap(workspace) if grad_mode_enabled() else None)
 
 
 def check_sizes(x, w_ih, w_hh, bias, h, c):
     # in PyTorch: nothing is checked here, and what does not fit is read from beyond a tensor's end
     if not fits(4, x, w_ih, w_hh, (bias,), (h, c)):
-        raise RuntimeError(f"mkldnn_rnn_layer: input of size {list(x.shape)}, weights of sizes {list(w_ih.shape)}, "
-                           f"{list(w_hh.shape)} and {list(bias.shape)} and states of sizes {list(h.shape)} and "
-                           f"{list(c.shape)} do not fit")
+        sizes = ", ".join([str(list(array.shape)) for array in (x, w_ih, w_hh, bias, h, c)])
+        raise RuntimeError("mkldnn_rnn_layer: input, weight_ih, weight_hh, bias, h and c do not fit: their sizes "
+                           f"are {sizes}")
 
 
 def fits(gates, x, w_ih, w_hh, biases, states):
@@ -92,27 +94,27 @@ def fits(gates, x, w_ih, w_hh, biases, states):
     return all([array.shape == shape for array, shape in wanted])
 
 
-# ---------------------------------------------------------------------------------------------------- backward
+# --------------------------------------------------------------------------------------------------- backward
 
 @mkldnn_rnn_layer.backward
 class MkldnnRnnLayerBackward0:
     output_differentiability = [True, True, True, False]
 
     def input__weight0__weight1__weight2__weight3__hx___cx_(
-            grads, input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, reverse, mode,
-            hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3):
+            grads, input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, reverse,
+            mode, hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3):
         if grad_mode_enabled():
-            return layer_backward_by_steps(input, weight0, weight1, weight2, weight3, hx_, cx_, grads, reverse,
-                                           has_biases)
+            return layer_backward_by_steps(input, weight0, weight1, weight2, weight3, hx_, cx_, grads,
+                                           reverse, has_biases)
         return mkldnn_rnn_layer_backward.call(
-            input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, *grads[:3], reverse, mode,
-            hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3)
+            input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, *grads[:3],
+            reverse, mode, hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3)
 
 
 @mkldnn_rnn_layer_backward.kernel
-def mkldnn_rnn_layer_backward_cpu(input, weight1, weight2, weight3, weight4, hx_, cx_tmp, output, hy_, cy_, grad_output,
-                                  grad_hy, grad_cy, reverse, mode, hidden_size, num_layers, has_biases, train,
-                                  bidirectional, batch_sizes, batch_first, workspace):
+def mkldnn_rnn_layer_backward_cpu(input, weight1, weight2, weight3, weight4, hx_, cx_tmp, output, hy_, cy_,
+                                  grad_output, grad_hy, grad_cy, reverse, mode, hidden_size, num_layers,
+                                  has_biases, train, bidirectional, batch_sizes, batch_first, workspace):
     """The gradients of input, weight1 … weight4, hx_ and cx_tmp."""
     x, w_ih, w_hh, h, c, y = map(wide, (input, weight1, weight2, hx_, cx_tmp, output))
     batch, width = len(h), len(w_ih)
@@ -128,10 +130,12 @@ def mkldnn_rnn_layer_backward_cpu(input, weight1, weight2, weight3, weight4, hx_
         add_product(d_sums.T, w_ih, rows(dx[times]), beta=0.0)
         db += d_sums.dot(np.ones(d_sums.shape[1], F4))
     # in PyTorch: gradients of bfloat16 tensors leave this operator as float32, and the engine rounds them
-    return (*map(wrap, (dx, dw_ih, dw_hh, db, db.copy())), turned_back(dh, batch, F4), turned_back(dc, batch, F4))
+    states = turned_back(dh, batch, F4), turned_back(dc, batch, F4)
+    return *map(wrap, (dx, dw_ih, dw_hh, db, db.copy())), *states
 
 
-# So many columns of gradients make one product: few enough to stay in the cache, many enough to keep BLAS busy.
+# So many columns of gradients make one product: few enough to stay in the cache, many enough to keep BLAS
+# busy.
 COLUMNS_AT_ONCE = 128
 
 
@@ -162,7 +166,8 @@ def hidden_before(output, first, reverse):
 
 
 def layer_backward_by_steps(x, w_ih, w_hh, b_ih, b_hh, h, c, grads, reverse, has_biases):
-    """The same out of operators that can be differentiated again: the layer is computed anew, then walked back."""
+    """The same out of operators that can be differentiated again: the layer is computed anew, then walked
+    back."""
     if all(g is None for g in grads[:3]):
         return (None,) * 7
     steps = len(x)

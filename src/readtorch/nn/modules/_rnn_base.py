@@ -24,8 +24,8 @@ def _apply_permutation(tensor, permutation, dim=1):
 class RNNBase(Module):
     """What RNN, LSTM and GRU share: weights for each layer and direction, and the way of the arguments.
 
-    mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU". Weights have names such as `weight_ih_l0` (input to hidden, layer
-    0), `bias_hh_l1_reverse` (hidden to hidden, layer 1, backward) and start uniform in ±1/√hidden_size.
+    mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU". Weights have names such as `weight_ih_l0` (input to hidden,
+    layer 0), `bias_hh_l1_reverse` (hidden to hidden, layer 1, backward) and start uniform in ±1/√hidden_size.
     """
 
     __constants__ = ["mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout",
@@ -62,8 +62,8 @@ class RNNBase(Module):
             raise ValueError("dropout should be a number in range [0, 1] representing the probability of an "
                              "element being zeroed")
         if dropout > 0 and self.num_layers == 1:
-            warnings.warn("dropout option adds dropout after all but last recurrent layer, so non-zero dropout "
-                          f"expects num_layers greater than 1, but got dropout={dropout} and "
+            warnings.warn("dropout option adds dropout after all but last recurrent layer, so non-zero "
+                          f"dropout expects num_layers greater than 1, but got dropout={dropout} and "
                           f"num_layers={self.num_layers}", stacklevel=3)
         for name, kind in (("bias", bool), ("batch_first", bool), ("input_size", int), ("hidden_size", int)):
             value = getattr(self, name)
@@ -87,7 +87,8 @@ class RNNBase(Module):
         return [(layer, direction) for layer in range(self.num_layers) for direction in range(directions)]
 
     def _weight_names(self, layer, direction):
-        names = ["weight_ih", "weight_hh"] + ["bias_ih", "bias_hh"] * self.bias + ["weight_hr"] * (self.proj_size > 0)
+        names = ["weight_ih", "weight_hh"] + ["bias_ih", "bias_hh"] * self.bias
+        names += ["weight_hr"] * (self.proj_size > 0)
         return [f"{name}_l{layer}{'_reverse' if direction else ''}" for name in names]
 
     def _weight_shapes(self, layer):
@@ -108,7 +109,8 @@ class RNNBase(Module):
         self._flat_weight_refs = [w if w is None else weakref.ref(w) for w in self._flat_weights]
 
     def _weights_have_changed(self):
-        """Whether an attribute is another tensor than at the last forward: `functional_call` puts others there."""
+        """Whether an attribute is another tensor than at the last forward: `functional_call` puts others
+        there."""
         for ref, name in zip(self._flat_weight_refs, self._flat_weights_names, strict=True):
             weight = getattr(self, name, None)
             if weight is not None and ref is not None and ref() is not weight:
@@ -205,8 +207,8 @@ class RNNBase(Module):
     def _check_state_dims(self, hx, dims):
         """Raises RuntimeError unless the state is 3-D beside a batch (2-D beside a single sequence)."""
         if hx.dim() != dims:
-            raise RuntimeError(f"For {'batched' if dims == 3 else 'unbatched'} {dims}-D input, hx should also be "
-                               f"{dims}-D but got {hx.dim()}-D tensor")
+            raise RuntimeError(f"For {'batched' if dims == 3 else 'unbatched'} {dims}-D input, hx should also "
+                               f"be {dims}-D but got {hx.dim()}-D tensor")
 
     # The way of the arguments. In PyTorch: written out in each of the three classes.
 

@@ -16,8 +16,8 @@ __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell"
 
 def apply_permutation(tensor, permutation, dim=1):
     """`tensor.index_select(dim, permutation)`; deprecated."""
-    warnings.warn("`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead",
-                  category=FutureWarning, stacklevel=2)
+    warnings.warn("`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` "
+                  "instead", category=FutureWarning, stacklevel=2)
     return _apply_permutation(tensor, permutation, dim)
 
 
@@ -28,8 +28,8 @@ class RNN(RNNBase):
     bidirectional=False, device=None, dtype=None)
     input: (L, N, input_size), (N, L, input_size) with batch_first, (L, input_size), or a PackedSequence;
     hx: (num_layers · directions, N, hidden_size), by default zeros.
-    Returns the outputs of the last layer, with the features of both directions beside each other, and the last
-    hidden states of all layers, of the shape of hx. J. L. Elman: Finding structure in time (1990).
+    Returns the outputs of the last layer, with the features of both directions beside each other, and the
+    last hidden states of all layers, of the shape of hx. J. L. Elman: Finding structure in time (1990).
     """
 
     def __init__(self, *args, **kwargs):
@@ -53,9 +53,10 @@ class LSTM(RNNBase):
     """c' = f c + i g, h' = o tanh(c'): a cell state c, and gates i, f, o that open with x and h.
 
     i, f, o = σ(x W_ihᵀ + b_ih + h W_hhᵀ + b_hh), each with its block of rows; g likewise with tanh.
-    LSTM(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
-    proj_size=0, device=None, dtype=None). proj_size: h is multiplied by a matrix that makes it this small.
-    Shapes as for RNN, but the hidden state is a pair (h, c). S. Hochreiter, J. Schmidhuber: LSTM (1997).
+    LSTM(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
+    bidirectional=False, proj_size=0, device=None, dtype=None). proj_size: h is multiplied by a matrix that
+    makes it this small. Shapes as for RNN, but the hidden state is a pair (h, c). S. Hochreiter, J.
+    Schmidhuber: LSTM (1997).
     """
 
     def __init__(self, *args, **kwargs):
@@ -69,7 +70,8 @@ class LSTM(RNNBase):
         self.check_input(input, batch_sizes)
         expected = (self.get_expected_hidden_size, self.get_expected_cell_size)
         for i, size in enumerate(expected):
-            self.check_hidden_size(hidden[i], size(input, batch_sizes), f"Expected hidden[{i}] size {{}}, got {{}}")
+            message = f"Expected hidden[{i}] size {{}}, got {{}}"
+            self.check_hidden_size(hidden[i], size(input, batch_sizes), message)
 
     def permute_hidden(self, hx, permutation):
         if permutation is None:
@@ -78,8 +80,8 @@ class LSTM(RNNBase):
 
     def _check_state_dims(self, hx, dims):
         if hx[0].dim() != dims or hx[1].dim() != dims:
-            raise RuntimeError(f"For {'batched' if dims == 3 else 'unbatched'} {dims}-D input, hx and cx should also "
-                               f"be {dims}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
+            raise RuntimeError(f"For {'batched' if dims == 3 else 'unbatched'} {dims}-D input, hx and cx should "
+                               f"also be {dims}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
 
     def _zero_state(self, input, batch_size):
         c = super()._zero_state(input, batch_size)
@@ -103,8 +105,8 @@ class GRU(RNNBase):
 
     r, z = σ(x W_ihᵀ + b_ih + h W_hhᵀ + b_hh), n = tanh(x W_inᵀ + b_in + r (h W_hnᵀ + b_hn)).
     GRU(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
-    device=None, dtype=None). Shapes as for RNN. K. Cho et al.: Learning phrase representations (2014), with the
-    reset gate applied after the product, as cuDNN has it.
+    device=None, dtype=None). Shapes as for RNN. K. Cho et al.: Learning phrase representations (2014), with
+    the reset gate applied after the product, as cuDNN has it.
     """
 
     def __init__(self, *args, **kwargs):
@@ -154,7 +156,8 @@ class RNNCellBase(Module):
 
     def _check_dims(self, tensor, what):
         if tensor.dim() not in (1, 2):
-            raise ValueError(f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead")
+            raise ValueError(f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D "
+                             "instead")
 
     def _zero_state(self, input):
         return readtorch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
@@ -175,11 +178,14 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of RNN: input (N, input_size), hx (N, hidden_size) or None; returns the new hx. N may be missing."""
+    """One step of RNN: input (N, input_size), hx (N, hidden_size) or None; returns the new hx. N may be
+    missing."""
 
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
-    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None) -> None:
+    def __init__(
+        self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
 
@@ -191,7 +197,8 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of LSTM: input (N, input_size), hx a pair (h, c) of (N, hidden_size) or None; returns the new pair."""
+    """One step of LSTM: input (N, input_size), hx a pair (h, c) of (N, hidden_size) or None; returns the new
+    pair."""
 
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
@@ -212,7 +219,8 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of GRU: input (N, input_size), hx (N, hidden_size) or None; returns the new hx. N may be missing."""
+    """One step of GRU: input (N, input_size), hx (N, hidden_size) or None; returns the new hx. N may be
+    missing."""
 
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)

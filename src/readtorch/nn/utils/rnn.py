@@ -10,8 +10,8 @@ from readtorch import Tensor
 from readtorch._C import _nn
 from readtorch.aten.native.copy import parse_to
 
-__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence",
-           "unpad_sequence", "pack_sequence", "unpack_sequence"]
+__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence",
+           "pad_sequence", "unpad_sequence", "pack_sequence", "unpack_sequence"]
 
 
 class PackedSequence_(NamedTuple):
@@ -31,8 +31,9 @@ def bind(optional, fn):
 class PackedSequence(PackedSequence_):
     """Sequences sorted by time, longest first: `data` (sum of lengths, *), `batch_sizes` (longest length).
 
-    sorted_indices: in which order the caller's sequences were put, None if they came sorted; unsorted_indices: the
-    way back. batch_sizes is an int64 tensor on the CPU, wherever data is. Made by the functions below.
+    sorted_indices: in which order the caller's sequences were put, None if they came sorted;
+    unsorted_indices: the way back. batch_sizes is an int64 tensor on the CPU, wherever data is. Made by the
+    functions below.
     """
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
@@ -49,8 +50,8 @@ class PackedSequence(PackedSequence_):
         return self._with_data(self.data.pin_memory(), lambda t: t.pin_memory())
 
     def to(self, *args, **kwargs):
-        """Arguments as of `Tensor.to`, for the data; the indices follow to its device. Returns self if nothing
-        changes."""
+        """Arguments as of `Tensor.to`, for the data; the indices follow to its device. Returns self if
+        nothing changes."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
@@ -125,15 +126,16 @@ def invert_permutation(permutation):
     """The permutation that undoes this one, an int64 tensor; None of None."""
     if permutation is None:
         return None
-    output = readtorch.empty_like(permutation)
-    return output.scatter_(0, permutation, readtorch.arange(0, permutation.numel(), device=permutation.device))
+    positions = readtorch.arange(0, permutation.numel(), device=permutation.device)
+    return readtorch.empty_like(permutation).scatter_(0, permutation, positions)
 
 
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
     """A padded batch (T, B, *), or (B, T, *) with batch_first, as a PackedSequence.
 
     lengths: how long each sequence is, a list of ints or a tensor on the CPU. They must decrease, unless
-    enforce_sorted is False: then the sequences are sorted first. Raises RuntimeError for lengths that do not fit.
+    enforce_sorted is False: then the sequences are sorted first. Raises RuntimeError for lengths that do not
+    fit.
     """
     if isinstance(lengths, Tensor):
         lengths = lengths.to(dtype=readtorch.int64)
@@ -166,7 +168,8 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     unsorted_indices = sequence.unsorted_indices
     if unsorted_indices is None:
         return padded_output, lengths
-    return padded_output.index_select(0 if batch_first else 1, unsorted_indices), lengths[unsorted_indices.cpu()]
+    padded_output = padded_output.index_select(0 if batch_first else 1, unsorted_indices)
+    return padded_output, lengths[unsorted_indices.cpu()]
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):

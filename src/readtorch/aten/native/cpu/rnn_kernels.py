@@ -1,16 +1,18 @@
 """The steps of a whole recurrent layer as one loop, in float32: forward and backward.
 
-Backward, what does not wait for another step is left to the caller: the gradients of the input and the weights are
-products of matrices that hold several steps.
+Backward, what does not wait for another step is left to the caller: the gradients of the input and the
+weights are products of matrices that hold several steps.
 
 Note [ Turned states ]
-States and gates are stored with the batch last: (features, batch). Then each gate of a step is one block of memory,
-whatever the batch size, and a flat loop over it vectorizes. The product of a step is W h with a few columns.
+States and gates are stored with the batch last: (features, batch). Then each gate of a step is one block of
+memory, whatever the batch size, and a flat loop over it vectorizes. The product of a step is W h with a few
+columns.
 
 Note [ Small products ]
-BLAS copies a large matrix into a layout of its own before it multiplies. In a recurrent layer that copy would be made
-anew in every step. OpenBLAS spares it for products of at most a million multiply-adds, so a step's product is taken in
-tiles of rows which are that small: 114 against 85 billion operations a second for 512 × 128 times 16 columns.
+BLAS copies a large matrix into a layout of its own before it multiplies. In a recurrent layer that copy would
+be made anew in every step. OpenBLAS spares it for products of at most a million multiply-adds, so a step's
+product is taken in tiles of rows which are that small: 114 against 85 billion operations a second for 512 ×
+128 times 16 columns.
 
 In PyTorch: oneDNN's LSTM, called from `aten/src/ATen/native/mkldnn/RNN.cpp`.
 """
@@ -26,7 +28,8 @@ SMALL_PRODUCT, FEWEST_ROWS = 1_000_000, 16
 
 @fast_kernel
 def add_product(turned, m, n, k, a, b, beta, c):
-    """c = a b + beta c, or aᵀ b + beta c, of matrices stored flat: c m × n, b k × n. See Note [ Small products ]."""
+    """c = a b + beta c, or aᵀ b + beta c, of matrices stored flat: c m × n, b k × n. See Note [ Small
+    products ]."""
     rows = SMALL_PRODUCT // (n * k)
     rows = m if rows < FEWEST_ROWS else min(rows, m)
     tiles = (m + rows - 1) // rows
@@ -56,7 +59,8 @@ def tanh(x, out):
 
 @fast_kernel
 def lstm_gates(gates, c, h):
-    """The gates' inputs become the gates i, f, g, o; then c' = f c + i g, kept as the fifth row, and h' = o tanh(c')."""
+    """The gates' inputs become the gates i, f, g, o; then c' = f c + i g, kept as the fifth row, and h' = o
+    tanh(c')."""
     i, f, g, o, kept = gates[0], gates[1], gates[2], gates[3], gates[4]
     sigmoid_(i)
     sigmoid_(f)
@@ -109,9 +113,10 @@ def keep_columns(flat, first, columns):
 def lstm_forward(x, w_ih, w_hh, bias, reverse, workspace, h, c, output):
     """The steps of a layer.
 
-    x: (steps, batch, inputs); w_ih, w_hh: flat; bias: (4 · size · batch), the same for each of the batch; workspace:
-    (steps, 5, size · batch) for the gates and c of each step, or (1, 5, size · batch) when no backward will ask for
-    them; h, c: (size · batch), the first states, which become the last; output: (steps, batch, size).
+    x: (steps, batch, inputs); w_ih, w_hh: flat; bias: (4 · size · batch), the same for each of the batch;
+    workspace: (steps, 5, size · batch) for the gates and c of each step, or (1, 5, size · batch) when no
+    backward will ask for them; h, c: (size · batch), the first states, which become the last; output: (steps,
+    batch, size).
     """
     steps, batch, inputs = x.shape
     size = output.shape[2]
@@ -133,7 +138,8 @@ def lstm_forward(x, w_ih, w_hh, bias, reverse, workspace, h, c, output):
 def lstm_gates_backward(gates, c, dh, dc, d_gates):
     """From the gradients of h' and c' those of the gates' inputs; dc becomes the gradient of c.
 
-    One loop for each result: among more arrays LLVM does not look whether they overlap, and does not vectorize.
+    One loop for each result: among more arrays LLVM does not look whether they overlap, and does not
+    vectorize.
     """
     i, f, g, o, new_c = gates[0], gates[1], gates[2], gates[3], gates[4]
     di, df, dg, do = d_gates[0], d_gates[1], d_gates[2], d_gates[3]
@@ -156,8 +162,9 @@ def lstm_gates_backward(gates, c, dh, dc, d_gates):
 def lstm_backward(w_hh, first_c, workspace, d_output, reverse, begin, end, dh, dc, d_sums):
     """Back from step `end` to step `begin`.
 
-    dh, dc: (size · batch), the gradients of the states after these steps, which become those of the states before;
-    first_c: (size · batch); d_sums: (4 · size, steps · batch), the gradients of the gates' inputs, by time.
+    dh, dc: (size · batch), the gradients of the states after these steps, which become those of the states
+    before; first_c: (size · batch); d_sums: (4 · size, steps · batch), the gradients of the gates' inputs, by
+    time.
     """
     steps, batch, size = d_output.shape
     d_gates = np.empty((4, size * batch), d_output.dtype)
@@ -172,7 +179,7 @@ def lstm_backward(w_hh, first_c, workspace, d_output, reverse, begin, end, dh, d
         add_product(True, size, batch, 4 * size, w_hh, flat, 0.0, dh)
 
 
-# ------------------------------------------------------------------------------------------------- GRU and RNN
+# ------------------------------------------------------------------------------------------------ GRU and RNN
 
 @fast_kernel
 def gru_gates(sums, h):
@@ -189,7 +196,8 @@ def gru_gates(sums, h):
 
 @fast_kernel
 def gru_forward(x, w_ih, w_hh, bias, reverse, workspace, h, output):
-    """As lstm_forward. bias: (4 · size · batch), of r, z, of n's input and of n's h; workspace: (steps or 1, 4, size · batch)."""
+    """As lstm_forward. bias: (4 · size · batch), of r, z, of n's input and of n's h; workspace: (steps or 1,
+    4, size · batch)."""
     steps, batch, inputs = x.shape
     size = output.shape[2]
     block = size * batch
@@ -239,8 +247,8 @@ def rnn_forward(x, w_ih, w_hh, bias, reverse, is_relu, h, output):
 
 @fast_kernel
 def gru_gates_backward(kept, h, dh, d_sums):
-    """kept: r, z, n, and what n has of h; d_sums: the gradients of n's sum, of r's, of z's, and of n's part of h.
-    dh, the gradient of h', becomes that of h as far as h is kept."""
+    """kept: r, z, n, and what n has of h; d_sums: the gradients of n's sum, of r's, of z's, and of n's part
+    of h. dh, the gradient of h', becomes that of h as far as h is kept."""
     r, z, n, n_of_h = kept[0], kept[1], kept[2], kept[3]
     dn, dr, dz, dn_of_h = d_sums[0], d_sums[1], d_sums[2], d_sums[3]
     for k in range(dh.size):
