@@ -1,4 +1,6 @@
-"""Attention next to the reference: which way it is computed, with which graph, in loops and in NumPy; its relatives."""
+"""Attention next to the reference: which way it is computed, with which graph, in loops and in NumPy; its
+relatives.
+"""
 import math
 
 import numpy as np
@@ -20,14 +22,15 @@ def qkv(batch=(2, 3), L=4, S=6, E=5, **kind):
 
 
 def compare(*args, grad=1, close=None, **kwargs):
-    both(lambda T, q, k, v, *mask: T.nn.functional.scaled_dot_product_attention(q, k, v, *mask, **kwargs), *args,
-         grad=grad, **({} if close is None else {"rtol": close, "atol": close}))
+    both(lambda T, q, k, v, *mask: T.nn.functional.scaled_dot_product_attention(q, k, v, *mask, **kwargs),
+         *args, grad=grad, **({} if close is None else {"rtol": close, "atol": close}))
 
 
 def graph(t):
     """The names of all nodes, depth first."""
     def names(node):
-        return [] if node is None else [node.name()] + [n for following, _ in node.next_functions for n in names(following)]
+        return [] if node is None else [node.name()] + [n for following,
+                                                        _ in node.next_functions for n in names(following)]
     return names(t.grad_fn)
 
 
@@ -77,19 +80,22 @@ def test_several_heads_of_the_query_share_one_of_key_and_value():
 
 def test_shapes_strides_and_types_that_take_the_other_way():
     q, k, v = qkv()
-    integers, numbers = torch.ones(2, 3, 4, 5, dtype=torch.long), torch.randn(2, 3, 4, 5, dtype=torch.complex64)
+    integers, numbers = torch.ones(2, 3, 4, 5, dtype=torch.long), torch.randn(2, 3, 4, 5,
+                                                                              dtype=torch.complex64)
     for arguments in (
-        (q, k, tensor(2, 3, 6, 7)), (tensor(2, 3, 5, 4).transpose(-1, -2), k, v), (q, k[:1], v[:1]), (q, k[0], v[0]),
-        (tensor(2, 4, 3, 5).transpose(1, 2), tensor(2, 6, 3, 5).transpose(1, 2), v), (q, k, v[:, :, :3]),
-        (q, k.double(), v), (q[0, 0, 0], k, v), (q, k[..., :3], v), (integers,) * 3, (numbers,) * 3,
-        (q, k, v, torch.zeros(6)), (q, k, v, torch.ones(4, 6, dtype=torch.long)), (q, k, v, torch.ones(4, 6).double()),
+        (q, k, tensor(2, 3, 6, 7)), (tensor(2, 3, 5, 4).transpose(-1, -2), k, v), (q, k[:1], v[:1]),
+        (q, k[0], v[0]), (tensor(2, 4, 3, 5).transpose(1, 2), tensor(2, 6, 3, 5).transpose(1, 2), v),
+        (q, k, v[:, :, :3]), (q, k.double(), v), (q[0, 0, 0], k, v), (q, k[..., :3], v), (integers,) * 3,
+        (numbers,) * 3, (q, k, v, torch.zeros(6)), (q, k, v, torch.ones(4, 6, dtype=torch.long)),
+        (q, k, v, torch.ones(4, 6).double()),
     ):
         compare(*arguments)
 
 
 @pytest.mark.parametrize("sizes", [
     ((2, 3, 0, 5), (2, 3, 6, 5), (2, 3, 6, 2)), ((2, 3, 4, 5), (2, 3, 0, 5), (2, 3, 0, 7)),
-    ((2, 3, 4, 0), (2, 3, 6, 0), (2, 3, 6, 5)), ((0, 3, 4, 5), (1, 3, 6, 5), (1, 3, 6, 5)), ((0, 5), (6, 5), (6, 5)),
+    ((2, 3, 4, 0), (2, 3, 6, 0), (2, 3, 6, 5)), ((0, 3, 4, 5), (1, 3, 6, 5), (1, 3, 6, 5)),
+    ((0, 5), (6, 5), (6, 5)),
 ])
 def test_nothing_to_attend_to(sizes):
     compare(*[tensor(*size) for size in sizes])
@@ -99,28 +105,33 @@ def test_nothing_to_attend_to(sizes):
 @pytest.mark.parametrize("kv_heads", [4, 2])
 def test_loops(L, S, kv_heads):
     """Sizes around the blocks of the compiled loops, heads inside and outside, masks that hide whole rows."""
-    q, k, v = tensor(2, L, 4, 16).transpose(1, 2), tensor(2, S, kv_heads, 16).transpose(1, 2), tensor(2, kv_heads, S, 16)
+    q, k = tensor(2, L, 4, 16).transpose(1, 2), tensor(2, S, kv_heads, 16).transpose(1, 2)
+    v = tensor(2, kv_heads, S, 16)
     mask = torch.randn(L, S).masked_fill(torch.rand(L, S) > 0.5, -math.inf)
     mask[0] = -math.inf
-    assert flash_attention.loops_serve(*(np.empty(s, np.float32) for s in (q.shape, v.shape)), None, np.empty(q.shape, np.float32))
-    for arguments, kwargs in (((), {}), ((), {"is_causal": True}), ((mask,), {}), ((mask > 0,), {"is_causal": True}),
+    assert flash_attention.loops_serve(*(np.empty(s, np.float32) for s in (q.shape, v.shape)), None,
+                                       np.empty(q.shape, np.float32))
+    for arguments, kwargs in (((), {}), ((), {"is_causal": True}), ((mask,), {}),
+                              ((mask > 0,), {"is_causal": True}),
                               ((torch.randn(2, 1, 1, S),), {"scale": -0.7})):
-        compare(q.detach().requires_grad_(), k.detach().requires_grad_(), v, *arguments, enable_gqa=kv_heads == 2,
-                close=5e-5, **kwargs)
+        compare(q.detach().requires_grad_(), k.detach().requires_grad_(), v, *arguments,
+                enable_gqa=kv_heads == 2, close=5e-5, **kwargs)
 
 
 def test_nan_infinity_and_expanded_operands():
     q, k, v = (tensor(1, 2, 64, 8, grad=False) for _ in range(3))
     q[0, 0, 3], q[0, 1, 5] = math.nan, math.inf
     compare(q, k, v, is_causal=True)
-    compare(q[:, :1].expand(2, 2, 64, 8), k[:, :, :1].expand(1, 2, 64, 8).repeat(2, 1, 1, 1), v.expand(2, 2, 64, 8))
+    compare(q[:, :1].expand(2, 2, 64, 8), k[:, :, :1].expand(1, 2, 64, 8).repeat(2, 1, 1, 1),
+            v.expand(2, 2, 64, 8))
 
 
 def test_the_way_can_be_chosen():
     def program(T, show):
         attention, Way = T.nn.functional.scaled_dot_product_attention, T.nn.attention.SDPBackend
         q, k, v = (T.randn(2, 3, n, 5, requires_grad=True) for n in (4, 6, 6))
-        show(list(Way.__members__), repr(Way.MATH), Way.MATH, int(Way.ERROR), hash(Way.MATH), Way(1), Way.MATH == 0)
+        show(list(Way.__members__), repr(Way.MATH), Way.MATH, int(Way.ERROR), hash(Way.MATH), Way(1),
+             Way.MATH == 0)
         show(graph(attention(q, k, v)), graph(attention(q[0], k[0], v[0], is_causal=True)))
         show(T._fused_sdp_choice(q, k, v), T._fused_sdp_choice(q[0], k[0], v[0]))
         for ways in (Way.MATH, [Way.FLASH_ATTENTION, Way.MATH]):
@@ -128,10 +139,10 @@ def test_the_way_can_be_chosen():
                 show(graph(attention(q, k, v)))
         integers, mask = T.ones(2, 3, 4, 5).long(), T.randn(4, 6, requires_grad=True)
         refused = [
-            ((q, k, v, None, 0.5), {}), ((q, k[:1], v[:1]), {}), ((q[:, :2], k, v), {}), ((q, k[..., :3], v), {}),
-            ((q, k, v, T.zeros(3, 4, 6)), {}), ((q, k, v, mask), {}), ((q[0], k[0], v[0]), {}),
-            ((T.randn(2, 3, 5, 4).transpose(-1, -2), k, v), {}), ((integers,) * 3, {}),
-            ((T.randn(2, 3, 5, 4).transpose(-1, -2), k, v, T.zeros(4, 6)), {}),
+            ((q, k, v, None, 0.5), {}), ((q, k[:1], v[:1]), {}), ((q[:, :2], k, v), {}),
+            ((q, k[..., :3], v), {}), ((q, k, v, T.zeros(3, 4, 6)), {}), ((q, k, v, mask), {}),
+            ((q[0], k[0], v[0]), {}), ((T.randn(2, 3, 5, 4).transpose(-1, -2), k, v), {}),
+            ((integers,) * 3, {}), ((T.randn(2, 3, 5, 4).transpose(-1, -2), k, v, T.zeros(4, 6)), {}),
             ((q, k[:, :2], v), {"enable_gqa": True}), ((q, k[:, :2], v[:, :2]), {"enable_gqa": True}),
         ]
         with T.nn.attention.sdpa_kernel(Way.FLASH_ATTENTION):
@@ -152,8 +163,9 @@ def test_the_operators_themselves():
         output, logsumexp = fused(q, k, v, is_causal=True)
         show(output.stride(), logsumexp.stride(), logsumexp.requires_grad)
         show.numbers(output, logsumexp)
-        for arguments, kwargs in (((q[0], k, v), {}), ((q, k, v[..., :2]), {}), ((q, k, v), {"dropout_p": 0.5}),
-                                  ((q, k, v), {"attn_mask": T.zeros(6)}), ((q.long(), k.long(), v.long()), {}),
+        for arguments, kwargs in (((q[0], k, v), {}), ((q, k, v[..., :2]), {}),
+                                  ((q, k, v), {"dropout_p": 0.5}), ((q, k, v), {"attn_mask": T.zeros(6)}),
+                                  ((q.long(), k.long(), v.long()), {}),
                                   ((q, k, v), {"attn_mask": T.zeros(6, dtype=T.float64)})):
             show.error(lambda: fused(*arguments, **kwargs))
         slope, = T.autograd.grad(output.sum(), [q], create_graph=True)
@@ -196,12 +208,14 @@ def test_attention_of_inference():
                 show(output.stride(), weights is None or weights.stride())
                 show.numbers(output, weights)
         for inputs, kwargs in (
-            ((x[0], x, x), {}), ((x, x[0], x), {}), ((x, x, x[0]), {}), ((x, x[:, :2], x), {}), ((x,) * 3, {"dim": 5}),
-            ((x,) * 3, {"w": w[0]}), ((x,) * 3, {"w": w[1:]}), ((x,) * 3, {"w": w[:, 1:]}), ((x,) * 3, {"b": w}),
-            ((x,) * 3, {"b": b[1:]}), ((x,) * 3, {"heads": 3}),
+            ((x[0], x, x), {}), ((x, x[0], x), {}), ((x, x, x[0]), {}), ((x, x[:, :2], x), {}), 
+            ((x,) * 3, {"dim": 5}),
+            ((x,) * 3, {"w": w[0]}), ((x,) * 3, {"w": w[1:]}), ((x,) * 3, {"w": w[:, 1:]}),
+            ((x,) * 3, {"b": w}), ((x,) * 3, {"b": b[1:]}), ((x,) * 3, {"heads": 3}),
         ):
             show.error(lambda: attend(*inputs, **kwargs))
-        show(attend(x[:0], x[:0], x[:0])[1], [t.stride() for t in T._transform_bias_rescale_qkv(T.randn(2, 3, 12), b, 2)])
+        show(attend(x[:0], x[:0], x[:0])[1],
+             [t.stride() for t in T._transform_bias_rescale_qkv(T.randn(2, 3, 12), b, 2)])
         for width, heads in ((11, 2), (12, 3)):
             show.error(lambda: T._transform_bias_rescale_qkv(T.randn(2, 3, width), b, heads))
         for use_gelu in (False, True):
@@ -210,7 +224,8 @@ def test_attention_of_inference():
     same(program)
 
 
-@pytest.mark.parametrize("name", ["gelu", "silu", "mish", "elu", "softplus", "leaky_relu", "hardswish", "hardtanh"])
+@pytest.mark.parametrize("name", [
+    "gelu", "silu", "mish", "elu", "softplus", "leaky_relu", "hardswish", "hardtanh"])
 def test_activations_in_loops(name):
     """Many numbers are computed by other code than few; so are special ones, behind them in a vector."""
     x = torch.linspace(-30, 30, 3000)

@@ -63,7 +63,9 @@ def activation(function, kernel_name, complex_too=False, compiled=None):
 
 
 def activation_backward(function, compiled=None):
-    """A CPU kernel `function(grad, x, *parameters)`: the gradient passed on at `x`. compiled: see `activation`."""
+    """A CPU kernel `function(grad, x, *parameters)`: the gradient passed on at `x`. compiled: see
+    `activation`.
+    """
     def kernel(grad, self, *parameters):
         g, x = grad._array, self._array
         if compiled is not None and are_flat(g, x):
@@ -108,7 +110,8 @@ def relu_cpu(self):
     if x.dtype is F4:
         if x.size >= FROM_SIZE and x.flags.c_contiguous:
             return in_one_pass("relu", x)
-        return wrap_result(np.maximum(_ZERO, x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
+        return wrap_result(np.maximum(_ZERO,
+                                      x))  # of two zeros NumPy takes the second: -0 stays, as in PyTorch
     check_relu(self)
     return wrap_result(np.maximum(x.dtype.type(0), x))
 
@@ -201,7 +204,8 @@ leaky_relu_backward = native_function("leaky_relu_backward(Tensor grad_output, T
 leaky_relu_cpu = leaky_relu.kernel(
     activation(lambda x, slope: np.where(x > 0, x, x * slope), "leaky_relu_cpu", compiled="leaky_relu")
 )
-_leaky_relu_backward = activation_backward(lambda g, x, slope: np.where(x > 0, g, g * slope), "leaky_relu_backward")
+_leaky_relu_backward = activation_backward(
+    lambda g, x, slope: np.where(x > 0, g, g * slope), "leaky_relu_backward")
 
 
 @leaky_relu_.kernel

@@ -1,6 +1,7 @@
 """Which way `scaled_dot_product_attention` is computed. In PyTorch: `torch/nn/attention/__init__.py`.
 
-in PyTorch: also `bias.py`, masks that are classes of tensors, and `flex_attention`, whose masks are compiled functions.
+in PyTorch: also `bias.py`, masks that are classes of tensors, and `flex_attention`, whose masks are compiled
+functions.
 """
 import contextlib
 
@@ -14,11 +15,12 @@ __all__ = ["SDPBackend", "sdpa_kernel"]
 def sdpa_kernel(backends, set_priority=False):
     """`with sdpa_kernel(SDPBackend.MATH):` only this way, or these, may be taken; it is an error if none can.
 
-    backends: an SDPBackend or a list of them. set_priority: whether their order matters; a CPU has one way that is fast.
+    backends: an SDPBackend or a list of them. set_priority: whether their order matters; a CPU has one way
+    that is fast.
     """
     if not isinstance(backends, (list, SDPBackend)):
-        raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances, got "
-                             f"{type(backends).__name__}")
+        raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances, "
+                             f"got {type(backends).__name__}")
     previous = context.sdp_backends
     context.sdp_backends = tuple(backends) if isinstance(backends, list) else (backends,)
     try:

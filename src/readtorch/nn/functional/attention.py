@@ -11,22 +11,22 @@ from readtorch.nn.functional.padding import pad
 __all__ = ["scaled_dot_product_attention", "multi_head_attention_forward"]
 
 linear = _nn.linear
-# softmax(query · keyᵀ · scale + mask) · value, over the last two dimensions: positions and features. A bool mask is
-# True where a query may look; is_causal: each query sees the keys up to its own position; enable_gqa: dimension -3
-# (heads) of key and value may be a divisor of the query's; scale: 1/√features by default.
+# softmax(query · keyᵀ · scale + mask) · value, over the last two dimensions: positions and features. A bool
+# mask is True where a query may look; is_causal: each query sees the keys up to its own position; enable_gqa:
+# dimension -3 (heads) of key and value may be a divisor of the query's; scale: 1/√features by default.
 scaled_dot_product_attention = _nn.scaled_dot_product_attention
 
 
 def multi_head_attention_forward(
-    query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
-    dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True,
-    attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None,
-    static_k=None, static_v=None, average_attn_weights=True, is_causal=False,
+    query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
+    add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None,
+    need_weights=True, attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None,
+    v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True, is_causal=False,
 ):
     """What `MultiheadAttention` computes: query (L, N, E), key and value (S, N, E), or all without N.
 
-    Returns the output, (L, N, E) or (L, E), and the weights, (N, L, S) or (L, S) (with one more dimension of heads
-    before L unless averaged), or None for weights that are not needed.
+    Returns the output, (L, N, E) or (L, E), and the weights, (N, L, S) or (L, S) (with one more dimension of
+    heads before L unless averaged), or None for weights that are not needed.
     """
     is_batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not is_batched:
@@ -61,7 +61,7 @@ def multi_head_attention_forward(
     return output.squeeze(1), None if weights is None else weights.squeeze(0)
 
 
-# ------------------------------------------------------------------------------------------------------- checks
+# ----------------------------------------------------------------------------------------------------- checks
 
 def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
     """Whether the inputs have a batch dimension. Raises AssertionError if they do not fit."""
@@ -82,14 +82,16 @@ def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
                                  f" but found {attn_mask.dim()}-D tensor instead")
         expected_shape = (num_heads, query.shape[0], key.shape[0])
         if not is_batched and attn_mask.dim() == 3 and attn_mask.shape != expected_shape:
-            raise AssertionError(f"Expected `attn_mask` shape to be {expected_shape} but got {attn_mask.shape}")
+            raise AssertionError(f"Expected `attn_mask` shape to be {expected_shape} but got "
+                                 f"{attn_mask.shape}")
     return is_batched
 
 
 def _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight):
     embed_dim = query.shape[2]
     if embed_dim != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}")
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got "
+                             f"{embed_dim}")
     if embed_dim % num_heads:
         raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
@@ -100,7 +102,7 @@ def _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
 
 
-# -------------------------------------------------------------------------------------------------------- masks
+# ------------------------------------------------------------------------------------------------------ masks
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
     """A mask that is True where nothing may be seen, as numbers to add: -inf there, else 0."""
@@ -112,7 +114,9 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
     if check_other and other_type is not None and mask.dtype != other_type:
         warnings.warn(f"Support for mismatched {mask_name} and {other_name} "
                       "is deprecated. Use same type for both instead.", stacklevel=2)
-    return mask if is_float else readtorch.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+    if is_float:
+        return mask
+    return readtorch.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
 
 
 def _none_or_dtype(input):
@@ -128,8 +132,8 @@ def _canonical_masks(key_padding_mask, attn_mask, is_causal, need_weights, dtype
     key_padding_mask = _canonical_mask(
         key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", dtype)
     if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module "
-                           "method `generate_square_subsequent_mask` to create this mask.")
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer "
+                           "module method `generate_square_subsequent_mask` to create this mask.")
     if is_causal and key_padding_mask is None and not need_weights:
         return None, None, True
     attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", dtype, check_other=False)
@@ -153,7 +157,7 @@ def _with_heads(attn_mask, query_shape, src_len, num_heads):
 
 
 class _Masks:
-    """The mask of the attention, (1 or N·heads, L, S), and the padding of the keys, (N, S); each may be None."""
+    """The mask of the attention, (1 or N·heads, L, S), and the padding of the keys, (N, S), or None."""
 
     def __init__(self, attention, padding):
         self.attention = attention
@@ -183,10 +187,10 @@ def _check_key_padding_mask(key_padding_mask, src_len, bsz):
                                  f"{key_padding_mask.shape[dim]}")
 
 
-# -------------------------------------------------------------------------------------------------- projections
+# ------------------------------------------------------------------------------------------------ projections
 
 def _in_projection_packed(q, k, v, w, b=None):
-    """q, k and v through their thirds of one weight (3·E, E); one product for those that are the same tensor."""
+    """q, k and v through their thirds of one weight (3·E, E); one product for those that are the same."""
     E = q.size(-1)
     if k is not v:
         biases = (None, None, None) if b is None else b.chunk(3)
@@ -219,7 +223,8 @@ def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
     projections = (("query", q, w_q, b_q), ("key", k, w_k, b_k), ("value", v, w_v, b_v))
     for name, x, weight, _ in projections:
         if weight.shape != (Eq, x.size(-1)):
-            raise AssertionError(f"expecting {name} weights shape of {(Eq, x.size(-1))}, but got {weight.shape}")
+            raise AssertionError(f"expecting {name} weights shape of {(Eq, x.size(-1))}, but got "
+                                 f"{weight.shape}")
     for name, _, _, bias in projections:
         if bias is not None and bias.shape != (Eq,):
             raise AssertionError(f"expecting {name} bias shape of {(Eq,)}, but got {bias.shape}")
@@ -248,7 +253,7 @@ def _with_zeros(k, v, masks):
     return readtorch.cat([k, zeros[0]], dim=1), readtorch.cat([v, zeros[1]], dim=1)
 
 
-# ---------------------------------------------------------------------------------------------------- attention
+# -------------------------------------------------------------------------------------------------- attention
 
 def _by_head(q, k, v, num_heads, static_k, static_v):
     """(L, N, E) as (N·heads, L, E/heads)."""

@@ -11,10 +11,11 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """Attention of each position of `query` to the positions of `key`, in several heads, each with its own projections.
+    """Attention of each position of `query` to those of `key`, in several heads with their own projections.
 
-    query (L, N, E), key (S, N, kdim), value (S, N, vdim), with N first if `batch_first`, or all without N. Returns the
-    output, shaped as the query, and the weights (N, L, S) or None. In a bool mask True means: must not be seen.
+    query (L, N, E), key (S, N, kdim), value (S, N, vdim), with N first if `batch_first`, or all without N.
+    Returns the output, shaped as the query, and the weights (N, L, S) or None. In a bool mask True means:
+    must not be seen.
     Raises ValueError for sizes that are not positive, AssertionError for shapes that do not fit.
     A. Vaswani and others: Attention is all you need (2017).
     """
@@ -81,8 +82,8 @@ class MultiheadAttention(Module):
         super().__setstate__(state)
 
     def forward(
-        self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True,
-        is_causal=False,
+        self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
+        average_attn_weights=True, is_causal=False,
     ):
         """key_padding_mask: (N, S); attn_mask: (L, S) or (N·heads, L, S); each bool, or numbers to be added.
 
@@ -102,28 +103,30 @@ class MultiheadAttention(Module):
         if turned:
             query, key, value = _batch_second(query, key, value)
         output, weights = F.multi_head_attention_forward(
-            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
-            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias,
-            training=self.training, key_padding_mask=key_padding_mask, need_weights=need_weights, attn_mask=attn_mask,
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
+            self.bias_k, self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight,
+            self.out_proj.bias, training=self.training, key_padding_mask=key_padding_mask,
+            need_weights=need_weights, attn_mask=attn_mask,
             use_separate_proj_weight=not self._qkv_same_embed_dim, q_proj_weight=self.q_proj_weight,
             k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
             average_attn_weights=average_attn_weights, is_causal=is_causal)
         return (output.transpose(1, 0) if turned else output), weights
 
     def _may_take_fast_path(self, query, key, value):
-        """Whether one operator that records no graph may do it all. See `aten/native/transformers/encoder_layer.py`."""
-        # in PyTorch: also for nested tensors, and not under autocast. A switch, torch.backends.mha, turns it off.
+        """Whether one operator that records no graph may do it all: `_native_multi_head_attention`."""
+        # in PyTorch: also for nested tensors, not under autocast, and torch.backends.mha can switch it off.
         fitting = (
             query is key is value and query.dim() == 3 and self.batch_first and not self.training
-            and self._qkv_same_embed_dim and self.num_heads % 2 == 0 and self.bias_k is None and self.bias_v is None
-            and not self.add_zero_attn and self.in_proj_weight is not None and self.in_proj_bias is not None
+            and self._qkv_same_embed_dim and self.num_heads % 2 == 0 and self.bias_k is None
+            and self.bias_v is None and not self.add_zero_attn
+            and self.in_proj_weight is not None and self.in_proj_bias is not None
             and query.dtype == self.in_proj_weight.dtype == self.in_proj_bias.dtype
         )
         tensors = (query, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias)
         return fitting and not (readtorch.is_grad_enabled() and any(t.requires_grad for t in tensors))
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
-        """The two masks as one, and its kind: None, 1 for padding (N, S) alone, 2 for a mask (N, heads, L, S)."""
+        """Both masks as one, and its kind: None, 1 for padding (N, S) alone, 2 for (N, heads, L, S)."""
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1
         batch_size, seq_len, _ = query.shape

@@ -19,18 +19,19 @@ from readtorch.nn.modules.multihead_attention import MultiheadAttention
 from readtorch.nn.modules.normalization import LayerNorm
 
 __all__ = [
-    "Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerEncoderLayer", "TransformerDecoderLayer",
+    "Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerEncoderLayer",
+    "TransformerDecoderLayer",
 ]
 
 
 class _Layer(Module):
-    """What a layer of the encoder and one of the decoder have in common: self-attention and a feed-forward network."""
+    """What the layers of encoder and decoder have in common: self-attention and a feed-forward network."""
 
     __constants__ = ["norm_first"]
 
     def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
-        x = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False,
-                           is_causal=is_causal)[0]
+        x = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask,
+                           need_weights=False, is_causal=is_causal)[0]
         return self.dropout1(x)
 
     def _feed_forward(self, x):
@@ -40,8 +41,8 @@ class _Layer(Module):
 class TransformerEncoderLayer(_Layer):
     """Self-attention, then two linear layers; each is added to its input and normalized.
 
-    src: (S, N, d_model), with N first if `batch_first`, or (S, d_model). activation: "relu", "gelu" or a function.
-    Without a graph and in eval mode the whole layer is one operator: see `_why_not_fast`.
+    src: (S, N, d_model), with N first if `batch_first`, or (S, d_model). activation: "relu", "gelu" or a
+    function. Without a graph and in eval mode the whole layer is one operator: see `_why_not_fast`.
     """
 
     def __init__(
@@ -50,7 +51,8 @@ class TransformerEncoderLayer(_Layer):
     ) -> None:
         kind = {"device": device, "dtype": dtype}
         super().__init__()
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **kind)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias,
+                                            batch_first=batch_first, **kind)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **kind)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **kind)
@@ -73,7 +75,7 @@ class TransformerEncoderLayer(_Layer):
             self.activation = F.relu
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
-        """src_mask: (S, S) or (N·nhead, S, S); src_key_padding_mask: (N, S); bool, True: hidden, or added numbers."""
+        """src_mask: (S, S) or (N·nhead, S, S); src_key_padding_mask: (N, S). Bool, True: hidden; or added."""
         src_key_padding_mask = _canonical_mask(
             src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(src_mask), "src_mask", src.dtype)
         src_mask = _canonical_mask(src_mask, "src_mask", None, "", src.dtype, check_other=False)
@@ -91,7 +93,7 @@ class TransformerEncoderLayer(_Layer):
 
     def _why_not_fast(self, src):
         """What keeps the one operator for the whole layer from serving; "" if it serves."""
-        # in PyTorch: also for nested tensors, and not under autocast. A switch, torch.backends.mha, turns it off.
+        # in PyTorch: also for nested tensors, not under autocast, and torch.backends.mha can switch it off.
         attention = self.self_attn
         if src.dim() != 3:
             return f"input not batched; expected src.dim() of 3 but got {src.dim()}"
@@ -112,16 +114,17 @@ class TransformerEncoderLayer(_Layer):
         if any(m._forward_hooks or m._forward_pre_hooks for m in self.modules()):
             return "forward pre-/hooks are attached to the module"
         if readtorch.is_grad_enabled() and any(t.requires_grad for t in (src, *self._tensors())):
-            return ("grad is enabled and at least one of query or the input/output projection weights or biases "
-                    "requires_grad")
+            return ("grad is enabled and at least one of query or the input/output projection weights or "
+                    "biases requires_grad")
         return ""
 
     def _tensors(self):
         """All parameters, in the order in which the fast path takes them: attention, norms, feed-forward."""
         attention = self.self_attn
-        return (attention.in_proj_weight, attention.in_proj_bias, attention.out_proj.weight, attention.out_proj.bias,
-                self.norm1.weight, self.norm1.bias, self.norm2.weight, self.norm2.bias,
-                self.linear1.weight, self.linear1.bias, self.linear2.weight, self.linear2.bias)
+        return (attention.in_proj_weight, attention.in_proj_bias, attention.out_proj.weight,
+                attention.out_proj.bias, self.norm1.weight, self.norm1.bias, self.norm2.weight,
+                self.norm2.bias, self.linear1.weight, self.linear1.bias, self.linear2.weight,
+                self.linear2.bias)
 
     def _forward_fast(self, src, src_mask, src_key_padding_mask):
         attention, tensors = self.self_attn, self._tensors()
@@ -132,7 +135,8 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to the encoder's result, then two linear layers; each added to its input and normalized.
+    """Self-attention, attention to the encoder's result, then two linear layers; each added to its input and
+    normalized.
 
     tgt: (T, N, d_model), memory: (S, N, d_model), with N first if `batch_first`, or both without N.
     """
@@ -163,8 +167,8 @@ class TransformerDecoderLayer(_Layer):
         super().__setstate__(state)
 
     def forward(
-        self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
-        tgt_is_causal=False, memory_is_causal=False,
+        self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+        memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False,
     ):
         def look_back(x):
             return self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
@@ -192,13 +196,14 @@ class TransformerDecoderLayer(_Layer):
 class TransformerEncoder(Module):
     """`num_layers` copies of one layer in a row, with the same initial parameters, then `norm`.
 
-    enable_nested_tensor: in eval mode and without a graph, positions hidden by `src_key_padding_mask` come out as 0
-    (in PyTorch: they are not computed at all). Warns if the layer cannot do that.
+    enable_nested_tensor: in eval mode and without a graph, positions hidden by `src_key_padding_mask` come
+    out as 0 (in PyTorch: they are not computed at all). Warns if the layer cannot do that.
     """
 
     __constants__ = ["norm"]
 
-    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True) -> None:
+    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True,
+                 mask_check=True) -> None:
         super().__init__()
         self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
@@ -208,8 +213,8 @@ class TransformerEncoder(Module):
         self.mask_check = mask_check
         reason = _why_not_nested(encoder_layer)
         if enable_nested_tensor and reason:
-            warnings.warn("enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer"
-                          f"{reason}", stacklevel=2)
+            warnings.warn("enable_nested_tensor is True, but self.use_nested_tensor is False because "
+                          f"encoder_layer{reason}", stacklevel=2)
             self.use_nested_tensor = False
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
@@ -222,7 +227,8 @@ class TransformerEncoder(Module):
         is_causal = _detect_is_causal_mask(mask, is_causal, seq_len)
         output = src
         for layer in self.layers:
-            output = layer(output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
+            output = layer(output, src_mask=mask, is_causal=is_causal,
+                           src_key_padding_mask=src_key_padding_mask)
         if drops_padding:
             output = output.masked_fill(src_key_padding_mask.bool().unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
@@ -250,8 +256,8 @@ class TransformerDecoder(Module):
         self.norm = norm
 
     def forward(
-        self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
-        tgt_is_causal=None, memory_is_causal=False,
+        self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+        memory_key_padding_mask=None, tgt_is_causal=None, memory_is_causal=False,
     ):
         """tgt_is_causal: a hint that `tgt_mask` is the causal mask; None: look."""
         seq_len = _get_seq_len(tgt, self.layers[0].self_attn.batch_first)
@@ -259,26 +265,28 @@ class TransformerDecoder(Module):
         output = tgt
         for layer in self.layers:
             output = layer(
-                output, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
-                memory_is_causal=memory_is_causal)
+                output, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
         return output if self.norm is None else self.norm(output)
 
 
 class Transformer(Module):
     """An encoder for the source and a decoder for the target, which looks at the encoder's result.
 
-    src: (S, N, d_model), tgt: (T, N, d_model), with N first if `batch_first`, or both without N; returns tgt's shape.
+    src: (S, N, d_model), tgt: (T, N, d_model), with N first if `batch_first`, or both without N; returns
+    tgt's shape.
     Raises RuntimeError if batch or feature sizes do not fit.
     """
 
     def __init__(
-        self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1,
-        activation=F.relu, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5, batch_first=False,
-        norm_first=False, bias=True, device=None, dtype=None,
+        self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048,
+        dropout=0.1, activation=F.relu, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5,
+        batch_first=False, norm_first=False, bias=True, device=None, dtype=None,
     ) -> None:
         kind = {"device": device, "dtype": dtype}
-        layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
+        layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+                 norm_first, bias)
         super().__init__()
         if custom_encoder is not None:
             self.encoder = custom_encoder
@@ -310,9 +318,9 @@ class Transformer(Module):
         memory = self.encoder(
             src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(
-            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
-            memory_is_causal=memory_is_causal)
+            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
 
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):
@@ -346,7 +354,7 @@ def _get_seq_len(src, batch_first):
 
 
 def _detect_is_causal_mask(mask, is_causal=None, size=None):
-    """Whether the mask is the causal one: what the hint `is_causal` says, or, without a hint, what it holds."""
+    """Whether the mask is the causal one: what the hint `is_causal` says, or else what the mask holds."""
     if is_causal is not None or mask is None:
         return is_causal is True
     causal = _generate_square_subsequent_mask(
@@ -355,7 +363,7 @@ def _detect_is_causal_mask(mask, is_causal=None, size=None):
 
 
 def _why_not_nested(layer):
-    """What about an encoder's layer keeps padding from being dropped, as PyTorch says it behind "encoder_layer"."""
+    """What keeps an encoder of this layer from dropping padding, in words that follow "encoder_layer"."""
     if not isinstance(layer, TransformerEncoderLayer):
         return " was not TransformerEncoderLayer"
     attention = layer.self_attn

@@ -1,4 +1,5 @@
-"""Activation functions and their gradients over flat float32 arrays, in one pass. All arrays have one size; `out` is last.
+"""Activation functions and their gradients over flat float32 arrays, in one pass. All arrays have one size;
+`out` is last.
 
 In PyTorch: `aten/src/ATen/native/cpu/Activation.cpp`.
 """
@@ -13,7 +14,7 @@ f32 = np.float32
 ZERO, HALF, ONE, THREE, SIX = f32(0), f32(0.5), f32(1), f32(3), f32(6)
 
 
-# ---------------------------------------------------------------------------------------------- straight pieces
+# -------------------------------------------------------------------------------------------- straight pieces
 
 @kernel
 def relu(x, out):
@@ -71,7 +72,7 @@ def hardswish_backward(grad, x, out):
         out[i] = ZERO if x[i] <= -THREE else y
 
 
-# ---------------------------------------------------------------------------------------------------- sigmoids
+# --------------------------------------------------------------------------------------------------- sigmoids
 
 @kernel
 def sigmoid_backward(grad, y, out):
@@ -111,7 +112,7 @@ def silu_backward(grad, x, out):
         out[i] = grad[i] * s * (ONE + x[i] * (ONE - s))
 
 
-# -------------------------------------------------------------------------------------------------------- gelu
+# ------------------------------------------------------------------------------------------------------- gelu
 
 LEAST = f32(-87)  # what `vec.exp_normal` can tell from 0
 SQRT_HALF = f32(math.sqrt(0.5))
@@ -158,11 +159,13 @@ def gelu_tanh_backward(grad, x, out):
         out[i] = grad[i] * HALF * ((ONE + t) + v * (ONE - t * t) * slope)
 
 
-# --------------------------------------------------------------------------------------- elu, softplus and mish
+# ------------------------------------------------------------------------------------- elu, softplus and mish
 
 @kernel
 def elu(x, negative, positive, inside, out):
-    """positive · x above 0, negative · (exp(inside · x) - 1) below; tanh keeps what `exp(x) - 1` would round away."""
+    """positive · x above 0, negative · (exp(inside · x) - 1) below; tanh keeps what `exp(x) - 1` would round
+    away.
+    """
     for i in range(x.size):
         t = vec.tanh(HALF * inside * x[i])
         below = negative * (t + t) / (ONE - t)

@@ -1,11 +1,12 @@
 """Attention of float32 and its gradients, head by head and block by block of queries.
 
-The weights of a block of queries, a matrix (rows, keys), are all that is kept: they fit into the cache. In causal attention
-a block sees only the keys up to its last query. Each head is matrix products by BLAS and a loop over the weights between.
+The weights of a block of queries, a matrix (rows, keys), are all that is kept: they fit into the cache. In
+causal attention a block sees only the keys up to its last query. Each head is matrix products by BLAS and a
+loop over the weights between.
 
 Note [ Rows in whole vectors ]
-The loops over a row run to a multiple of 32 and choose what counts (`j < visible`): the few numbers left over behind the
-last whole vector would cost as much as all others. What lies there is never read as a number.
+The loops over a row run to a multiple of 32 and choose what counts (`j < visible`): the few numbers left over
+behind the last whole vector would cost as much as all others. What lies there is never read as a number.
 
 In PyTorch: `aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`.
 """
@@ -36,15 +37,15 @@ def whole(n):
 
 @scalar
 def queries_at_once(length, is_causal):
-    """The size of a block: small, so that a causal one has few hidden weights; large, so that products are large."""
+    """The size of a block: large, so that products are; small, so that a causal one hides few weights."""
     return min(length, 32 if is_causal and length <= 256 else 128)
 
 
 def any_strides(signature):
     """Decorator: makes of a loop a function that returns the kernel, compiled when it is first asked for.
 
-    It is compiled once, for the types of `signature`. Each array type there stands for arrays of all strides; left to
-    itself, numba would compile anew for each mixture of contiguous arrays and others.
+    It is compiled once, for the types of `signature`. Each array type there stands for arrays of all strides;
+    left to itself, numba would compile anew for each mixture of contiguous arrays and others.
     """
     def decorate(function):
         compiled = fast_kernel(function)
@@ -91,7 +92,7 @@ def exponentials(row, visible, end):
 
 @any_strides((READ, READ, READ, READ, FLAG, FLAG, NUMBER, WRITTEN, ROWS, INDEX, INDEX))
 def attend(q, k, v, mask, masked, is_causal, factor, out, logsumexp, begin, end):
-    """The heads begin … end of all heads of all samples. q, out: (B, H, L, D); k, v: (B, H or a divisor, S, D)."""
+    """The heads begin … end of all. q, out: (B, H, L, D); k, v: (B, H or a divisor of it, S, D)."""
     heads, length, width = q.shape[1], q.shape[2], q.shape[3]
     keys, group = k.shape[2], heads // k.shape[1]
     block = queries_at_once(length, is_causal)
@@ -110,8 +111,8 @@ def attend(q, k, v, mask, masked, is_causal, factor, out, logsumexp, begin, end)
                     add(row, mask[b, h, i + r, :seen])
                 visible = min(i + r + 1, seen) if is_causal else seen
                 logsumexp[b, h, i + r] = exponentials(row, visible, whole(seen))
-            gemm(False, False, rows, width, seen, 1, scores, scores.shape[1], v[b, kv, 0], v.strides[2] // 4, 0,
-                 out[b, h, i], out.strides[2] // 4)
+            gemm(False, False, rows, width, seen, 1, scores, scores.shape[1], v[b, kv, 0], v.strides[2] // 4,
+                 0, out[b, h, i], out.strides[2] // 4)
 
 
 @scalar
@@ -132,9 +133,13 @@ def dot(x, y):
     return total
 
 
-@any_strides((READ, READ, READ, READ, READ, ROWS, READ, FLAG, FLAG, NUMBER, WRITTEN, WRITTEN, WRITTEN, INDEX, INDEX))
-def attend_backward(grad, q, k, v, out, logsumexp, mask, masked, is_causal, factor, grad_q, grad_k, grad_v, begin, end):
-    """The heads begin … end of k and v. Blocks of queries come last first: the last one sees all keys that any sees."""
+@any_strides((READ, READ, READ, READ, READ, ROWS, READ, FLAG, FLAG, NUMBER, WRITTEN, WRITTEN, WRITTEN, INDEX,
+              INDEX))
+def attend_backward(grad, q, k, v, out, logsumexp, mask, masked, is_causal, factor, grad_q, grad_k, grad_v,
+                    begin, end):
+    """The heads begin … end of k and v. Blocks of queries come last first: the last one sees all keys that
+    any sees.
+    """
     length, width, keys, kv_heads = q.shape[2], q.shape[3], k.shape[2], k.shape[1]
     group = q.shape[1] // kv_heads
     block = queries_at_once(length, is_causal)
@@ -158,10 +163,10 @@ def attend_backward(grad, q, k, v, out, logsumexp, mask, masked, is_causal, fact
                     delta = dot(grad[b, h, i + r], out[b, h, i + r])
                     visible = min(i + r + 1, seen) if is_causal else seen
                     slopes(scores[r], grad_scores[r], logsumexp[b, h, i + r], delta, visible, whole(seen))
-                gemm(False, False, rows, width, seen, factor, grad_scores, ld, k[b, kv, 0], k.strides[2] // 4, 0,
-                     grad_q[b, h, i], grad_q.strides[2] // 4)
-                gemm(True, False, seen, width, rows, factor, grad_scores, ld, q[b, h, i], q.strides[2] // 4, so_far,
-                     grad_k[b, kv, 0], grad_k.strides[2] // 4)
-                gemm(True, False, seen, width, rows, 1, scores, ld, grad[b, h, i], grad.strides[2] // 4, so_far,
-                     grad_v[b, kv, 0], grad_v.strides[2] // 4)
+                gemm(False, False, rows, width, seen, factor, grad_scores, ld, k[b, kv, 0], k.strides[2] // 4,
+                     0, grad_q[b, h, i], grad_q.strides[2] // 4)
+                gemm(True, False, seen, width, rows, factor, grad_scores, ld, q[b, h, i], q.strides[2] // 4,
+                     so_far, grad_k[b, kv, 0], grad_k.strides[2] // 4)
+                gemm(True, False, seen, width, rows, 1, scores, ld, grad[b, h, i], grad.strides[2] // 4,
+                     so_far, grad_v[b, kv, 0], grad_v.strides[2] // 4)
                 so_far = 1

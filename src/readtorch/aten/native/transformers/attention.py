@@ -28,7 +28,7 @@ _scaled_dot_product_attention_math = native_function(
 _safe_softmax = native_function("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
 
 
-# ---------------------------------------------------------------------------------------------------- choosing
+# --------------------------------------------------------------------------------------------------- choosing
 
 @scaled_dot_product_attention.compose
 def attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
@@ -58,8 +58,8 @@ def check(query, key, value, attn_mask):
         raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
                            f"{names[0]} key.dtype: {names[1]} and value.dtype: {names[2]} instead.")
     if q.ndim < 2 or k.ndim < 2 or v.ndim < 2:
-        raise RuntimeError("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
-                           f"{q.ndim} key.dim: {k.ndim} and value.dim: {v.ndim} instead.")
+        raise RuntimeError("Expected query, key, and value to all be  at least 2 dimensional, but got "
+                           f"query.dim: {q.ndim} key.dim: {k.ndim} and value.dim: {v.ndim} instead.")
     if attn_mask is not None and dtype_of(attn_mask) not in (bool_type, float32, dtype_of(query)):
         raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
                            f"attn_mask.dtype: {C_TYPE_NAMES[dtype_of(attn_mask)]} and  query.dtype: "
@@ -77,14 +77,15 @@ def as_added_mask(attn_mask, dtype):
     """A mask that says who takes part, as numbers to add to the scores: 0, or -inf for who does not."""
     if dtype_of(attn_mask).category != BOOL:
         return attn_mask
-    return at.where(attn_mask.logical_not(), -math.inf, at.scalar_tensor(0.0, dtype=dtype, device=attn_mask.device))
+    return at.where(attn_mask.logical_not(), -math.inf,
+                    at.scalar_tensor(0.0, dtype=dtype, device=attn_mask.device))
 
 
-# ------------------------------------------------------------------------------------------------- step by step
+# ----------------------------------------------------------------------------------------------- step by step
 
 @_scaled_dot_product_attention_math.compose
 def attention_in_steps(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa):
-    """The definition, in differentiable operators; also returns the weights. 16-bit floats are widened first."""
+    """The definition, in differentiable operators; also returns the weights. 16-bit floats are widened."""
     own_type = query.dtype
     if query._array.dtype in WIDENED:
         query, key, value = query.to(float32), key.to(float32), value.to(float32)
@@ -107,7 +108,9 @@ def attention_in_steps(query, key, value, attn_mask, dropout_p, is_causal, dropo
 
 
 def root_of_scale(query, scale):
-    """√scale and its sign. Both operands get the root before they are multiplied: that keeps the products small."""
+    """√scale and its sign. Both operands get the root before they are multiplied: that keeps the products
+    small.
+    """
     if scale is None:
         width = query._array.shape[-1]
         return (math.sqrt(1 / math.sqrt(width)) if width else math.inf), 1
@@ -137,11 +140,13 @@ def dropped(weights, value, dropout_p, dropout_mask):
     return weights.masked_fill(dropout_mask.logical_not(), 0.0), mul_scalar.call(value, 1 / (1 - dropout_p))
 
 
-# ------------------------------------------------------------------------------------------------- safe softmax
+# ----------------------------------------------------------------------------------------------- safe softmax
 
 @_safe_softmax.kernel
 def safe_softmax_cpu(self, dim, dtype):
-    """softmax, but 0 instead of nan for a row of nothing but -inf: a query that may look nowhere sees nothing."""
+    """softmax, but 0 instead of nan for a row of nothing but -inf: a query that may look nowhere sees
+    nothing.
+    """
     with below_autograd():
         out = at.softmax(self, dim, dtype)
         hopeless = at.all(self.eq(-math.inf), dim, True)

@@ -1,9 +1,11 @@
 """A whole encoder layer in one operator, and its attention in another: the fast path of inference.
 
-No graph is recorded here, so the intermediate results can be overwritten and the three projections are one product.
+No graph is recorded here, so the intermediate results can be overwritten and the three projections are one
+product.
 
-In PyTorch: `aten/src/ATen/native/transformers/{transformer,attention}.cpp`, `aten/src/ATen/native/SoftMax.cpp`
-(`masked_softmax_cpu`). There the fast path also takes nested tensors, whose sequences have different lengths.
+In PyTorch: `aten/src/ATen/native/transformers/{transformer,attention}.cpp`,
+`aten/src/ATen/native/SoftMax.cpp` (`masked_softmax_cpu`). There the fast path also takes nested tensors,
+whose sequences have different lengths.
 """
 import math
 
@@ -29,16 +31,17 @@ _native_multi_head_attention = native_function(
     "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, "
     "bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)")
 _transformer_encoder_layer_fwd = native_function(
-    "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, "
-    "Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, "
-    "Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, "
-    "Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor")
+    "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor "
+    "qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor "
+    "norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, "
+    "Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> "
+    "Tensor")
 _addmm_activation = native_function(
     "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, "
     "bool use_gelu=False) -> Tensor", "function, method", out=True)
 
 
-# ---------------------------------------------------------------------------------------------- masked softmax
+# --------------------------------------------------------------------------------------------- masked softmax
 
 # What a mask of another shape than the scores (B, H, L, L) means.
 SRC_MASK, KEY_PADDING_MASK, FULL_MASK = 0, 1, 2
@@ -67,7 +70,8 @@ def expanded_mask(hidden, shape, mask_type):
     if hidden.ndim == 2 and mask_type is None:
         raise RuntimeError("Mask Type should be defined")
     if hidden.ndim == 2 and mask_type not in (SRC_MASK, KEY_PADDING_MASK, FULL_MASK):
-        raise RuntimeError("Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)")
+        raise RuntimeError("Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 "
+                           "(default_mask)")
     if mask_type == SRC_MASK and hidden.ndim == 2:
         if hidden.shape != (shape[-2], length):
             raise RuntimeError("For mask_type == 0 mask shape should be (L, L)")
@@ -98,7 +102,7 @@ def masked_softmax_backward_cpu(grad_output, output, mask, dim):
 _masked_softmax_backward.backward(NOT_IMPLEMENTED)
 
 
-# ---------------------------------------------------------------------------------------- multi-head attention
+# --------------------------------------------------------------------------------------- multi-head attention
 
 @_transform_bias_rescale_qkv.kernel
 def transform_bias_rescale_qkv_cpu(qkv, qkv_bias, num_heads):
@@ -107,8 +111,8 @@ def transform_bias_rescale_qkv_cpu(qkv, qkv_bias, num_heads):
     batch, length, width = x.shape
     if width % 3 or width // 3 % num_heads:
         condition = "_3D % 3 == 0" if width // 3 % num_heads == 0 else "D % num_head == 0"
-        raise RuntimeError(f"Expected {condition} to be true, but got false.  (Could this error message be improved?  "
-                           "If so, please report an enhancement request to PyTorch.)")
+        raise RuntimeError(f"Expected {condition} to be true, but got false.  (Could this error message be "
+                           "improved?  If so, please report an enhancement request to PyTorch.)")
     per_head = width // 3 // num_heads
 
     def transformed(x, bias):
@@ -149,7 +153,9 @@ def attention_weights(q, k, mask, mask_type):
 
 
 def projections(query, key, value, qkv_weight):
-    """query, key and value times their third of the weight, side by side; in one product if they are the same."""
+    """query, key and value times their third of the weight, side by side; in one product if they are the
+    same.
+    """
     if query is key is value:
         return query @ qkv_weight.t()
     thirds = qkv_weight.chunk(3)
@@ -181,7 +187,7 @@ def check_shapes(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias):
         raise RuntimeError("`embed_dim` must divide evenly by `num_heads`")
 
 
-# ------------------------------------------------------------------------------------------------ encoder layer
+# ---------------------------------------------------------------------------------------------- encoder layer
 
 @_addmm_activation.kernel
 def addmm_activation_cpu(self, mat1, mat2, beta, alpha, use_gelu):
@@ -196,13 +202,13 @@ _addmm_activation.backward(NOT_IMPLEMENTED)
 @_transformer_encoder_layer_fwd.kernel
 def transformer_encoder_layer_forward(
     src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first, eps,
-    norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2,
-    mask, mask_type,
+    norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2,
+    ffn_bias_2, mask, mask_type,
 ):
     """Self-attention, then two linear layers; each is added to its input and normalized, before or after."""
     def attend(x):
-        return native_multi_head_attention_cpu(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight,
-                                               proj_bias, mask, False, True, mask_type)[0]
+        return native_multi_head_attention_cpu(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias,
+                                               proj_weight, proj_bias, mask, False, True, mask_type)[0]
 
     def feed_forward(x):
         rows = x.reshape((-1, embed_dim))
@@ -213,7 +219,8 @@ def transformer_encoder_layer_forward(
         if not src._array.size:
             return src.clone()
         x = src
-        for block, weight, bias in ((attend, norm_weight_1, norm_bias_1), (feed_forward, norm_weight_2, norm_bias_2)):
+        for block, weight, bias in ((attend, norm_weight_1, norm_bias_1),
+                                    (feed_forward, norm_weight_2, norm_bias_2)):
             if norm_first:
                 x = block(at.layer_norm(x, [embed_dim], weight, bias, eps)).add_(x)
             else:

@@ -6,8 +6,9 @@ Backward computes the weights again. With Δ_i = Σ_d grad_id out_id, which is �
 
     ∂v = weightsᵀ grad      S = weights · (grad vᵀ - Δ)      ∂q = scale · S k      ∂k = scale · Sᵀ q
 
-In PyTorch: `aten/src/ATen/native/transformers/attention.cpp` and `aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`,
-after T. Dao: FlashAttention-2 (2023). Explained in the chapter "Layers".
+In PyTorch: `aten/src/ATen/native/transformers/attention.cpp` and
+`aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`, after T. Dao: FlashAttention-2 (2023). Explained in the
+chapter "Layers".
 """
 import functools
 import math
@@ -23,12 +24,13 @@ from ..copy import allocate_like
 from ..tensor_iterator import F4, WIDENED, cast
 
 _scaled_dot_product_flash_attention_for_cpu = native_function(
-    "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, "
-    "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
+    "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "
+    "dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, "
+    "Tensor logsumexp)")
 _scaled_dot_product_flash_attention_for_cpu_backward = native_function(
-    "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
-    "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
-    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)", "")
+    "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor "
+    "value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, "
+    "float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)", "")
 _PREFIX = "scaled_dot_product_attention_flash_attention: "
 
 
@@ -55,13 +57,15 @@ class ScaledDotProductFlashAttentionForCpuBackward0:
 
 
 @_scaled_dot_product_flash_attention_for_cpu_backward.kernel
-def flash_attention_backward_cpu(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
+def flash_attention_backward_cpu(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask,
+                                 scale):
     q, k, v = query._array, key._array, value._array
     mask = added_mask(attn_mask, q, v)
     factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
     grads = tuple([heads_outside(x.shape, x.dtype) for x in (q, k, v)])
     backward = backward_compiled if loops_serve(q, v, mask, out._array) else backward_numpy
-    backward(grad_out._array, q, k[:, :, :v.shape[2]], v, out._array, logsumexp._array, mask, is_causal, factor, grads)
+    backward(grad_out._array, q, k[:, :, :v.shape[2]], v, out._array, logsumexp._array, mask, is_causal,
+             factor, grads)
     return return_types._scaled_dot_product_flash_attention_for_cpu_backward(*map(wrap, grads))
 
 
@@ -71,8 +75,8 @@ _scaled_dot_product_flash_attention_for_cpu_backward.backward(NOT_IMPLEMENTED)
 def check(query, key, value, dropout_p, attn_mask):
     q, k, v = query._array, key._array, value._array
     if not dtype_of(query).is_floating_point:
-        raise RuntimeError(f"{_PREFIX}Expected data type in FP32, FP64, BF16, FP16, but got {type_name(query)} "
-                           "instead.")
+        raise RuntimeError(f"{_PREFIX}Expected data type in FP32, FP64, BF16, FP16, but got "
+                           f"{type_name(query)} instead.")
     if not q.ndim == k.ndim == v.ndim == 4:
         raise RuntimeError(f"{_PREFIX}Accept only 4 dims inputs shape of {{B, H, T, K}}")
     if dropout_p != 0:
@@ -86,7 +90,7 @@ def check(query, key, value, dropout_p, attn_mask):
 
 
 def heads_outside(shape, dtype):
-    """A new (B, H, L, …) whose memory is that of (B, L, H, …): what comes next joins the heads of a position."""
+    """A new (B, H, L, …) with the memory of a (B, L, H, …): what comes next joins a position's heads."""
     batch, heads, length, *rest = shape
     return np.empty((batch, length, heads, *rest), dtype).swapaxes(1, 2)
 
@@ -98,7 +102,7 @@ def added_mask(attn_mask, q, v):
     return np.broadcast_to(attn_mask._array, (*q.shape[:3], v.shape[2]))
 
 
-# ---------------------------------------------------------------------------------------------- compiled loops
+# --------------------------------------------------------------------------------------------- compiled loops
 
 # Fewer weights than this are not worth loading the compiler for.
 FROM_SIZE = 1024
@@ -138,7 +142,8 @@ NO_MASK = np.zeros((1, 1, 1, 1), F4)
 
 def attend_compiled(q, k, v, mask, is_causal, factor, out, logsumexp):
     q, k, v = with_rows(q), with_rows(k), with_rows(v)
-    masked, mask, factor, attend = mask is not None, NO_MASK if mask is None else mask, F4.type(factor), loops().attend()
+    masked, mask, factor = mask is not None, NO_MASK if mask is None else mask, F4.type(factor)
+    attend = loops().attend()
     parallel_for(0, q.shape[0] * q.shape[1], heads_at_once(q, v), lambda begin, end: attend(
         q, k, v, mask, masked, is_causal, factor, out, logsumexp, begin, end))
 
@@ -205,7 +210,8 @@ def backward_numpy(grad, q, k, v, out, logsumexp, mask, is_causal, factor, grads
 def in_groups(kv_heads, *arrays):
     """(B, H, …) as (B, kv_heads, heads of the query that share one, …)."""
     def grouped(x):
-        return None if x is None else x.reshape(x.shape[0], kv_heads, x.shape[1] // max(kv_heads, 1), *x.shape[2:])
+        return None if x is None else x.reshape(x.shape[0], kv_heads, x.shape[1] // max(kv_heads, 1),
+                                                *x.shape[2:])
     return [grouped(x) for x in arrays]
 
 

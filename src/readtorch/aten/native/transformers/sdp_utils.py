@@ -15,8 +15,8 @@ def choose_backend(query, key, value, attn_mask, dropout_p, enable_gqa):
     allowed = context.sdp_backends
     may_flash, may_math = SDPBackend.FLASH_ATTENTION in allowed, SDPBackend.MATH in allowed
     if not may_flash and not may_math:
-        raise RuntimeError("No viable backend for scaled_dot_product_attention was found. This is likely due to "
-                           "turning off both the math kernel and the fused kernels.")
+        raise RuntimeError("No viable backend for scaled_dot_product_attention was found. This is likely "
+                           "due to turning off both the math kernel and the fused kernels.")
     reason = why_not_flash(query, key, value, attn_mask, dropout_p, enable_gqa) if may_flash else ""
     if reason is None:
         return SDPBackend.FLASH_ATTENTION
@@ -37,8 +37,8 @@ def why_not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
     if dropout_p > 0:
         return "Both fused kernels do not support non-zero dropout."
     if not q.ndim == k.ndim == v.ndim == 4:
-        return (f"All fused kernels requires query, key and value to be 4 dimensional, but got Query dim: {q.ndim}, "
-                f"Key dim: {k.ndim}, Value dim: {v.ndim} instead.")
+        return (f"All fused kernels requires query, key and value to be 4 dimensional, but got Query dim: "
+                f"{q.ndim}, Key dim: {k.ndim}, Value dim: {v.ndim} instead.")
     return (
         why_not_these_heads(q.shape, k.shape, v.shape, enable_gqa)
         or attn_mask is not None and why_not_this_mask(attn_mask, q.shape, k.shape)
@@ -59,16 +59,16 @@ def why_not_these_heads(q, k, v, enable_gqa):
     if not q[0] == k[0] == v[0]:
         return Told(
             "For dense inputs, both fused kernels require query, key and value to have the same batch_size. "
-            f"Query.sizes(): {list(q)}, Key.sizes(): {list(k)}, Value.sizes(): {list(v)} instead. To broadcast "
-            "dense inputs, try using unsqueeze and expand_to before passing them into the kernel.")
+            f"Query.sizes(): {list(q)}, Key.sizes(): {list(k)}, Value.sizes(): {list(v)} instead. To "
+            "broadcast dense inputs, try using unsqueeze and expand_to before passing them into the kernel.")
     if not enable_gqa:
         return not q[1] == k[1] == v[1] and Told(
             "For dense input, both fused kernels require query, key and value to have the same num_heads. "
-            f"Query.sizes(): {list(q)}, Key sizes(): {list(k)}, Value sizes(): {list(v)} instead. To broadcast "
-            "dense inputs, try using unsqueeze and expand_to before passing them into the kernel.")
+            f"Query.sizes(): {list(q)}, Key sizes(): {list(k)}, Value sizes(): {list(v)} instead. To "
+            "broadcast dense inputs, try using unsqueeze and expand_to before passing them into the kernel.")
     if k[1] != v[1]:
-        return Told("Both fused kernels require key and value to have the same num_heads and batch_size but got: "
-                    f"Key sizes: {list(k)}, Value sizes: {list(v)}, Query sizes: {list(q)} instead.")
+        return Told("Both fused kernels require key and value to have the same num_heads and batch_size but "
+                    f"got: Key sizes: {list(k)}, Value sizes: {list(v)}, Query sizes: {list(q)} instead.")
     return q[1] % k[1] != 0 and Told(
         "The number of heads in key/value must divide number of heads in query."
         f"Got input Key sizes(): {k[1]}, Value sizes(): {v[1]}, Query sizes(): {q[1]} instead.")
@@ -96,8 +96,8 @@ def why_not_these_rows(query, key, value, attn_mask):
         return Told("All fused kernels do not support zero seq_len_q or seq_len_kv.")
     steps = [step_in_row(t) for t in (query, key, value)]
     ending = "" if attn_mask is None else (
-        f", Attn_mask.stride(-1): {step_in_row(attn_mask)} (GPU backends require attn_mask's last dimension to have "
-        "stride 1 while the CPU does not).")
+        f", Attn_mask.stride(-1): {step_in_row(attn_mask)} (GPU backends require attn_mask's last dimension "
+        "to have stride 1 while the CPU does not).")
     return steps != [1, 1, 1] and Told(
         "All fused kernels require the last dimension of the input to have stride 1. "
         f"Got Query.stride(-1): {steps[0]}, Key.stride(-1): {steps[1]}, Value.stride(-1): {steps[2]}{ending}")
