@@ -51,9 +51,9 @@ def convolution_cpu(input, weight, bias, stride, padding, dilation, transposed, 
 
 
 def _transposed_forward(x, w, b, shape, geometry, dtype):
-    # 16-bit numbers that PyTorch does not give to oneDNN: it rounds each tap's part.
-    if x.dtype != dtype and (dtype == np.float16 or any(
-            extra >= s for extra, s in zip(geometry.output_padding, geometry.stride))):
+    large_padding = any(extra >= s for extra, s in zip(geometry.output_padding, geometry.stride))
+    if x.dtype != dtype and (dtype == np.float16 or large_padding):
+        # 16-bit numbers that PyTorch does not give to oneDNN: it rounds each tap's part.
         result = convolution_taps.grad_input(x, w, shape, geometry, dtype)
     else:
         result = _functions(x, w, x.shape).grad_input(x, w, shape, geometry)
@@ -70,14 +70,11 @@ def _of_nothing(x, shape):
     return wrap(np.zeros((shape[0], shape[1] if x.shape[1] else 0, *shape[2:]), x.dtype))
 
 
-_TRANSPOSED_INTEGERS = (np.dtype(np.int64),)
-
-
 def _check_dtype(input, geometry):
     """Raises NotImplementedError for the dtypes that PyTorch's loops leave out."""
     dtype, rank = input._array.dtype, 3 if input._array.ndim == 5 else 2
     if geometry.transposed:
-        if dtype.kind in "biu" and dtype not in _TRANSPOSED_INTEGERS or dtype.kind == "c":
+        if dtype.kind in "biuc" and dtype != np.int64:
             raise not_implemented(f"slow_conv_transpose{rank}d_out_cpu")(dtype_of(input))
     elif dtype.kind in "bc":
         raise not_implemented(f"slow_conv{rank}d_cpu")(dtype_of(input))
