@@ -1,0 +1,354 @@
+"""Fourier transforms. NumPy computes them; here are PyTorch's three operators and the functions made of them.
+
+A transform goes from complex to complex (c2c), from real to complex (r2c) or from complex to real (c2r). All others are
+one of these with its input padded, cut or conjugated.
+
+In PyTorch: `aten/src/ATen/native/SpectralOps.cpp`, `mkl/SpectralOps.cpp`; derivatives in `FunctionsManual.cpp`.
+"""
+import numpy as np
+
+from ...c10 import scalar_type
+from ...c10.scalar_type import FLOAT
+from ...c10.tensor_impl import dtype_of, type_name, wrap
+from ...c10.wrap_dim import wrap_dim, wrap_dims
+from ..functions import at
+from ..native_function import native_function, write_out
+from .constant_pad import constant_pad_nd
+from .slicing import slice_
+
+_fft_c2c = native_function("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", out=True)
+_fft_r2c = native_function("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", out=True)
+_fft_c2r = native_function("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+                           out=True)
+
+# ------------------------------------------------------------------------------------------------- normalization
+
+NONE, BY_ROOT_N, BY_N = range(3)  # what the sum is divided by
+
+
+def normalization_of(norm, forward):
+    """The number for norm="backward" (or None), "forward" or "ortho"."""
+    if norm == "ortho":
+        return BY_ROOT_N
+    if norm not in (None, "backward", "forward"):
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    return BY_N if (norm == "forward") == forward else NONE
+
+
+def normalized(result, count, normalization):
+    if normalization == NONE or not result.size:
+        return result
+    real = result.real.dtype.type
+    return result * real(1 / count if normalization == BY_N else 1 / np.sqrt(count))
+
+
+def count_of(shape, dim):
+    return int(np.prod([shape[d] for d in dim], dtype=np.int64))
+
+
+# ------------------------------------------------------------------------------------------------ three operators
+
+def laid_out(result, x, dims):
+    """`result` in the memory order in which PyTorch's library leaves it: the transformed dimensions innermost, the
+    others as they are ordered in the input `x`."""
+    others = sorted([d for d in range(x.ndim) if d not in dims], key=lambda d: -x.strides[d])
+    order = (*others, *dims)
+    return np.ascontiguousarray(result.transpose(order)).transpose(np.argsort(order))
+
+
+def by_stride(x, dims):
+    return sorted(dims, key=lambda d: -x.strides[d])
+
+
+def c2c(x, dim, forward):
+    transform = np.fft.fftn if forward else np.fft.ifftn
+    result = transform(x, axes=dim, norm="backward" if forward else "forward")
+    return laid_out(result.astype(x.dtype, copy=False), x, by_stride(x, dim))
+
+
+@_fft_c2c.kernel
+def fft_c2c_cpu(self, dim, normalization, forward):
+    x = self._array
+    if not dim:
+        return wrap(x.copy())
+    return wrap(normalized(c2c(x, dim, forward), count_of(x.shape, dim), normalization))
+
+
+@_fft_r2c.kernel
+def fft_r2c_cpu(self, dim, normalization, onesided):
+    x = self._array
+    result = np.fft.rfftn(x, axes=dim) if onesided else np.fft.fftn(x, axes=dim)
+    result = result.astype(np.result_type(x.dtype, np.complex64), copy=False)
+    result = laid_out(result, x, [*by_stride(x, dim[:-1]), dim[-1]])
+    return wrap(normalized(result, count_of(x.shape, dim), normalization))
+
+
+@_fft_c2r.kernel
+def fft_c2r_cpu(self, dim, normalization, last_dim_size):
+    x = self._array
+    if len(dim) > 1:
+        x = c2c(x, dim[:-1], False)
+    result = np.fft.irfft(x, n=last_dim_size, axis=dim[-1], norm="forward").astype(x.real.dtype, copy=False)
+    result = laid_out(result, x, dim[-1:])
+    return wrap(normalized(result, count_of(result.shape, dim), normalization))
+
+
+@_fft_c2c.backward
+class FftC2CBackward0:
+    def self(grad, dim, normalization, forward):
+        return _fft_c2c.call(grad, dim, normalization, not forward)
+
+
+@_fft_r2c.backward
+class FftR2CBackward0:
+    """The transform of a real tensor is that of a complex one; of the gradient only the real part counts."""
+
+    def self(grad, self_sym_sizes, dim, normalization, onesided):
+        if onesided:  # what was left out had no part in the result: zeros
+            grad = resized(grad, [dim[-1]], [self_sym_sizes[dim[-1]]])
+        return at.real(_fft_c2c.call(grad, dim, normalization, False))
+
+
+@_fft_c2r.backward
+class FftC2RBackward0:
+    """All but the first element of the half, and perhaps the last, stand for two of the whole."""
+
+    def self(grad, dim, normalization):
+        half = _fft_r2c.call(grad, dim, normalization, True)
+        twice = grad._array.shape[dim[-1]] - half._array.shape[dim[-1]]
+        if twice > 0:
+            half.narrow(dim[-1], 1, twice).mul_(2)
+        return half
+
+
+# ---------------------------------------------------------------------------------------- what goes into a transform
+
+def promoted(self, to_complex=False):
+    """Integers become floats, and floats complex if they must."""
+    dtype = dtype_of(self)
+    if dtype.category < FLOAT:
+        dtype = scalar_type.get_default_dtype()
+    if dtype.numpy.itemsize == 2:
+        raise RuntimeError(f"Unsupported dtype {type_name(self)}")
+    if to_complex and not dtype.is_complex:
+        dtype = dtype.to_complex()
+    return self if dtype is dtype_of(self) else self.to(dtype)
+
+
+def resized(self, dims, sizes):
+    """Cut, or padded with zeros at the end, to `sizes` along `dims`; -1 leaves a size as it is."""
+    for dim, size in zip(dims, sizes):
+        have = self._array.shape[dim]
+        if size == -1 or size == have:
+            continue
+        if size < have:
+            self = slice_.call(self, dim, 0, size, 1)
+        else:
+            after = self._array.ndim - 1 - dim
+            self = constant_pad_nd.call(self, (0, 0) * after + (0, size - have), 0)
+    return self
+
+
+def one_dim(self, n, dim):
+    """(dimension, its size): n if it is given."""
+    if not self._array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    dim = wrap_dim(dim, self._array.ndim)
+    return dim, check_size(self._array.shape[dim] if n is None else n)
+
+
+def check_size(n):
+    if n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    return n
+
+
+def check_real(self, name, word="real"):
+    if dtype_of(self).is_complex:
+        raise RuntimeError(f"{name} expects a {word} input tensor, but got {type_name(self)}")
+
+
+def shape_and_dims(self, s, dim):
+    """Sizes and dimensions of a transform over several: by default all of them, as they are."""
+    ndim = self._array.ndim
+    dims = None if dim is None else wrap_dims_once(dim, ndim)
+    if s is None:
+        dims = list(range(ndim)) if dims is None else dims
+        sizes = [self._array.shape[d] for d in dims]
+    else:
+        if dims is not None and len(dims) != len(s):
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
+        if len(s) > ndim:
+            raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {ndim} dimensions.")
+        dims = list(range(ndim - len(s), ndim)) if dims is None else dims
+        sizes = [self._array.shape[d] if n == -1 else n for n, d in zip(s, dims)]
+    for n in sizes:
+        check_size(n)
+    return sizes, dims
+
+
+def wrap_dims_once(dim, ndim):
+    if not ndim and dim:
+        raise IndexError(f"Dimension specified as {dim[0]} but tensor has no dimensions")
+    try:
+        return wrap_dims(dim, ndim)
+    except RuntimeError:
+        raise RuntimeError("FFT dims must be unique") from None
+
+
+# ------------------------------------------------------------------------------------------------- one dimension
+
+_ONE = "(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor"
+_TWO = "(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor"
+_MANY = "(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor"
+
+
+def declare(name, text):
+    operator = native_function(f"fft_{name}{text}", module="fft", name=name, out=True)
+    kind = "floating point" if name.startswith(("irfft", "hfft")) else "complex"
+    shown = name.replace("2", "n").replace("ifftn", "fftn")  # as PyTorch's message calls them
+
+    @operator.out.kernel
+    def transform_then_copy(*arguments):
+        *arguments, out = arguments
+        dtype = dtype_of(out)
+        if "freq" not in name and not (dtype.is_complex if kind == "complex" else dtype.is_floating_point):
+            raise RuntimeError(f"{shown} expects a {kind} output tensor, but got {type_name(out)}")
+        return write_out(wrap(np.ascontiguousarray(operator.call(*arguments)._array)), (out,))
+    return operator
+
+
+def to_complex(self, sizes, dims, norm, forward):
+    """fft and ifft over any dimensions."""
+    self = resized(promoted(self), dims, sizes)
+    normalization = normalization_of(norm, forward)
+    if dtype_of(self).is_complex:
+        return _fft_c2c.call(self, tuple(dims), normalization, forward)
+    result = _fft_r2c.call(self, tuple(dims), normalization, False)
+    return result if forward else at.conj(result)
+
+
+def to_half(self, sizes, dims, norm, forward):
+    """rfft and ihfft: only half of the result, the other half being its mirror image."""
+    self = resized(promoted(self), dims, sizes)
+    result = _fft_r2c.call(self, tuple(dims), normalization_of(norm, forward), True)
+    return result if forward else at.conj(result)
+
+
+def from_half(self, sizes, dims, norm, forward):
+    """irfft and hfft: the input is half of a transform, sizes are those of the result."""
+    self = resized(promoted(self, to_complex=True), dims, [*sizes[:-1], sizes[-1] // 2 + 1])
+    if forward:
+        self = at.conj(self)
+    return _fft_c2r.call(self, tuple(dims), normalization_of(norm, forward), sizes[-1])
+
+
+def transform_of_one(name, body, forward):
+    operator = declare(name, _ONE)
+
+    @operator.compose
+    def transform(self, n, dim, norm):
+        if body is to_half:
+            check_real(self, name)
+        if body is from_half and n is None and self._array.ndim:
+            n = 2 * (self._array.shape[wrap_dim(dim, self._array.ndim)] - 1)
+        dim, n = one_dim(self, n, dim)
+        return body(self, [n], [dim], norm, forward)
+
+
+for _name, _body, _forward in (("fft", to_complex, True), ("ifft", to_complex, False), ("rfft", to_half, True),
+                               ("irfft", from_half, False), ("hfft", from_half, True), ("ihfft", to_half, False)):
+    transform_of_one(_name, _body, _forward)
+
+
+# -------------------------------------------------------------------------------------------- several dimensions
+
+def fftn(self, s, dim, norm, forward):
+    sizes, dims = shape_and_dims(self, s, dim)
+    x = resized(promoted(self, to_complex=True), dims, sizes)
+    return _fft_c2c.call(x, tuple(dims), normalization_of(norm, forward), forward)
+
+
+def rfftn(self, s, dim, norm):
+    check_real(self, "rfftn", "real-valued")
+    sizes, dims = shape_and_dims(self, s, dim)
+    if not dims:
+        raise RuntimeError("rfftn must transform at least one axis")
+    return to_half(self, sizes, dims, norm, True)
+
+
+def half_shape(name, self, s, dim):
+    """For irfftn and hfftn: the sizes of the result."""
+    sizes, dims = shape_and_dims(self, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    if s is None or s[-1] == -1:
+        sizes[-1] = check_size(2 * (self._array.shape[dims[-1]] - 1))
+    return sizes, dims
+
+
+def irfftn(self, s, dim, norm):
+    return from_half(self, *half_shape("irfftn", self, s, dim), norm, False)
+
+
+def hfftn(self, s, dim, norm):
+    """An fft over all dimensions but the last, then hfft over that."""
+    sizes, dims = half_shape("hfftn", self, s, dim)
+    x = resized(promoted(self, to_complex=True), dims, [*sizes[:-1], sizes[-1] // 2 + 1])
+    normalization = normalization_of(norm, True)
+    if len(dims) > 1:
+        x = _fft_c2c.call(x, tuple(dims[:-1]), normalization, True)
+    return _fft_c2r.call(at.conj(x), (dims[-1],), normalization, sizes[-1])
+
+
+def ihfftn(self, s, dim, norm):
+    """ihfft over the last dimension, then an ifft over the others."""
+    check_real(self, "ihfftn", "real-valued")
+    sizes, dims = shape_and_dims(self, s, dim)
+    if not dims:
+        raise RuntimeError("ihfftn must transform at least one axis")
+    normalization = normalization_of(norm, False)
+    half = at.conj(_fft_r2c.call(resized(promoted(self), dims, sizes), (dims[-1],), normalization, True))
+    return half if len(dims) == 1 else _fft_c2c.call(half, tuple(dims[:-1]), normalization, False)
+
+
+for _name, _body in (("fft", lambda *a: fftn(*a, True)), ("ifft", lambda *a: fftn(*a, False)), ("rfft", rfftn),
+                     ("irfft", irfftn), ("hfft", hfftn), ("ihfft", ihfftn)):
+    declare(_name + "2", _TWO).compose(_body)
+    declare(_name + "n", _MANY).compose(_body)
+
+
+# ------------------------------------------------------------------------------------------ frequencies and shifts
+
+_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+fftfreq = declare("fftfreq", f"(int n, float d=1.0, *, {_OPTIONS}) -> Tensor")
+rfftfreq = declare("rfftfreq", f"(int n, float d=1.0, *, {_OPTIONS}) -> Tensor")
+
+
+@fftfreq.compose
+def fftfreq_composite(n, d, dtype, layout, device, pin_memory):
+    """0, 1, 2, … and from the middle on the negative ones, in cycles per unit if samples are `d` apart."""
+    places = np.arange(n)
+    return frequencies(np.where(places < (n + 1) // 2, places, places - n), n, d, dtype)
+
+
+@rfftfreq.compose
+def rfftfreq_composite(n, d, dtype, layout, device, pin_memory):
+    """0, 1, 2, … up to the middle."""
+    return frequencies(np.arange(n // 2 + 1), n, d, dtype)
+
+
+def frequencies(places, n, d, dtype):
+    numpy_type = (dtype or scalar_type.get_default_dtype()).numpy
+    return wrap(places.astype(numpy_type) * np.array(1 / (n * d), numpy_type))
+
+
+def shifted(self, dim, halves):
+    dims = range(self._array.ndim) if dim is None else dim
+    return at.roll(self, [halves(self._array.shape[d]) for d in dims], list(dims))
+
+
+fftshift = native_function("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", module="fft", name="fftshift")
+ifftshift = native_function("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", module="fft", name="ifftshift")
+fftshift.compose(lambda self, dim: shifted(self, dim, lambda n: n // 2))
+ifftshift.compose(lambda self, dim: shifted(self, dim, lambda n: (n + 1) // 2))
