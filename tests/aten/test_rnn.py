@@ -74,7 +74,7 @@ def test_second_derivatives(name, dtype):
 
 
 @pytest.mark.parametrize("batch, inputs, size, steps",
-                         [(1, 1, 1, 1), (3, 5, 7, 4), (16, 64, 128, 10), (64, 33, 65, 5)])
+                         [(1, 1, 1, 1), (3, 5, 7, 4), (16, 64, 128, 10), (64, 33, 65, 5), (20, 8, 160, 3)])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_sizes_of_the_loops(name, batch, inputs, size, steps):
     """Tiles and groups of steps that do and do not come out even; nothing recorded, and recorded."""

@@ -23,20 +23,27 @@ from ...cpu.blas import gemm
 from ...cpu.compile import fast_kernel
 
 ZERO, ONE = np.float32(0), np.float32(1)
-SMALL_PRODUCT, FEWEST_ROWS = 1_000_000, 16
+SMALL_PRODUCT, FEWEST_ROWS, DEEPEST = 1_000_000, 16, 512
 
 
 @fast_kernel
 def add_product(turned, m, n, k, a, b, beta, c):
-    """c = a b + beta c, or aᵀ b + beta c, of matrices stored flat: c m × n, b k × n. See Note [ Small
-    products ]."""
-    rows = SMALL_PRODUCT // (n * k)
-    rows = m if rows < FEWEST_ROWS else min(rows, m)
+    """c = a b + beta c, or aᵀ b + beta c, of matrices stored flat: c m × n, b k × n.
+
+    See Note [ Small products ]. A long sum is taken in parts, so that tiles do not become too narrow.
+    """
+    depth = min(k, DEEPEST)
+    rows = SMALL_PRODUCT // (n * depth)
+    if rows < FEWEST_ROWS:
+        rows, depth = m, k
     tiles = (m + rows - 1) // rows
     rows = (m + tiles - 1) // tiles
-    for first in range(0, m, rows):
-        start, width = (first, m) if turned else (first * k, k)
-        gemm(turned, False, min(rows, m - first), n, k, 1.0, a[start:], width, b, n, beta, c[first * n:], n)
+    width = m if turned else k
+    for begin in range(0, k, depth):
+        for first in range(0, m, rows):
+            start = begin * m + first if turned else first * k + begin
+            gemm(turned, False, min(rows, m - first), n, min(depth, k - begin), 1.0, a[start:], width,
+                 b[begin * n:], n, beta if begin == 0 else 1.0, c[first * n:], n)
 
 
 @fast_kernel
