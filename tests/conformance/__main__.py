@@ -3,8 +3,8 @@
     python -m tests.conformance --op add                 one operator (or several: --op add mul), every sample
     python -m tests.conformance --group pointwise        a group of core_ops.txt
     python -m tests.conformance                          core_ops.txt, 10 samples a variant and dtype
-    python -m tests.conformance --modules Conv2d LSTM    classes of torch.nn, every input (alone: all, 10 inputs)
-    python -m tests.conformance --report FILE            all there is: the result file that the book's page shows
+    python -m tests.conformance --modules Conv2d LSTM    classes of torch.nn, every input (alone: all, 10)
+    python -m tests.conformance --report FILE            everything: the result file that the book shows
     … --dtype float32 bfloat16   -v (each different failure)   -vv (with our innermost frames)
     … --strict (strides and wording too)   --samples N | all   --json FILE   --add-passing (to passing.txt,
                                                          passing_modules.txt)
@@ -29,7 +29,7 @@ def parse():
     parser.add_argument("--op", nargs="+", help="operator names as in op_db")
     parser.add_argument("--group", nargs="+", help="groups of core_ops.txt, or how their names begin")
     parser.add_argument("--modules", nargs="*", help="classes of torch.nn; without a name all")
-    parser.add_argument("--optimizers", nargs="*", help="classes of torch.optim; without a name all of optim_db")
+    parser.add_argument("--optimizers", nargs="*", help="classes of torch.optim; without a name all")
     parser.add_argument("--all", action="store_true", help="all operators of op_db that exist")
     parser.add_argument("--dtype", nargs="+", help="float32, int64 …")
     parser.add_argument("--samples", default=None, help="samples a variant and dtype: a number or 'all'")
@@ -113,7 +113,7 @@ def main():
     dtypes = [getattr(torch, d) for d in options.dtype] if options.dtype else None
     if options.report:
         limit = int(options.samples) if (options.samples or "all") != "all" else None
-        return report.write(options.report, limit, lambda row: print(f"{row['state']:8} {row['name']}", flush=True))
+        return report.write(options.report, limit, lambda row: print(row["state"], row["name"], flush=True))
     what, names, run = chosen(options)
     limits = {} if what == "optimizers" else dict(limit=sample_limit(options), errors=not options.no_errors)
     reports = []

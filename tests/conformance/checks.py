@@ -30,8 +30,8 @@ UNINITIALISED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty
 # Their factors are only determined up to signs or phases; op_db's output_process_fn_grad removes these.
 UP_TO_PHASE = {"linalg.svd", "linalg.eigh", "linalg.eig", "svd", "qr", "linalg.qr"}
 
-# Which of several equal elements comes first is not specified unless sort is asked to be stable. Name -> where the
-# argument `dim` stands.
+# Which of several equal elements comes first is not specified unless sort is asked to be stable. Name -> where
+# the argument `dim` stands.
 RANKING = {"sort": 0, "argsort": 0, "topk": 1}
 
 # Sums of products in another order than the reference's: rtol, atol.
@@ -108,7 +108,8 @@ def check_sample(info, sample, dtype, deep=True):
         findings += guarded(form.name, describe(sample), check_form, info, form, sample, dtype)
     if deep:
         strided = sample.noncontiguous()
-        findings += guarded("non-contiguous", describe(strided), check_form, info, forms_of(info)[0], strided, dtype)
+        findings += guarded("non-contiguous", describe(strided), check_form, info, forms_of(info)[0], strided,
+                            dtype)
     if info.supports_out:
         findings += guarded("out=", describe(sample), _check_out, info, sample, dtype, deep)
     return findings
@@ -119,7 +120,8 @@ def check_aliases(info, sample):
     findings = []
     for alias in info.aliases:
         form = Form("alias", alias.op, _ours(alias.op, alias.name))
-        found = guarded(f"alias {alias.name}", describe(sample), check_form, info, form, sample, torch.float32)
+        found = guarded(f"alias {alias.name}", describe(sample), check_form, info, form, sample,
+                        torch.float32)
         findings += [dataclasses.replace(f, kind="alias" if f.kind == "FAIL" else f.kind) for f in found]
     return findings
 
@@ -193,7 +195,7 @@ def _compare_values(info, sample, dtype, ours, theirs, our_args, their_args):
 
 
 def what_is_ranked(info, args, result):
-    """A ranking's result with the elements that its indices pick in place of the indices; each may be picked once."""
+    """A ranking's result with the elements that its indices pick in their place; each may be picked once."""
     first, rest, named = args
     if info.name not in RANKING or named.get("stable"):
         return result

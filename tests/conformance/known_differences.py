@@ -15,8 +15,8 @@ class Difference:
     why: str
 
 
-FIRST_OPERAND = ("the sum of two tensors that lie differently in memory is laid out in the order of its dimensions, "
-                 "by NumPy; PyTorch lays it out like the first one. The numbers are the same")
+FIRST_OPERAND = ("the sum of two tensors that lie differently in memory is laid out in the order of its "
+                 "dimensions, by NumPy; PyTorch lays it out like the first one. The numbers are the same")
 
 DIFFERENCES = [
     Difference("TransformerDecoderLayer", r"^forward .*: result 0 has strides \(8, 4, 1\)", FIRST_OPERAND),
@@ -39,11 +39,14 @@ def differences_of(name):
 
 
 def explain(name, findings):
-    """Turn the failures that are known into findings of the kind "known", with the reason. Returns what was met."""
+    """Turn the failures that are known into findings of the kind "known", with the reason.
+
+    Returns the differences that were met.
+    """
     met = []
     for finding in findings:
-        known = next((d for d in differences_of(name) if finding.kind == "FAIL" and describes(d, finding)), None)
-        if known is not None:
+        known = next((d for d in differences_of(name) if describes(d, finding)), None)
+        if known is not None and finding.kind == "FAIL":
             finding.kind, finding.reason = "known", f"{known.why} ({finding.reason})"
             met.append(known)
     return met

@@ -29,7 +29,8 @@ class Call:
     training: bool = True
 
     def __repr__(self):
-        made, called = (describe_arguments(part.args, part.kwargs) for part in (self.construction, self.forward))
+        parts = self.construction, self.forward
+        made, called = (describe_arguments(part.args, part.kwargs) for part in parts)
         return f"{made}{called}{'' if self.training else ' in eval'}"
 
 
@@ -37,7 +38,8 @@ def calls_of(info, dtype, training):
     """The sample inputs of a ModuleInfo. All floating inputs require grad."""
     seed_both(0)
     inputs = info.module_inputs_func(info, "cpu", dtype, True, training)
-    return [Call(info.module_cls.__name__, i.constructor_input, i.forward_input, dtype, training) for i in inputs]
+    name = info.module_cls.__name__
+    return [Call(name, i.constructor_input, i.forward_input, dtype, training) for i in inputs]
 
 
 def runs_here(call):
@@ -76,7 +78,7 @@ def _check_class(name):
 def signature(cls, method):
     """Names, kinds and default values; annotations are comments."""
     parameters = inspect.signature(getattr(cls, method)).parameters.values()
-    plain = [p.replace(annotation=inspect.Parameter.empty, default=_plain_default(p.default)) for p in parameters]
+    plain = [p.replace(annotation=p.empty, default=_plain_default(p.default)) for p in parameters]
     return str(inspect.Signature(plain))
 
 
@@ -90,7 +92,7 @@ def _plain_default(default):
 
 
 def check_call(info, call, deep=True):
-    """Construct on both sides, call and differentiate. `deep`: copies, pickles and calls without gradients too."""
+    """Construct on both sides, call, differentiate. `deep`: also copies, pickles, calls without gradients."""
     findings = guarded("construct", call, check_construction, call)
     if any(f.kind == "FAIL" for f in findings):
         return findings
@@ -98,9 +100,13 @@ def check_call(info, call, deep=True):
     if deep:
         findings += guarded("inference", call, check_inference, call)
         findings += guarded("deepcopy", call, check_copies, call, copy.deepcopy)
-        findings += guarded("pickle", call, check_copies, call, lambda module: pickle.loads(pickle.dumps(module)))
+        findings += guarded("pickle", call, check_copies, call, through_pickle)
         findings += guarded("load_state_dict", call, check_loading, call)
     return findings
+
+
+def through_pickle(module):
+    return pickle.loads(pickle.dumps(module))
 
 
 def construct(call):
@@ -112,10 +118,13 @@ def construct(call):
     their_args = own_copy((call.construction.args, named))
     our_args = translate_all(their_args)
     seed_both(0)
-    theirs = Outcome(lambda: theirs_class(*their_args[0], **their_args[1]).to(call.dtype).train(call.training))
-    dtype = translate_all(call.dtype)
-    ours = Outcome(lambda: ours_class(*our_args[0], **our_args[1]).to(dtype).train(call.training))
+    theirs = Outcome(_constructed, theirs_class, their_args, call.dtype, call.training)
+    ours = Outcome(_constructed, ours_class, our_args, translate_all(call.dtype), call.training)
     return ours, theirs
+
+
+def _constructed(cls, args, dtype, training):
+    return cls(*args[0], **args[1]).to(dtype).train(training)
 
 
 def constructed(call):
@@ -227,7 +236,7 @@ def _run(module, args):
 
 
 def not_leaves(value):
-    """A module may work in place, which a leaf that requires grad forbids: it gets a copy within the graph."""
+    """A module may work in place, which a leaf that requires grad forbids: it gets a copy in the graph."""
     if isinstance(value, (torch.Tensor, rt.Tensor)):
         return value.clone() if value.requires_grad else value
     if hasattr(value, "batch_sizes"):

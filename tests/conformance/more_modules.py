@@ -1,6 +1,7 @@
 """Inputs for the classes of torch.nn that module_db lacks, in its own form: ModuleInfos.
 
-INPUTS: name -> a function that makes (construction, forward) pairs; x(*shape) makes a tensor that requires grad.
+INPUTS: name -> a function that makes (construction, forward) pairs; x(*shape) makes a tensor that requires
+grad.
 """
 import functools
 
@@ -32,13 +33,14 @@ def unpooling(pool, *size):
             pooled, indices = pool(x(2, 3, *size).detach(), 2, return_indices=True, **named)
             pairs.append((Given(2, **named), Given(pooled.requires_grad_(), indices)))
         pooled, indices = pool(x(1, 2, *size).detach(), 2, return_indices=True)
-        return [*pairs, (Given(2), Given(pooled.requires_grad_(), indices, output_size=[n + 1 for n in size]))]
+        larger = [n + 1 for n in size]
+        return [*pairs, (Given(2), Given(pooled.requires_grad_(), indices, output_size=larger))]
     return inputs
 
 
 def triplets(**named):
-    return lambda x: [(Given(**settings, **named), Given(x(4, 5), x(4, 5), x(4, 5)))
-                      for settings in ({}, {"margin": 0.3, "swap": True}, {"reduction": "none"}, {"reduction": "sum"})]
+    settings = ({}, {"margin": 0.3, "swap": True}, {"reduction": "none"}, {"reduction": "sum"})
+    return lambda x: [(Given(**given, **named), Given(x(4, 5), x(4, 5), x(4, 5))) for given in settings]
 
 
 def adaptive_log_softmax(x):
@@ -49,14 +51,16 @@ def adaptive_log_softmax(x):
 def embedding_bag(x):
     flat, offsets = labels(10, 7), torch.tensor([0, 3, 3])
     modes = [(Given(10, 3, mode=mode), Given(flat, offsets)) for mode in ("sum", "mean", "max")]
-    return [*modes, (Given(10, 3), Given(labels(10, 2, 4))), (Given(10, 3, padding_idx=2), Given(flat, offsets)),
+    return [*modes, (Given(10, 3), Given(labels(10, 2, 4))),
+            (Given(10, 3, padding_idx=2), Given(flat, offsets)),
             (Given(10, 3, mode="sum", include_last_offset=True), Given(flat, torch.tensor([0, 3, 7]))),
             (Given(10, 3, mode="sum"), Given(flat, offsets, per_sample_weights=x(7))),
             (Given(10, 3, max_norm=1.0), Given(flat, offsets))]
 
 
 def fold(x):
-    return [(Given((4, 5), 2), Given(x(2, 12, 12))), (Given((4, 5), (2, 2), padding=1, stride=2), Given(x(2, 8, 9))),
+    return [(Given((4, 5), 2), Given(x(2, 12, 12))),
+            (Given((4, 5), (2, 2), padding=1, stride=2), Given(x(2, 8, 9))),
             (Given((4, 5), 2, dilation=2), Given(x(8, 6)))]
 
 
@@ -66,7 +70,8 @@ def upsampling(x):
             (Given(size=7, mode="linear", align_corners=True), Given(x(1, 2, 4))),
             (Given(scale_factor=2, mode="bicubic", align_corners=False), Given(x(1, 2, 4, 4))),
             (Given(scale_factor=(1, 2, 2), mode="trilinear"), Given(x(1, 2, 2, 3, 3))),
-            (Given(scale_factor=0.6, mode="nearest-exact", recompute_scale_factor=True), Given(x(1, 2, 5, 5)))]
+            (Given(scale_factor=0.6, mode="nearest-exact", recompute_scale_factor=True),
+             Given(x(1, 2, 5, 5)))]
 
 
 def sizes_or_factors(x):
@@ -76,7 +81,8 @@ def sizes_or_factors(x):
 def transformer_decoder(x):
     layer = functools.partial(nn.TransformerDecoderLayer, 4, 2, 8, 0.0, dtype=x(1).dtype)
     return [(Given(layer(), 2), Given(x(3, 2, 4), x(5, 2, 4))),
-            (Given(layer(batch_first=True), 1, norm=nn.LayerNorm(4, dtype=x(1).dtype)), Given(x(2, 3, 4), x(2, 5, 4))),
+            (Given(layer(batch_first=True), 1, norm=nn.LayerNorm(4, dtype=x(1).dtype)),
+             Given(x(2, 3, 4), x(2, 5, 4))),
             (Given(layer(), 1), Given(x(3, 2, 4), x(5, 2, 4), tgt_is_causal=True,
                                       tgt_mask=nn.Transformer.generate_square_subsequent_mask(3)))]
 
@@ -90,15 +96,17 @@ INPUTS = {
     "AdaptiveLogSoftmaxWithLoss": adaptive_log_softmax,
     "AlphaDropout": dropouts((4, 5)),
     "ChannelShuffle": lambda x: [(Given(g), Given(x(2, 6, 3, 2))) for g in (1, 2, 3)],
-    "CosineSimilarity": lambda x: [(Given(), Given(x(3, 4, 2), x(3, 4, 2))), (Given(dim=0), Given(x(3, 4), x(4)))],
-    "CrossMapLRN2d": lambda x: [(Given(3), Given(x(2, 5, 3, 3))), (Given(2, 0.1, 0.5, 2), Given(x(1, 4, 2, 2)))],
+    "CosineSimilarity": lambda x: [(Given(), Given(x(3, 4, 2), x(3, 4, 2))),
+                                   (Given(dim=0), Given(x(3, 4), x(4)))],
+    "CrossMapLRN2d": lambda x: [(Given(3), Given(x(2, 5, 3, 3))),
+                                (Given(2, 0.1, 0.5, 2), Given(x(1, 4, 2, 2)))],
     "Dropout": dropouts((4, 5), ()),
     "Dropout1d": dropouts((3, 4, 5), (4, 5)),
     "Dropout2d": dropouts((2, 3, 4, 5)),
     "Dropout3d": dropouts((2, 3, 2, 2, 2), (3, 2, 2, 2)),
     "EmbeddingBag": embedding_bag,
     "FeatureAlphaDropout": dropouts((3, 4, 2, 2)),
-    "Flatten": lambda x: [(Given(), Given(x(2, 3, 4))), (Given(0, 1), Given(x(2, 3, 4))), (Given(-2), Given(x(2, 3, 4)))],
+    "Flatten": lambda x: [(Given(*dims), Given(x(2, 3, 4))) for dims in ((), (0, 1), (-2,))],
     "Fold": fold,
     "Hardsigmoid": lambda x: [(Given(), Given(x(3, 4))), (Given(inplace=True), Given(x(5)))],
     "Identity": lambda x: [(Given(), Given(x(2, 3))), (Given(3, size=4), Given(x(2)))],
@@ -116,18 +124,20 @@ INPUTS = {
     "ModuleList": lambda x: [(Given([nn.Linear(2, 3), nn.ReLU()]), Given(x(2)))],
     "PairwiseDistance": lambda x: [(Given(**named), Given(x(3, 4), x(3, 4)))
                                    for named in ({}, {"p": 1.0}, {"keepdim": True}, {"p": 3.0, "eps": 0.1})],
-    "ParameterDict": lambda x: [(Given({"a": nn.Parameter(torch.ones(2)), "b": nn.Parameter(torch.eye(2))}), Given(x(2)))],
-    "ParameterList": lambda x: [(Given([nn.Parameter(torch.ones(2)), nn.Parameter(torch.eye(2))]), Given(x(2)))],
+    "ParameterDict": lambda x: [(Given({"a": nn.Parameter(x(2)), "b": nn.Parameter(x(2, 2))}), Given(x(2)))],
+    "ParameterList": lambda x: [(Given([nn.Parameter(x(2)), nn.Parameter(x(2, 2))]), Given(x(2)))],
     "PixelShuffle": lambda x: [(Given(2), Given(x(1, 8, 2, 3))), (Given(3), Given(x(9, 2, 2)))],
     "PixelUnshuffle": lambda x: [(Given(2), Given(x(1, 2, 4, 6))), (Given(3), Given(x(2, 3, 3)))],
-    "RReLU": lambda x: [(Given(), Given(x(4, 5))), (Given(0.1, 0.9), Given(x(20))), (Given(0.1, 0.5, True), Given(x(4)))],
+    "RReLU": lambda x: [(Given(*given), Given(x(4, 5))) for given in ((), (0.1, 0.9), (0.1, 0.5, True))],
     "Sequential": containers,
     "SyncBatchNorm": lambda x: [(Given(3), Given(x(4, 3, 2)))],
     "TransformerDecoder": transformer_decoder,
     "TripletMarginLoss": triplets(),
     "TripletMarginWithDistanceLoss": triplets(distance_function=nn.PairwiseDistance()),
-    "Unflatten": lambda x: [(Given(1, (2, 3)), Given(x(2, 6, 4))), (Given(-1, torch.Size([2, -1])), Given(x(2, 6)))],
-    "Unfold": lambda x: [(Given(2), Given(x(2, 3, 4, 5))), (Given((2, 3), 2, 1, (1, 2)), Given(x(1, 2, 6, 7))),
+    "Unflatten": lambda x: [(Given(1, (2, 3)), Given(x(2, 6, 4))),
+                            (Given(-1, torch.Size([2, -1])), Given(x(2, 6)))],
+    "Unfold": lambda x: [(Given(2), Given(x(2, 3, 4, 5))),
+                         (Given((2, 3), 2, 1, (1, 2)), Given(x(1, 2, 6, 7))),
                          (Given(2), Given(x(3, 4, 5)))],
     "Upsample": upsampling,
     "UpsamplingBilinear2d": sizes_or_factors,

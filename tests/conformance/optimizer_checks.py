@@ -24,14 +24,18 @@ def check_class(name):
 
 
 def _check_class(name):
-    ours, theirs = ([p.replace(annotation=inspect.Parameter.empty) for p in
-                     inspect.signature(cls).parameters.values()] for cls in (our_class(name), getattr(torch.optim, name)))
-    assert str(ours) == str(theirs), f"arguments {ours} instead of {theirs}"
+    ours, theirs = map(arguments, (our_class(name), getattr(torch.optim, name)))
+    assert ours == theirs, f"arguments {ours} instead of {theirs}"
     return []
 
 
+def arguments(cls):
+    """Names, kinds and defaults; annotations are comments."""
+    return str([p.replace(annotation=p.empty) for p in inspect.signature(cls).parameters.values()])
+
+
 def check_settings(name, given, dtype):
-    """Some steps with one setting of optim_db; then the state is copied, pickled and loaded, and steps go on."""
+    """Some steps with one setting of optim_db; the state is copied, pickled and loaded, and steps go on."""
     return guarded("steps", f"{name}({given.desc})", _check_settings, name, given.kwargs, dtype)
 
 
@@ -56,7 +60,7 @@ class _Run:
     def __init__(self, T, name, named, dtype):
         seed_both(0)
         convert = (lambda value: value) if T is torch else translate_all
-        numbers = [torch.randn(4, 3, dtype=dtype), torch.randn(2, 4, dtype=dtype), torch.randn(5, 3, dtype=dtype)]
+        numbers = [torch.randn(*shape, dtype=dtype) for shape in ((4, 3), (2, 4), (5, 3))]
         first, second, self.x = convert(numbers)
         self.parameters = [T.nn.Parameter(first), T.nn.Parameter(second)]
         groups = [{"params": [self.parameters[0]]}, {"params": [self.parameters[1]], "lr": 0.02}]
@@ -86,7 +90,7 @@ def _assert_same_run(ours, theirs, dtype):
 
 
 def _plain(value):
-    """The state, without the difference between a dict and its subclasses, and with tensors that need no grad."""
+    """The state, without the difference between a dict and its subclasses."""
     if isinstance(value, dict):
         return {key: _plain(v) for key, v in value.items()}
     return value

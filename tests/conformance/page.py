@@ -29,10 +29,9 @@ class Results:
 
     def find(self, word):
         """Everything whose name contains `word`: a table."""
-        found = [(kind, row) for kind in KINDS for row in self.data[kind] if word.lower() in row["name"].lower()]
-        return table(("Kind", "Name", "State", "Compared", "Why"),
-                     [(kind[:-1], code(row["name"]), row["state"], row.get("samples", 0), reason(row) or "–")
-                      for kind, row in found])
+        found = [(kind[:-1], code(row["name"]), row["state"], row.get("samples", 0), reason(row) or "–")
+                 for kind in KINDS for row in self.data[kind] if word.lower() in row["name"].lower()]
+        return table(("Kind", "Name", "State", "Compared", "Why"), found)
 
     def about(self):
         """When and with what the file was made."""
@@ -44,7 +43,7 @@ class Results:
     def overview(self):
         counted = [(kind, collections.Counter(row["state"] for row in self.data[kind])) for kind in KINDS]
         return table(("Kind", "All", *map(str.capitalize, STATES)),
-                     [(kind.capitalize(), sum(n.values()), *(n[state] for state in STATES)) for kind, n in counted])
+                     [(kind.capitalize(), n.total(), *(n[state] for state in STATES)) for kind, n in counted])
 
     def by_group(self):
         """Operators: how many of each group are in which state."""
@@ -69,9 +68,7 @@ class Results:
 
     def names(self, state):
         """Operators of one state, a paragraph a group."""
-        chosen = ((title, [code(row["name"]) for row in rows if row["state"] == state])
-                  for title, rows in self.groups().items())
-        return "\n\n".join(f"**{title}** ({len(names)}): {', '.join(names)}" for title, names in chosen if names)
+        return self._paragraphs(lambda row: row["state"] == state)
 
     def differences(self, kind):
         """What is there and not the same: how many inputs show it, and the reason or what was found."""
@@ -88,13 +85,14 @@ class Results:
         return table(("Reason", "Operators"), [(why, ", ".join(names)) for why, names in reasons.items()])
 
     def not_yet(self):
-        """Operators that are absent for no other reason than that nobody has written them, by namespace."""
-        chosen = collections.defaultdict(list)
-        for title, rows in self.groups().items():
-            for row in rows:
-                if row["state"] == "absent" and not row["why"]:
-                    chosen[title].append(code(row["name"]))
-        return "\n\n".join(f"**{title}** ({len(names)}): {', '.join(names)}" for title, names in chosen.items()) or "None."
+        """Operators that are absent for no other reason than that nobody has written them."""
+        return self._paragraphs(lambda row: row["state"] == "absent" and not row["why"])
+
+    def _paragraphs(self, wanted):
+        chosen = ((title, [code(row["name"]) for row in rows if wanted(row)])
+                  for title, rows in self.groups().items())
+        found = [f"**{title}** ({len(names)}): {', '.join(names)}" for title, names in chosen if names]
+        return "\n\n".join(found) or "None."
 
     def modules(self):
         """Classes of torch.nn, by the source of their inputs."""
@@ -115,12 +113,14 @@ class Results:
 
     def random(self):
         """Operators that draw numbers, compared bit for bit."""
-        rows = [(code(row["name"]), row["state"], row.get("samples", 0)) for row in self.rows("operators", exact=True)]
+        rows = [(code(row["name"]), row["state"], row.get("samples", 0))
+                for row in self.rows("operators", exact=True)]
         return table(("Operator", "State", "Inputs compared bit for bit"), rows)
 
     def notes(self):
         """What is looked at and does not count: how many operators and modules show it."""
-        n = collections.Counter(note for kind in KINDS for row in self.data[kind] for note in row.get("notes", {}))
+        every = (row for kind in KINDS for row in self.data[kind])
+        n = collections.Counter(note for row in every for note in row.get("notes", {}))
         return table(("Note", "What it means", "Operators and modules"),
                      [(note, text, n[note]) for note, text in NOTES.items()])
 
@@ -147,4 +147,5 @@ def table(header, rows):
 def _cell(value):
     """Markdown must not read what is quoted: an error may contain anything."""
     text = str(value)
-    return text.replace("|", "\\|") if text.startswith("`") else "".join(f"\\{c}" if c in "|*_<>[]$`" else c for c in text)
+    special = "|" if text.startswith("`") else "|*_<>[]$`"
+    return "".join(f"\\{c}" if c in special else c for c in text)

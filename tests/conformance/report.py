@@ -25,7 +25,7 @@ def write(path, limit, progress):
     """Compare everything; `progress(row)` sees each row as it is made."""
     result = {
         "date": datetime.date.today().isoformat(),
-        "versions": {"python": platform.python_version()} | {n: importlib.metadata.version(n) for n in LIBRARIES},
+        "versions": versions(),
         "machine": f"{platform.machine()}, {platform.system()}",
         "dtypes": [_short(d) for d in DTYPES],
         "samples": limit or "all",
@@ -35,6 +35,11 @@ def write(path, limit, progress):
     }
     with open(path, "w") as file:
         file.write(_in_lines(result))
+
+
+def versions():
+    libraries = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    return {"python": platform.python_version()} | libraries
 
 
 def _seen(progress, row):
@@ -61,11 +66,15 @@ def _lacks_a_name(report):
 
 def module_row(name, limit):
     about = {"name": name, "in_module_db": name in catalog.module_infos()}
-    return about | (_outcome(runner.run_module(name, limit=limit)) if _has(module_checks, name) else _absent(None))
+    if not _has(module_checks, name):
+        return about | _absent(None)
+    return about | _outcome(runner.run_module(name, limit=limit))
 
 
 def optimizer_row(name):
-    return {"name": name} | (_outcome(runner.run_optimizer(name)) if _has(optimizer_checks, name) else _absent(None))
+    if not _has(optimizer_checks, name):
+        return {"name": name} | _absent(None)
+    return {"name": name} | _outcome(runner.run_optimizer(name))
 
 
 def _has(place, name):
@@ -94,7 +103,8 @@ def _distinct(failures):
     """A few failures that tell different things: no two of one form whose reasons begin alike."""
     first = {}
     for f in failures:
-        first.setdefault((f.form, f.reason[:40]), f"{f.form} {f.dtype}: {' '.join(f.reason.split())}"[:LONGEST])
+        text = f"{f.form} {f.dtype}: {' '.join(f.reason.split())}"
+        first.setdefault((f.form, f.reason[:40]), text[:LONGEST])
     return list(first.values())
 
 
@@ -106,7 +116,8 @@ def _in_lines(result):
     """JSON with one row a line, so that a new run shows as the lines that changed."""
     parts = []
     for key, value in result.items():
-        rows = isinstance(value, list) and value and isinstance(value[0], dict)
-        text = "[\n" + ",\n".join(f"  {json.dumps(row)}" for row in value) + "\n ]" if rows else json.dumps(value)
+        text = json.dumps(value)
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            text = "[\n" + ",\n".join(f"  {json.dumps(row)}" for row in value) + "\n ]"
         parts.append(f" {json.dumps(key)}: {text}")
     return "{\n" + ",\n".join(parts) + "\n}\n"

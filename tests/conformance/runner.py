@@ -42,11 +42,12 @@ class Report:
         self.findings += findings
 
     def finish(self, began, complete):
-        """Tell the known differences from the failures; after a complete run, each of them must have been met."""
+        """Tell the known differences from the failures; a complete run must have met each of them."""
         self.known = known_differences.explain(self.name, self.findings)
         if complete:
             gone = [d for d in known_differences.differences_of(self.name) if d not in self.known]
-            self.findings += [checks.Finding("FAIL", "known difference", f"happens no more: {d.why}") for d in gone]
+            self.findings += [checks.Finding("FAIL", "known difference", f"happens no more: {d.why}")
+                              for d in gone]
         self.seconds = time.perf_counter() - began
         return self
 
@@ -131,7 +132,8 @@ def run_optimizer(name, dtypes=None):
     if report.passes:
         for dtype in dtypes or MODULE_DTYPES:
             for given in info.optim_inputs_func("cpu", dtype):
-                report.add(optimizer_checks.check_settings(name, given, dtype), str(dtype).removeprefix("torch."))
+                found = optimizer_checks.check_settings(name, given, dtype)
+                report.add(found, str(dtype).removeprefix("torch."))
         for error in info.optim_error_inputs_func("cpu", torch.float32):
             report.add(optimizer_checks.check_error(name, error), "")
     return report.finish(began, complete=dtypes is None)

@@ -66,7 +66,7 @@ def translate(value):
 
 
 def is_torch_object(value):
-    """Whether `value` is an object that only torch's own classes make: a module, a packed sequence, options."""
+    """Whether `value` is an object of one of torch's classes: a module, a packed sequence, options."""
     objects = (torch.nn.Module, torch.nn.Parameter, torch.nn.utils.rnn.PackedSequence)
     return isinstance(value, objects) or (_is_torchs(type(value)) and dataclasses.is_dataclass(value))
 

@@ -1,6 +1,6 @@
-"""Networks that people really train, each written once over `T`: the module `torch` or the module `readtorch`.
+"""Networks that people really train, each written once over `T`: the module `torch` or `readtorch`.
 
-A function makes one freshly initialised network; its arguments are its sizes. `tasks.py` says what each learns.
+A function makes one freshly initialised network; its arguments are its sizes. `tasks.py` says what they learn.
 """
 
 
@@ -48,7 +48,8 @@ def resnet18(T, width=64, classes=10):
     class ResNet(nn.Module):
         def __init__(self):
             super().__init__()
-            self.stem = nn.Sequential(nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+            first = nn.Conv2d(3, width, 3, 1, 1, bias=False)
+            self.stem = nn.Sequential(first, nn.BatchNorm2d(width), nn.ReLU())
             self.layer1 = stage(width, width, 1)
             self.layer2 = stage(width, 2 * width, 2)
             self.layer3 = stage(2 * width, 4 * width, 2)
@@ -74,7 +75,8 @@ def vgg(T, plan=(32, "pool", 64, "pool", 128, 128, "pool"), size=32, hidden=128,
             channels = step
     return nn.Sequential(
         *layers, nn.Flatten(),
-        nn.Linear(channels * size * size, hidden), nn.ReLU(inplace=True), nn.Dropout(), nn.Linear(hidden, classes),
+        nn.Linear(channels * size * size, hidden), nn.ReLU(inplace=True), nn.Dropout(),
+        nn.Linear(hidden, classes),
     )
 
 

@@ -1,10 +1,10 @@
 """Twenty steps from one seed: the loss of every step is the reference's.
 
 Note [How far the reference stays with itself]
-A ResNet multiplies differences: multiply its first weight by 1 + 1e-7, which changes no more than roundings, and at
-a learning rate of 0.02 PyTorch's own losses are 5e-2 apart after twenty steps. (Gradients are large, and a
-ReLU that flips changes them a little more.) So the ResNet is held to 1e-4 in float32 with small steps, and with large ones in
-float64, where the roundings are 1e-9 of that.
+A ResNet multiplies differences: multiply its first weight by 1 + 1e-7, which changes no more than roundings,
+and at a learning rate of 0.02 PyTorch's own losses are 5e-2 apart after twenty steps. (Gradients are large,
+and a ReLU that flips changes them a little more.) So the ResNet is held to 1e-4 in float32 with small steps,
+and with large ones in float64, where the roundings are 1e-9 of that.
 """
 import pytest
 import torch
