@@ -14,13 +14,14 @@ that shows itself when it is the last value of a cell::
     viz.autograd(loss, names=net)                     # the graph behind loss; backward in the engine's order
     viz.autograd(loss, names={"x": x, "h": h})        # … with the reader's own names on leaves and results
     viz.module_tree(net)                              # what a Module holds and which dict holds it
+    viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
 
 Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install readtorch[book]``.
 The models behind the figures (``record_backward``, ``graph_layout``, …) need nothing and can be used alone.
 """
 from __future__ import annotations
 
-__all__ = ["autograd", "dispatch", "house_map", "module_tree", "strides"]
+__all__ = ["autograd", "dispatch", "house_map", "module_tree", "plot", "strides"]
 
 
 def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0):
@@ -81,3 +82,13 @@ def house_map(call=None, title="The house"):
     from .rooms import survey, trace_rooms
 
     return HouseMap(survey(), trace_rooms(call) if call else None, title=title)
+
+
+def plot(draw, alt, width=4.8, height=3.0):
+    """A plot that suits the page, light or dark, wide or narrow: draw(axes) gets matplotlib's axes (chapter 9).
+
+    alt: the sentence that stands for the picture where it cannot be seen. width, height: in inches.
+    """
+    from .plots import plot
+
+    return plot(draw, alt, width, height)
