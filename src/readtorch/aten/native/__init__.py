@@ -43,6 +43,8 @@ from . import (  # noqa: F401
     joining,
     layer_norm,
     linalg_decompositions,
+    linalg_householder,
+    linalg_matrix_exp,
     linalg_norm,
     linalg_solve,
     linalg_triangular,
@@ -103,5 +105,6 @@ from . import (  # noqa: F401
     unary_ops,
     upsample,
     views,
+    weight_norm,
     window_functions,
 )

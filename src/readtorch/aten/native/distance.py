@@ -18,6 +18,18 @@ cosine_similarity = native_function(
 
 # What C++ calls the p-norm; Python's `norm` has become a face of linalg_vector_norm.
 norm = native_function("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", "")
+norm_of_all = native_function("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", "")
+
+
+@norm_of_all.kernel
+def norm_of_all_cpu(self, p):
+    return vector_norm_cpu(self, p, None, False, None)
+
+
+@norm_of_all.backward
+class NormBackward0:
+    def self(grad, self, p, result):
+        return norm_gradient(grad, self, p, result, None, False)
 
 
 @norm.kernel

@@ -41,6 +41,7 @@ linalg_eigh, linalg_eig = (return_type(name, "eigenvalues eigenvectors")
 linalg_lu = return_type("linalg_lu", "P L U")
 linalg_lu_factor = return_type("linalg_lu_factor", "LU pivots")
 linalg_lu_factor_ex = return_type("linalg_lu_factor_ex", "LU pivots info")
+geqrf = return_type("geqrf", "a tau")
 linalg_lstsq = return_type("linalg_lstsq", "solution residuals rank singular_values")
 _scaled_dot_product_flash_attention_for_cpu = return_type(
     "_scaled_dot_product_flash_attention_for_cpu", "output logsumexp")
