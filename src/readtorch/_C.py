@@ -7,6 +7,7 @@ from types import SimpleNamespace as _Namespace
 from .aten import native  # noqa: F401  (1. every operator registers itself)
 from .aten.functions import face_of as _face_of
 from .aten.native_function import packets as _packets
+from .c10 import cpu_allocator as _cpu_allocator
 from .c10.device import device  # noqa: F401
 from .c10.layout import (channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format,  # noqa: F401
                          sparse_coo, strided)
@@ -16,6 +17,9 @@ from .csrc.autograd import inference_mode as _inference_mode  # noqa: F401
 from .csrc.autograd import variable_type as _variable_type  # noqa: F401  (2. the dispatcher learns to write Autograd kernels)
 from .csrc.generator import Generator, default_generator  # noqa: F401
 from .csrc.autograd.python_variable import TensorBase  # noqa: F401  (3. the operators become methods)
+
+
+_cpu_allocator.keep_freed_memory()
 
 
 def _functions(module):
