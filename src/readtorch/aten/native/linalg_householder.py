@@ -80,7 +80,7 @@ def check_matrices(t, operator, argument):
         raise RuntimeError(f"torch.{operator}: {argument} must have at least 2 dimensions.")
 
 
-# ------------------------------------------------------------------------------------------------------- geqrf
+# ----------------------------------------------------------------------------------------------------- geqrf
 
 
 def geqrf_one(a):
@@ -105,7 +105,7 @@ class GeqrfBackward0:
         raise RuntimeError("the derivative for 'geqrf' is not implemented.")
 
 
-# ------------------------------------------------------------------------------------------ householder_product
+# ---------------------------------------------------------------------------------------- householder_product
 
 
 def check_tau(input, tau, operator):
@@ -158,7 +158,7 @@ def orgqr_composite(self, input2):
 
 
 def reflections_backward(c, g, packed, tau):
-    """The gradients of V and tau, where `g` is that of (H_1 … H_k) c: see Note [ Products of reflections ]."""
+    """The gradients of V and tau, where `g` is of (H_1 … H_k) c: see Note [ Products of reflections ]."""
     if not packed.numel() or not tau.numel():
         return None, None
     k = tau.shape[-1]
@@ -190,7 +190,7 @@ class LinalgHouseholderProductBackward0:
         return reflections_backward(at.eye(*input.shape[-2:], dtype=input.dtype), grad, input, tau)
 
 
-# ------------------------------------------------------------------------------------------------------- ormqr
+# ----------------------------------------------------------------------------------------------------- ormqr
 
 
 def check_ormqr(self, tau, other, left):

@@ -17,7 +17,7 @@ matrix_exp = native_function("matrix_exp(Tensor self) -> Tensor", "function, met
 
 @linalg_matrix_exp.kernel
 def matrix_exp_cpu(self):
-    """In double precision: SciPy's quotient of polynomials loses digits where PyTorch's polynomials do not."""
+    """In double precision: SciPy's quotient of polynomials loses digits where PyTorch does not."""
     check_square(self, "linalg.matrix_exp")
     check_floating(self, "linalg.matrix_exp", low_precision=True)
     x = self._array

@@ -1,5 +1,5 @@
 """Tools for parameters, gradients and batches. In PyTorch: `torch/nn/utils/__init__.py`."""
-from readtorch.nn.utils import parametrize, rnn
+from readtorch.nn.utils import parametrizations, parametrize, rnn
 from readtorch.nn.utils.clip_grad import (
     _clip_grads_with_norm_ as clip_grads_with_norm_,
     _get_total_norm as get_total_norm,
@@ -18,3 +18,5 @@ from readtorch.nn.utils.memory_format import (
     convert_conv2d_weight_memory_format,
     convert_conv3d_weight_memory_format,
 )
+from readtorch.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
+from readtorch.nn.utils.weight_norm import remove_weight_norm, weight_norm
