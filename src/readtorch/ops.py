@@ -6,6 +6,7 @@ import sys
 from types import ModuleType
 
 from .aten.dispatcher import registry
+from .aten.python_arg_parser import REJECTED, convert
 from .c10.dispatch_key import AUTOGRAD, NAMES
 
 
@@ -18,13 +19,7 @@ class OpOverload:
         self.__name__ = f"{operator.schema.name}.{operator.schema.overload or 'default'}"
 
     def __call__(self, *args, **kwargs):
-        arguments = list(args)
-        for argument in self._schema.arguments[len(args):]:
-            if argument.name not in kwargs and not argument.has_default and not argument.type.optional:
-                raise RuntimeError(f"aten::{self._schema.name}() is missing value for argument '{argument.name}'. "
-                                   f"Declaration: {self._schema}")
-            arguments.append(kwargs.get(argument.name, argument.default))
-        return self._operator.call(*arguments)
+        return self._operator.call(*bind(self._schema, args, kwargs))
 
     def keys(self):
         """The names of the keys that this operator has a kernel for."""
@@ -42,9 +37,23 @@ class OpOverloadPacket:
 
     def __init__(self, name):
         self._name = name
+        self._operators = [op for op in registry.values() if op.schema.name == name]
+
+    def __call__(self, *args, **kwargs):
+        """Calls the first overload that the arguments fit. Raises RuntimeError if none is."""
+        failures = []
+        for operator in self._operators:
+            try:
+                bound = bind(operator.schema, args, kwargs)
+            except RuntimeError as error:
+                failures.append(str(error))
+                continue
+            return operator.call(*bound)
+        raise RuntimeError("Overloaded torch operator invoked from Python failed to match any schema:\n"
+                           + "\n\n".join(failures) + "\n\n")
 
     def overloads(self):
-        return [op.schema.overload or "default" for op in registry.values() if op.schema.name == self._name]
+        return [op.schema.overload or "default" for op in self._operators]
 
     def __getattr__(self, overload):
         operator = registry.get(f"aten::{self._name}" + ("" if overload == "default" else f".{overload}"))
@@ -54,6 +63,55 @@ class OpOverloadPacket:
 
     def __repr__(self):
         return f"<OpOverloadPacket(op='aten.{self._name}')>"
+
+
+# How the messages call a type of a schema.
+_TYPE_NAMES = {"Scalar": "number", "ScalarType": "int", "Layout": "int", "MemoryFormat": "int"}
+
+
+def bind(schema, args, kwargs):
+    """The arguments in the schema's order, converted to its types. Raises RuntimeError.
+
+    In PyTorch: `createStackForSchema` and `tryMatchSchema` in `torch/csrc/jit/python/pybind_utils.h`.
+    """
+    if len(args) + len(kwargs) > len(schema.arguments):
+        raise RuntimeError(f"aten::{schema.name}() expected at most {len(schema.arguments)} argument(s) but "
+                           f"received {len(args) + len(kwargs)} argument(s). Declaration: {schema}")
+    positional = sum(not a.keyword_only for a in schema.arguments)
+    if len(args) > positional:
+        raise RuntimeError(f"aten::{schema.name}() takes {positional} positional argument(s) but {len(args)} "
+                           f"was/were given.  Declaration: {schema}")
+    bound = [_converted(schema, i, value) for i, value in enumerate(args)]
+    for position in range(len(args), len(schema.arguments)):
+        argument = schema.arguments[position]
+        if argument.name in kwargs:
+            bound.append(_converted(schema, position, kwargs[argument.name]))
+        elif argument.has_default or argument.type.optional:
+            bound.append(argument.default)
+        else:
+            raise RuntimeError(f"aten::{schema.name}() is missing value for argument '{argument.name}'. "
+                               f"Declaration: {schema}")
+    unknown = [name for name in kwargs if all(a.name != name for a in schema.arguments)]
+    if unknown:
+        raise RuntimeError(f"Unknown keyword argument '{unknown[0]}' for operator 'aten::{schema.name}'. "
+                           f"Schema: {schema}")
+    return bound
+
+
+def _converted(schema, position, value):
+    argument = schema.arguments[position]
+    if value is None and argument.type.optional:
+        return None
+    converted = convert(argument.type, value, numbers_as_tensors=True)
+    if converted is not REJECTED:
+        return converted
+    expected = _TYPE_NAMES.get(argument.type.base, argument.type.base)
+    expected = f"List[{expected}]" if argument.type.is_list else expected
+    expected = f"Optional[{expected}]" if argument.type.optional else expected
+    raise RuntimeError(f"aten::{schema.name}() Expected a value of type '{expected}' for argument "
+                       f"'{argument.name}' but instead found type '{type(value).__name__}'.\n"
+                       f"Position: {position}\nValue: {value!r}\nDeclaration: {schema}\n"
+                       f"Cast error details: Unable to cast {value} to {expected}")
 
 
 class _Aten(ModuleType):

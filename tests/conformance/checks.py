@@ -59,7 +59,7 @@ class Form:
 
 def forms_of(info):
     """The forms that the OpInfo lists. For a name that readtorch lacks, ours is a Missing."""
-    function = Form("function", info.op, _ours(info.op, info.name))
+    function = Form("function", info.op, _ours(info.op, info.name.removeprefix("torch.")))
     methods = [("method", info.method_variant), ("in-place", info.inplace_variant),
                ("operator", info.operator_variant), ("in-place operator", info.inplace_operator_variant)]
     return [function] + [Form(name, theirs, _ours(theirs)) for name, theirs in methods if theirs is not None]

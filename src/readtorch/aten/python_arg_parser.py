@@ -15,7 +15,7 @@ from ..c10.tensor_impl import TensorImpl, dtype_of, wrap_number
 # NumPy's spellings, which PyTorch accepts beside its own.
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}
 NUMBERS = (int, float, complex, bool, np.number, np.bool_)
-_REJECT = object()
+REJECTED = object()  # the conversion's answer for a value that does not fit
 
 
 class Signature:
@@ -97,7 +97,7 @@ class Signature:
         if value is None and argument.default == []:  # stride=None: the operator chooses
             return ()
         converted = convert(argument.type, value, self.numbers_as_tensors and argument.name in ("self", "other", "end", "src"))
-        if converted is _REJECT:
+        if converted is REJECTED:
             if argument.type.is_tensor and argument.type.is_list and isinstance(value, (list, tuple)):
                 raise _Mismatch(_element_message(value, position), position)
             place = f" (position {position + (0 if self.is_method else 1)})" if not argument.keyword_only else ""
@@ -142,11 +142,11 @@ def _is_int(value):
 # ------------------------------------------------------------------------------------------------ conversions
 
 def convert(kind, value, numbers_as_tensors):
-    """`value` as schema type `kind`, or _REJECT."""
+    """`value` as schema type `kind`, or REJECTED."""
     if kind.is_list:
         return _convert_list(kind, value)
     if value is None:
-        return None if kind.optional else _REJECT
+        return None if kind.optional else REJECTED
     return _CONVERSIONS[kind.base](value) if kind.base != "Tensor" else _tensor(value, numbers_as_tensors)
 
 
@@ -155,7 +155,7 @@ def _tensor(value, numbers_as_tensors):
         return value
     if numbers_as_tensors and isinstance(value, NUMBERS):
         return number_as_tensor(value)
-    return _REJECT
+    return REJECTED
 
 
 def number_as_tensor(number):
@@ -167,17 +167,17 @@ def number_as_tensor(number):
 
 def _convert_list(kind, value):
     if isinstance(value, TensorImpl) and kind.base == "Tensor":
-        return _REJECT
+        return REJECTED
     if not isinstance(value, (list, tuple)):
         if kind.size is None or value is None:
-            return _REJECT
-        one = _CONVERSIONS[kind.base](value) if kind.base != "Tensor" else _REJECT
-        return _REJECT if one is _REJECT else (one,) * kind.size
+            return REJECTED
+        one = _CONVERSIONS[kind.base](value) if kind.base != "Tensor" else REJECTED
+        return REJECTED if one is REJECTED else (one,) * kind.size
     if kind.base == "Tensor":
         fits = all(isinstance(v, TensorImpl) or (v is None and kind.inner_optional) for v in value)
-        return value if fits else _REJECT
+        return value if fits else REJECTED
     converted = tuple([_CONVERSIONS[kind.base](v) for v in value])
-    return _REJECT if _REJECT in converted else converted
+    return REJECTED if REJECTED in converted else converted
 
 
 def _int(value):
@@ -185,29 +185,29 @@ def _int(value):
         return value
     if _is_int(value):
         return python_operator.index(value.item() if isinstance(value, TensorImpl) else value)
-    return _REJECT
+    return REJECTED
 
 
 def _float(value):
     if isinstance(value, TensorImpl):
-        return value.item() if value._array.ndim == 0 else _REJECT
+        return value.item() if value._array.ndim == 0 else REJECTED
     if isinstance(value, (bool, np.bool_)):
-        return _REJECT
-    return float(value) if isinstance(value, (int, float, np.number)) else _REJECT
+        return REJECTED
+    return float(value) if isinstance(value, (int, float, np.number)) else REJECTED
 
 
 def _bool(value):
     if isinstance(value, TensorImpl) and value._array.ndim == 0 and value._array.dtype == bool:
         return value.item()
-    return bool(value) if isinstance(value, (bool, np.bool_)) else _REJECT
+    return bool(value) if isinstance(value, (bool, np.bool_)) else REJECTED
 
 
 def _scalar(value):
     if isinstance(value, TensorImpl):
-        return value.item() if value._array.ndim == 0 and not value.requires_grad else _REJECT
+        return value.item() if value._array.ndim == 0 and not value.requires_grad else REJECTED
     if isinstance(value, np.generic):
         return value.item()
-    return value if isinstance(value, (int, float, complex)) else _REJECT
+    return value if isinstance(value, (int, float, complex)) else REJECTED
 
 
 def _scalar_type(value):
@@ -215,27 +215,27 @@ def _scalar_type(value):
         return value
     if isinstance(value, str):
         return scalar_type.dtype_by_name(value)
-    return scalar_type.from_python_type(value) or _REJECT if isinstance(value, type) else _REJECT
+    return scalar_type.from_python_type(value) or REJECTED if isinstance(value, type) else REJECTED
 
 
 def _device(value):
-    return device(value) if isinstance(value, (device, str, int)) and not isinstance(value, bool) else _REJECT
+    return device(value) if isinstance(value, (device, str, int)) and not isinstance(value, bool) else REJECTED
 
 
 def _instance(*kinds):
-    return lambda value: value if isinstance(value, kinds) else _REJECT
+    return lambda value: value if isinstance(value, kinds) else REJECTED
 
 
 def _memory_format(value):
     if isinstance(value, str):
         return getattr(layouts, value)
-    return value if isinstance(value, layouts.memory_format) else _REJECT
+    return value if isinstance(value, layouts.memory_format) else REJECTED
 
 
 _CONVERSIONS = {
     "int": _int, "float": _float, "bool": _bool, "Scalar": _scalar, "ScalarType": _scalar_type, "Device": _device,
     "Layout": _instance(layouts.layout), "MemoryFormat": _memory_format, "str": _instance(str),
-    "Generator": lambda value: value if hasattr(value, "_impl") else _REJECT,
+    "Generator": lambda value: value if hasattr(value, "_impl") else REJECTED,
 }
 
 
