@@ -11,7 +11,7 @@ In PyTorch: `aten/src/ATen/Parallel.h`, `ParallelOpenMP.h`.
 """
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 
 
 
@@ -61,9 +61,8 @@ def _positive(n, caller):
 
 def claim_cores():
     """Limit every BLAS that is loaded by now to one thread. See Note [ One pool ]. Whoever loads one calls this."""
-    if get_num_threads() > 1:
-        import threadpoolctl
-        threadpoolctl.threadpool_limits(1, user_api="blas")
+    import threadpoolctl
+    threadpoolctl.threadpool_limits(1, user_api="blas")
 
 
 class Region(threading.local):
@@ -72,7 +71,6 @@ class Region(threading.local):
 
 
 _region = Region()
-_pool = None
 
 
 def in_parallel_region():
@@ -85,40 +83,52 @@ def parallel_for(begin, end, grain, body):
     `body` is a compiled kernel that releases the lock, with everything but the range filled in. It must not call operators.
     Too little work for two threads, or a call from inside a piece, is `body(begin, end)` itself.
     """
-    if end - begin < 2 * grain or (threads := min(get_num_threads(), (end - begin) // grain)) < 2 or _region.inside:
+    if end - begin < 2 * grain or (threads := min(_num_threads, (end - begin) // grain)) < 2 or _region.inside:
         if begin < end:
             body(begin, end)
         return
     size = -(-(end - begin) // threads)
-    others = [pool().submit(piece, body, b, min(b + size, end)) for b in range(begin + size, end, size)]
-    try:
-        piece(body, begin, begin + size)
-    finally:
-        for other in others:
-            other.result()
+    starts = range(begin + size, end, size)
+    finished = SimpleQueue()
+    for worker, start in zip(workers(len(starts)), starts):
+        worker.put((body, start, min(start + size, end), finished))
+    errors = [work_on(body, begin, begin + size), *[finished.get() for _ in starts]]
+    for error in filter(None, errors):
+        raise error
 
 
-def piece(body, begin, end):
+def work_on(body, begin, end):
+    """One piece. Returns the error that it raised, or None."""
     _region.inside = True
     try:
         body(begin, end)
+    except BaseException as error:
+        return error
     finally:
         _region.inside = False
 
 
-def pool():
-    """The threads beside the caller's own; made when first needed. See Note [ One pool ]."""
-    global _pool
-    if _pool is None:
+_workers = []  # a queue of pieces for each thread beside the callers' own
+
+
+def workers(count):
+    """The queues of `count` threads, made when first needed. See Note [ One pool ]."""
+    if not _workers:
         claim_cores()
-        _pool = ThreadPoolExecutor(max(os.cpu_count() or 1, get_num_threads()), "readtorch")
-    return _pool
+    while len(_workers) < count:
+        queue = SimpleQueue()
+        threading.Thread(target=serve, args=(queue,), name="readtorch worker", daemon=True).start()
+        _workers.append(queue)
+    return _workers[:count]
 
 
-def _forget_pool():
-    global _pool
-    _pool = None
+def serve(queue):
+    """What a thread of the pool does: piece after piece, for whoever asks."""
+    while True:
+        body, begin, end, finished = queue.get()
+        finished.put(work_on(body, begin, end))
+        del body, finished  # nothing of the last call stays alive while the thread waits
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_workers.clear)

@@ -14,17 +14,27 @@ F4, F8 = np.dtype(np.float32), np.dtype(np.float64)
 
 # Multiplications that are worth handing over to another thread: about a tenth of a millisecond.
 GRAIN = 4_000_000
+LARGE = 200_000  # from about here on BLAS would use threads of its own
 
 
 def multiply(x, y):
     """x @ y for vectors, matrices and batches of matrices of one dtype."""
     if x.ndim > 2 or y.ndim > 2:
         return multiply_batches(x, y)
-    if x.ndim == 2 == y.ndim and x.size * y.shape[1] >= 2 * GRAIN and parallel.get_num_threads() > 1:
+    if x.ndim == 2 == y.ndim and x.size * y.shape[1] >= LARGE:
+        numpy_takes_one_thread()
+        if x.size * y.shape[1] < 2 * GRAIN or parallel.get_num_threads() == 1:
+            return x.dot(y)
         out = np.empty((x.shape[0], y.shape[1]), x.dtype)
         bands(x, y, out, lambda x, y, out: np.matmul(x, y, out=out))
         return out
     return x.dot(y)
+
+
+@functools.cache
+def numpy_takes_one_thread():
+    """See Note [ One pool ]."""
+    parallel.claim_cores()
 
 
 def bands(x, y, out, multiply):
@@ -43,6 +53,7 @@ def grain_of(length, work):
 
 
 def multiply_batches(x, y):
+    numpy_takes_one_thread()
     if parallel.get_num_threads() == 1 or x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
         return np.matmul(x, y)
     batch, rows, _ = x.shape
