@@ -169,6 +169,14 @@ class Tensor(TensorBase):
         """Whether other processes see the same memory."""
         return self.untyped_storage().is_shared()
 
+    def share_memory_(self):
+        # in PyTorch: moves the storage into memory that other processes see
+        raise RuntimeError("readtorch cannot share memory between processes yet")
+
+    def module_load(self, other, assign=False):
+        """The tensor that `load_state_dict` puts in this one's place if it swaps: see `readtorch.__future__`."""
+        return other.detach() if assign else self.copy_(other).detach()
+
     def __array__(self, dtype=None, copy=None):
         array = self.numpy()
         return array if dtype is None else array.astype(dtype, copy=False)

@@ -1,13 +1,8 @@
-"""`nn.Module` next to the reference: registration, attributes, lookup, iteration, state, repr, errors word for word."""
+"""`nn.Module` next to the reference: registration, attributes, lookup, iteration, casts, repr, errors word for word."""
 import copy
-import pickle
-from collections import OrderedDict
 
 import pytest
 from hypothesis import given, strategies as st
-
-import readtorch
-import torch
 
 from tests.programs import same
 
@@ -371,159 +366,7 @@ def test_repr():
     same(program)
 
 
-# state_dict
-
-
-def test_state_dict_shares_memory():
-    def program(T, show):
-        m = T.nn.Linear(1, 1)
-        state = m.state_dict()
-        state["weight"].fill_(7.0)
-        show(m.weight, state["weight"].requires_grad, m.state_dict(keep_vars=True)["weight"] is m.weight)
-        show(list(m.state_dict(prefix="a.b.")), m.state_dict(prefix="a.")._metadata)
-        mine = {}
-        show(m.state_dict(destination=mine) is mine, list(mine), hasattr(mine, "_metadata"))
-        show.warnings(lambda: show(list(m.state_dict({}, "p."))))
-
-    same(program)
-
-
-def test_load_state_dict():
-    def program(T, show):
-        def stats():
-            m = T.nn.Module()
-            m.register_buffer("mean", T.zeros(1))
-            m.register_buffer("hidden", T.zeros(1), persistent=False)
-            m.register_buffer("none", None)
-            m.child = T.nn.Linear(2, 2)
-            return m
-
-        good = stats().state_dict()
-        show(stats().load_state_dict(good))
-        for change in ({"mean": T.zeros(2)}, {"other": 1}, {"child.x.y": T.zeros(1)}, {"child2.x": T.zeros(1)},
-                       {"mean": 3}, {"hidden": T.zeros(1)}, {"none": T.zeros(1)}, {"child.weight": "text"},
-                       {"mean": T.zeros(())}, {"_extra_state": 3}, {"child._extra_state": 3}):
-            show.error(lambda: stats().load_state_dict({**good, **change}))
-            show.error(lambda: show(stats().load_state_dict({**good, **change}, strict=False)))
-        missing = {k: v for k, v in good.items() if k not in ("mean", "child.bias")}
-        show.error(lambda: stats().load_state_dict(missing))
-        show(stats().load_state_dict(missing, strict=False))
-        show.error(lambda: stats().load_state_dict({**missing, "x": 1, "mean": T.zeros(3)}))
-        for bad in (3, None, [1], "text"):
-            show.error(lambda: stats().load_state_dict(bad))
-
-        scalar = T.nn.Module()
-        scalar.p = T.nn.Parameter(T.zeros(()))
-        show(scalar.load_state_dict({"p": T.ones(1)}), scalar.p)
-
-    same(program)
-
-
-def test_load_assign():
-    def program(T, show):
-        m, other = T.nn.Linear(2, 2), T.nn.Linear(2, 2)
-        state = {k: v.double() for k, v in other.state_dict().items()}
-        m.weight.requires_grad_(False)
-        m.load_state_dict(state, assign=True)
-        show(m.weight.dtype, m.weight.requires_grad, m.bias.requires_grad, type(m.weight).__name__)
-        show(m.weight.data_ptr() == state["weight"].data_ptr())
-        own = {k: T.nn.Parameter(v) for k, v in state.items()}
-        m.load_state_dict(own, assign=True)
-        show(m.weight is own["weight"], m.bias is own["bias"], m.weight.requires_grad)
-
-    same(program)
-
-
-def test_extra_state():
-    def program(T, show):
-        class Extra(T.nn.Module):
-            def get_extra_state(self):
-                return {"a": 3}
-
-            def set_extra_state(self, state):
-                show("set", state)
-
-        m = T.nn.Sequential(Extra(), T.nn.ReLU())
-        show(m.state_dict())
-        show(m.load_state_dict(m.state_dict()))
-        show.error(lambda: m.load_state_dict({}))
-        show.error(lambda: T.nn.ReLU().get_extra_state())
-        show.error(lambda: T.nn.ReLU().set_extra_state(3))
-
-    same(program)
-
-
-def test_state_dict_hooks():
-    def program(T, show):
-        m = T.nn.Sequential(T.nn.Linear(1, 1), T.nn.Linear(1, 1))
-        inner = m[0]
-
-        def rename(module, state_dict, prefix, metadata):
-            show("post", prefix, list(state_dict), metadata)
-            state_dict[prefix + "extra"] = T.zeros(1)
-
-        def drop(module, state_dict, prefix, metadata, strict, missing, unexpected, errors):
-            show("load pre", prefix, strict, metadata)
-            state_dict.pop(prefix + "extra", None)
-
-        handles = [
-            inner.register_state_dict_pre_hook(lambda mod, prefix, keep: show("pre", prefix, keep)),
-            inner.register_state_dict_post_hook(rename),
-            inner.register_load_state_dict_pre_hook(drop),
-            inner.register_load_state_dict_post_hook(lambda mod, keys: show("load post", type(mod).__name__, keys)),
-            inner._register_load_state_dict_pre_hook(lambda *args: show("no module", len(args))),
-        ]
-        state = m.state_dict()
-        show(list(state))
-        show(m.load_state_dict(state))
-        show.error(lambda: inner._register_state_dict_hook(rename))
-        for h in handles:
-            h.remove()
-        show(list(m.state_dict()))
-        m._register_state_dict_hook(lambda mod, sd, prefix, meta: {"other": 1})
-        show(m.state_dict())
-        inner.register_state_dict_post_hook(lambda *args: {})
-        show.error(lambda: m.state_dict())
-        inner.register_load_state_dict_post_hook(lambda *args: {})
-        show.error(lambda: m.load_state_dict(state, strict=False))
-
-    same(program)
-
-
 # Copies
-
-
-class Named(readtorch.nn.Module):
-    """At the top of the file, so that pickle finds it."""
-
-    def __init__(self):
-        super().__init__()
-        self.linear = readtorch.nn.Linear(2, 2)
-        self.again = self.linear
-        self.register_buffer("b", readtorch.ones(1), persistent=False)
-
-    def forward(self, x):
-        return self.linear(x)
-
-
-def test_pickle_keeps_sharing_and_hooks():
-    net = Named()
-    net.register_forward_hook(print)
-    loaded = pickle.loads(pickle.dumps(net))
-    assert loaded.again is loaded.linear and loaded.linear.weight is loaded.again.weight
-    assert type(loaded.linear.weight) is readtorch.nn.Parameter and loaded.linear.weight.requires_grad
-    assert loaded._non_persistent_buffers_set == {"b"} and list(loaded._forward_hooks.values()) == [print]
-    assert loaded.linear.weight.tolist() == net.linear.weight.tolist()
-
-
-def test_setstate_fills_in_what_old_pickles_lack():
-    net = Named()
-    state = {k: v for k, v in net.__dict__.items() if not k.endswith("_hooks") and not k.startswith("_is_full")}
-    state["_forward_hooks"] = state["_backward_hooks"] = OrderedDict()
-    old = Named.__new__(Named)
-    old.__setstate__(state)
-    assert set(old.__dict__) == set(net.__dict__)
-    assert old(readtorch.ones(1, 2)).shape == (1, 2)
 
 
 def test_replica_for_data_parallel():
@@ -536,31 +379,3 @@ def test_replica_for_data_parallel():
         show.warnings(replica.zero_grad)
 
     same(program)
-
-
-# What the class promises to readers of PyTorch
-
-
-def test_public_names_are_the_references():
-    ours = {n for n in dir(readtorch.nn.Module) if not n.startswith("_")}
-    theirs = {n for n in dir(torch.nn.Module) if not n.startswith("_")}
-    left_out = {"ipu", "xpu", "mtia", "compile", "T_destination"}
-    assert theirs - ours == left_out and not ours - theirs
-
-
-def test_signatures_are_the_references():
-    import inspect
-    for name in dir(readtorch.nn.Module):
-        function = inspect.getattr_static(readtorch.nn.Module, name)
-        if name.startswith("_") or not inspect.isfunction(function) or name == "forward":
-            continue
-        theirs = inspect.signature(getattr(torch.nn.Module, name))
-        ours = inspect.signature(function)
-        assert [(p.name, p.default, p.kind) for p in ours.parameters.values()] == [
-            (p.name, p.default, p.kind) for p in theirs.parameters.values()], name
-
-
-def test_state_of_a_fresh_module():
-    ours, theirs = readtorch.nn.Module().__dict__, torch.nn.Module().__dict__
-    assert list(ours) == list(theirs)
-    assert all(type(a) is type(b) for a, b in zip(ours.values(), theirs.values()))

@@ -343,11 +343,25 @@ for _name, _dtype in {**scalar_type.ALIASES, "bool": scalar_type.bool, "bfloat16
     _conversion(_name, _dtype)
 
 
-@python_face("cuda", "method")
-def cuda(self, device=None, non_blocking=False, memory_format=layout.preserve_format):
-    """`self.to("cuda")`."""
-    place = Device("cuda") if device is None else Device(device)
-    return convert(self, device=place, memory_format=memory_format)
+def _conversion_to_missing_device(name, error, message, shown=None):
+    @python_face(name, "method")
+    def face(self, device=None, non_blocking=False, memory_format=layout.preserve_format):
+        if isinstance(device, int):
+            raise RuntimeError("Cannot access accelerator device when none is available.")
+        if device is not None and Device(device).type != name:
+            raise RuntimeError(f"Invalid device, must be {shown or name} device")
+        raise error(message)
+    face.__name__ = name
+    face.__doc__ = f"`self.to({name!r})`: raises, for this build has no such device."
+
+
+_conversion_to_missing_device("cuda", AssertionError, "Torch not compiled with CUDA enabled")
+_conversion_to_missing_device("ipu", RuntimeError, "PyTorch is not linked with support for ipu devices")
+_conversion_to_missing_device("xpu", AssertionError, "Torch not compiled with XPU enabled")
+_conversion_to_missing_device(
+    "mtia", AssertionError,
+    "Torch not compiled with MTIA enabled. Ensure you have `import mtia.host_runtime.torch_mtia.dynamic_library` in "
+    "your python src file and include `//mtia/host_runtime/torch_mtia:torch_mtia` as your target dependency!", "MTIA")
 
 
 @python_face("cpu", "method")

@@ -105,13 +105,12 @@ class _HookedCall:
         for hook_id, hook in (*_global_forward_hooks.items(), *self.module._forward_hooks.items()):
             if self.is_always_called(hook_id):
                 self.called_always_called_hooks.add(hook_id)
-            self.run_forward_hook(hook_id, hook)
+            with_kwargs = hook_id in self.module._forward_hooks_with_kwargs
+            self.run_forward_hook(hook, with_kwargs or hook_id in _global_forward_hooks_with_kwargs)
 
-    def run_forward_hook(self, hook_id, hook):
-        if hook_id in self.module._forward_hooks_with_kwargs or hook_id in _global_forward_hooks_with_kwargs:
-            hook_result = hook(self.module, self.args, self.kwargs, self.result)
-        else:
-            hook_result = hook(self.module, self.args, self.result)
+    def run_forward_hook(self, hook, with_kwargs):
+        kwargs = (self.kwargs,) if with_kwargs else ()
+        hook_result = hook(self.module, self.args, *kwargs, self.result)
         if hook_result is not None:
             self.result = hook_result
 
@@ -121,12 +120,16 @@ class _HookedCall:
 
     def run_always_called_hooks(self):
         """After an exception: `always_call` hooks that have not run; their errors become warnings."""
-        for kind, hooks in (("global module", _global_forward_hooks), ("module", self.module._forward_hooks)):
+        module = self.module
+        for kind, hooks, with_kwargs in (
+            ("global module", _global_forward_hooks, ()),  # here it gets no kwargs even if it asked for them
+            ("module", module._forward_hooks, module._forward_hooks_with_kwargs),
+        ):
             for hook_id, hook in hooks.items():
                 if not self.is_always_called(hook_id) or hook_id in self.called_always_called_hooks:
                     continue
-                try:  # in PyTorch: a global hook gets no kwargs here, even if it was registered with_kwargs
-                    self.run_forward_hook(hook_id, hook)
+                try:
+                    self.run_forward_hook(hook, hook_id in with_kwargs)
                 except Exception as e:
                     warnings.warn(
                         f"{kind} forward hook with ``always_call=True`` raised an exception "

@@ -6,10 +6,7 @@ from readtorch.nn.modules.module import Module
 
 
 class _Numbered(Module):
-    """What modules with numbered entries share: the names "0", "1", … are no attributes that one may type."""
-
-    def __dir__(self):
-        return [key for key in super().__dir__() if not key.isdigit()]
+    """What modules with numbered entries share."""
 
     def _absolute_index(self, idx):
         idx = operator.index(idx)
@@ -35,8 +32,8 @@ class _ModuleSequence(_Numbered):
         setattr(self, self._key_of(idx), module)
 
     def __delitem__(self, idx) -> None:
-        keys = list(self._modules)[idx] if isinstance(idx, slice) else [self._key_of(idx)]
-        for key in keys:
+        indices = range(len(self))[idx] if isinstance(idx, slice) else [idx]
+        for key in [self._key_of(i) for i in indices]:
             delattr(self, key)
         self._modules = {str(i): module for i, module in enumerate(self._modules.values())}
 

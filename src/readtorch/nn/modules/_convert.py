@@ -7,6 +7,7 @@ import warnings
 import readtorch
 from readtorch.aten.native.copy import parse_to
 from readtorch.nn.parameter import Parameter
+from readtorch.utils import swap_tensors
 
 
 class _Convert:
@@ -29,7 +30,7 @@ class _Convert:
                 module._apply(fn)
         for key, param in self._parameters.items():
             if param is not None:
-                self._parameters[key] = _apply_to_param(fn, param)
+                self._parameters[key] = _convert_param(fn, param, f"{self._get_name()}.{key}")
         for key, buf in self._buffers.items():
             if buf is not None:
                 self._buffers[key] = fn(buf)
@@ -61,8 +62,19 @@ class _Convert:
 
     def cuda(self, device=None):
         """Move all parameters and buffers to a GPU, the current one by default."""
-        # in PyTorch: also ipu, xpu and mtia
         return self._apply(lambda t: t.cuda(device))
+
+    def ipu(self, device=None):
+        """Move all parameters and buffers to an IPU."""
+        return self._apply(lambda t: t.ipu(device))
+
+    def xpu(self, device=None):
+        """Move all parameters and buffers to an XPU."""
+        return self._apply(lambda t: t.xpu(device))
+
+    def mtia(self, device=None):
+        """Move all parameters and buffers to an MTIA device."""
+        return self._apply(lambda t: t.mtia(device))
 
     def to_empty(self, *, device, recurse=True):
         """Give all tensors uninitialized memory on `device`: how a module leaves the meta device."""
@@ -114,31 +126,60 @@ def _check_dtype(dtype):
         )
 
 
-def _apply_to_param(fn, param):
-    # in PyTorch: `torch.__future__` can ask for new parameters, or for `swap_tensors`, in all cases
-    param_grad = param.grad
+# Note [ Three ways to convert a parameter ]
+#
+# An optimizer, a tied module or a variable of the user may hold the parameter, so it stays the same object: its
+# `.data` becomes the converted tensor. Only where that is not allowed a new Parameter takes its place.
+# `readtorch.__future__` can ask for a new Parameter always, or for `swap_tensors`: this too keeps the object, but gives
+# it everything of the converted tensor, so it works where `.data` cannot be set. A gradient goes the same way.
+
+
+def _convert_param(fn, param, name):
+    """The parameter with `fn` of its contents. See Note [ Three ways to convert a parameter ]."""
     with readtorch.no_grad():  # parameters are leaves: moving one is no operation that autograd shall see
-        param_applied = fn(param)
-    if _has_compatible_data(param, param_applied):
-        param.data = param_applied
-        out_param = param
+        applied = fn(param)
+    if readtorch.__future__.get_swap_module_params_on_conversion():
+        return _convert_by_swap(fn, param, applied, name)
+    grad = param.grad
+    if _may_set_data(param, applied):
+        param.data = applied
+        result = param
     else:
-        out_param = Parameter(param_applied, param.requires_grad)
-    if param_grad is not None:
-        _apply_to_grad(fn, param_grad, out_param)
-    return out_param
+        result = Parameter(applied, param.requires_grad)
+    if grad is not None:
+        _convert_grad(fn, grad, result)
+    return result
 
 
-def _apply_to_grad(fn, grad, out_param):
+def _convert_grad(fn, grad, param):
     with readtorch.no_grad():
-        grad_applied = fn(grad)
-    if _has_compatible_data(grad, grad_applied):
-        grad.data = grad_applied
+        applied = fn(grad)
+    if _may_set_data(grad, applied):
+        grad.data = applied
     else:
-        out_param.grad = grad_applied.requires_grad_(grad.requires_grad)
+        param.grad = applied.requires_grad_(grad.requires_grad)
 
 
-def _has_compatible_data(tensor, other):
-    """Whether `tensor.data = other` is allowed: not between memory and the meta device, which has none."""
+def _may_set_data(tensor, applied):
+    """Whether `tensor.data = applied` shall be used, and can: the meta device has no data to exchange with memory."""
     # in PyTorch: `torch._has_compatible_shallow_copy_type`, which compares dispatch keys
-    return tensor.is_meta == other.is_meta
+    overwrite = readtorch.__future__.get_overwrite_module_params_on_conversion()
+    return tensor.is_meta == applied.is_meta and not overwrite
+
+
+def _convert_by_swap(fn, param, applied, name):
+    grad, param.grad = param.grad, None
+    try:
+        swap_tensors(param, Parameter(applied, requires_grad=param.requires_grad))
+    except Exception as e:
+        param.grad = grad
+        raise RuntimeError(f"_apply(): Couldn't swap {name}") from e
+    if grad is not None:
+        with readtorch.no_grad():
+            applied_grad = fn(grad)
+        try:
+            swap_tensors(grad, applied_grad.requires_grad_(grad.requires_grad))
+        except Exception as e:
+            raise RuntimeError(f"_apply(): Couldn't swap {name}.grad") from e
+        param.grad = grad
+    return param

@@ -180,13 +180,10 @@ class _HookRegistration:
 
     def _get_backward_hooks(self):
         """All backward hooks, global ones first: a list of full ones and a list of deprecated ones."""
-        full_backward_hooks, non_full_backward_hooks = [], []
-        for is_full, hooks in (
-            (_global_is_full_backward_hook, _global_backward_hooks),
-            (self._is_full_backward_hook, self._backward_hooks),
-        ):
-            (full_backward_hooks if is_full else non_full_backward_hooks).extend(hooks.values())
-        return full_backward_hooks, non_full_backward_hooks
+        by_kind = {True: [], False: [], None: []}
+        by_kind[_global_is_full_backward_hook] += _global_backward_hooks.values()
+        by_kind[self._is_full_backward_hook] += self._backward_hooks.values()
+        return by_kind[True], by_kind[False]
 
     def _get_backward_pre_hooks(self):
         return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]

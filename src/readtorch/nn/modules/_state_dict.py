@@ -5,11 +5,13 @@ In PyTorch: part of `torch/nn/modules/module.py`. Chapter 8 compares checkpoints
 import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.nn.modules._hooks import _register, _WrappedHook
 from readtorch.nn.parameter import Parameter, is_lazy
+from readtorch.utils import swap_tensors
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
@@ -34,6 +36,8 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 class _StateDict:
     """The part of `Module` that saves and loads state."""
+
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])  # a name that annotations use
 
     # Saving
 
@@ -192,16 +196,18 @@ class _StateDict:
             return
         if param.is_meta and not input_param.is_meta and not assign:
             _warn_meta_copy(key)
+        swap = readtorch.__future__.get_swap_module_params_on_conversion()
         try:
-            # in PyTorch: or `swap_tensors`, if `torch.__future__` asks for it
             with readtorch.no_grad():
-                if assign:
+                if swap:
+                    _swap_in(param, input_param, assign)
+                elif assign:
                     setattr(self, name, _like_param(input_param, param))
                 else:
                     param.copy_(input_param)
         except Exception as ex:
             error_msgs.append(
-                f'While copying the parameter named "{key}", '
+                f'While {"swapping" if swap else "copying"} the parameter named "{key}", '
                 f"whose dimensions in the model are {param.size()} and "
                 f"whose dimensions in the checkpoint are {input_param.size()}, "
                 f"an exception occurred : {ex.args}."
@@ -276,7 +282,17 @@ def _strict_errors(missing_keys, unexpected_keys):
 
 
 def _is_tensor_like(value):
-    return isinstance(value, Tensor) or hasattr(type(value), "__torch_function__")
+    return isinstance(value, Tensor) or hasattr(value, "__torch_function__")
+
+
+def _swap_in(param, input_param, assign):
+    new = param.module_load(input_param, assign=assign)
+    if new is input_param or new is param:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() "
+            "the result if returning one of the inputs in module_load"
+        )
+    swap_tensors(param, _like_param(new, param))
 
 
 def _like_param(tensor, param):

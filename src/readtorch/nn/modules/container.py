@@ -11,7 +11,7 @@ from itertools import chain
 
 from readtorch.nn.modules._container import _checked_pairs, _ModuleSequence, _Numbered
 from readtorch.nn.modules._parameter_container import ParameterDict, ParameterList
-from readtorch.nn.modules.module import Module, _addindent
+from readtorch.nn.modules.module import Module
 
 __all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
 
@@ -91,7 +91,10 @@ class Sequential(_ModuleSequence):
 
     def __imul__(self, other):
         self._check_factor(other)
-        return self.extend(list(self) * (other - 1))
+        numbers = range(len(self))  # with other names there is a KeyError, as in PyTorch
+        for _ in range(other - 1):
+            self.extend([self._modules[str(i)] for i in numbers])
+        return self
 
     def _check_sequential(self, other):
         if not isinstance(other, Sequential):
@@ -152,7 +155,7 @@ class ModuleList(_ModuleSequence):
                 runs[-1][2] = i
             else:
                 runs.append([text, i, i])
-        lines = [_addindent(_run_repr(*run), 2) for run in runs]
+        lines = [_run_repr(*run).replace("\n", "\n  ") for run in runs]
         return self._get_name() + "(" + ("\n  " + "\n  ".join(lines) + "\n" if lines else "") + ")"
 
 

@@ -16,14 +16,14 @@ import warnings
 from collections import OrderedDict
 
 import readtorch
-from readtorch._tensor import Tensor
 from readtorch.nn.modules._call import _Call
 from readtorch.nn.modules._convert import _Convert
-from readtorch.nn.modules._hooks import (
+from readtorch.nn.modules._hooks import (  # noqa: F401
     _global_buffer_registration_hooks,
     _global_module_registration_hooks,
     _global_parameter_registration_hooks,
     _HookRegistration,
+    _WrappedHook,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -34,7 +34,7 @@ from readtorch.nn.modules._hooks import (
     register_module_parameter_registration_hook,
 )
 from readtorch.nn.modules._members import _Members
-from readtorch.nn.modules._state_dict import _IncompatibleKeys, _StateDict
+from readtorch.nn.modules._state_dict import _IncompatibleKeys, _is_tensor_like, _StateDict
 from readtorch.nn.parameter import Buffer, Parameter
 
 __all__ = [
@@ -238,7 +238,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
 
     def _register_assigned_buffer(self, name, value, persistent):
         # A subclass may have a `register_buffer` from the time when it had no argument `persistent`.
-        is_own = type(self).register_buffer is Module.register_buffer
+        is_own = getattr(self.register_buffer, "__func__", None) is Module.register_buffer
         if is_own or "persistent" in inspect.signature(self.register_buffer).parameters:
             self.register_buffer(name, value, persistent)
         elif persistent:
@@ -319,6 +319,10 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
                 p.grad.detach_() if p.grad.grad_fn is not None else p.grad.requires_grad_(False)
                 p.grad.zero_()
 
+    def compile(self, *args, **kwargs) -> None:
+        # in PyTorch: from here on calls go to `torch.compile(self._call_impl, *args, **kwargs)`
+        raise RuntimeError("readtorch cannot compile a module yet: call it as it is")
+
     # Text
 
     def extra_repr(self) -> str:
@@ -339,7 +343,10 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
 
     # Copies
 
-    # in PyTorch: `__getstate__` leaves out what `Module.compile` made
+    def __getstate__(self):
+        # A copy: a subclass may take out of it what cannot be pickled.
+        # in PyTorch: without what `compile` made
+        return self.__dict__.copy()
 
     def __setstate__(self, state):
         self.__dict__.update(state)
@@ -362,10 +369,6 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
         replica._modules = replica._modules.copy()
         replica._is_replica = True
         return replica
-
-
-def _is_tensor_like(value):
-    return isinstance(value, Tensor) or hasattr(value, "__torch_function__")
 
 
 def _addindent(text, spaces):
