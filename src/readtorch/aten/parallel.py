@@ -9,6 +9,7 @@ costs some ten microseconds. That is why `grain` must be large. After a fork the
 
 In PyTorch: `aten/src/ATen/Parallel.h`, `ParallelOpenMP.h`.
 """
+import ctypes
 import os
 import threading
 from queue import SimpleQueue
@@ -91,7 +92,7 @@ def parallel_for(begin, end, grain, body):
     starts = range(begin + size, end, size)
     finished = SimpleQueue()
     for worker, start in zip(workers(len(starts)), starts):
-        worker.put((body, start, min(start + size, end), finished))
+        worker.take((body, start, min(start + size, end), finished))
     errors = [work_on(body, begin, begin + size), *[finished.get() for _ in starts]]
     for error in filter(None, errors):
         raise error
@@ -108,27 +109,51 @@ def work_on(body, begin, end):
         _region.inside = False
 
 
-_workers = []  # a queue of pieces for each thread beside the callers' own
+class Worker:
+    """A thread that waits for pieces.
+
+    Note [ A core of its own ]
+    Linux likes to wake a thread on the core of the one that woke it, where it would have to wait for the very work that it
+    should share. So before a piece is handed over, the worker is told to keep off the core that its caller runs on.
+    """
+
+    def __init__(self):
+        self.pieces = SimpleQueue()
+        self.keeps_off = None
+        thread = threading.Thread(target=self.serve, name="readtorch worker", daemon=True)
+        thread.start()
+        self.id = thread.native_id
+
+    def take(self, piece):
+        core = current_core()
+        if core != self.keeps_off and len(_cores) > 1:
+            os.sched_setaffinity(self.id, _cores - {core})
+            self.keeps_off = core
+        self.pieces.put(piece)
+
+    def serve(self):
+        while True:
+            body, begin, end, finished = self.pieces.get()
+            finished.put(work_on(body, begin, end))
+            del body, finished  # nothing of the last call stays alive while the thread waits
+
+
+_workers = []
 
 
 def workers(count):
-    """The queues of `count` threads, made when first needed. See Note [ One pool ]."""
+    """`count` threads beside the caller's own, made when first needed. See Note [ One pool ]."""
     if not _workers:
         claim_cores()
     while len(_workers) < count:
-        queue = SimpleQueue()
-        threading.Thread(target=serve, args=(queue,), name="readtorch worker", daemon=True).start()
-        _workers.append(queue)
+        _workers.append(Worker())
     return _workers[:count]
-
-
-def serve(queue):
-    """What a thread of the pool does: piece after piece, for whoever asks."""
-    while True:
-        body, begin, end, finished = queue.get()
-        finished.put(work_on(body, begin, end))
-        del body, finished  # nothing of the last call stays alive while the thread waits
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_workers.clear)
+
+if hasattr(os, "sched_setaffinity") and hasattr(ctypes.CDLL(None), "sched_getcpu"):
+    _cores, current_core = os.sched_getaffinity(0), ctypes.CDLL(None).sched_getcpu
+else:
+    _cores, current_core = set(), lambda: None
