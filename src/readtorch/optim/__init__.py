@@ -1,4 +1,5 @@
 """Optimizers. In PyTorch: `torch/optim/__init__.py`. See chapter 11."""
+from readtorch.optim import lr_scheduler, swa_utils
 from readtorch.optim.adam import Adam
 from readtorch.optim.adamw import AdamW
 from readtorch.optim.optimizer import Optimizer
