@@ -39,7 +39,7 @@ from .storage import TypedStorage, UntypedStorage  # noqa: E402,F401
 from .random import (default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed,  # noqa: E402,F401
                      set_rng_state)
 
-from . import __future__, cuda, fft, linalg, nn, ops, optim, special, testing, utils, version  # noqa: E402,F401
+from . import __future__, cuda, fft, func, linalg, nn, ops, optim, special, testing, utils, version  # noqa: E402,F401
 from .version import __version__  # noqa: E402,F401
 
 

@@ -26,7 +26,8 @@ def state(T, show, module):
 
 
 LAYERS = {
-    "wide": lambda T: T.nn.Linear(5, 3), "tall": lambda T: T.nn.Linear(3, 5), "square": lambda T: T.nn.Linear(4, 4),
+    "wide": lambda T: T.nn.Linear(5, 3), "tall": lambda T: T.nn.Linear(3, 5),
+    "square": lambda T: T.nn.Linear(4, 4),
     "double": lambda T: T.nn.Linear(4, 3, dtype=T.float64), "conv": lambda T: T.nn.Conv2d(2, 3, 2),
     "transposed": lambda T: T.nn.ConvTranspose1d(2, 3, 2), "one": lambda T: T.nn.Linear(1, 1),
 }
@@ -49,7 +50,8 @@ def test_orthogonal(name, kind, trivial):
             T.nn.utils.parametrizations.orthogonal(layer, "weight", kind, use_trivialization=trivial)
             show.numbers(layer.weight)
             trained(T, show, layer, x)
-            show.error(lambda: setattr(layer, "weight", T.eye(*layer.weight.shape[-2:]).expand(layer.weight.shape)))
+            one = T.eye(*layer.weight.shape[-2:]).expand(layer.weight.shape)
+            show.error(lambda: setattr(layer, "weight", one))
             show.error(lambda: setattr(layer, "weight", T.eye(2, 7)))
             show.numbers(layer.weight)
             T.nn.utils.parametrize.remove_parametrizations(layer, "weight")

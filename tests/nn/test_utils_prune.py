@@ -147,7 +147,7 @@ def test_globally():
         for layer in net:
             state(T, show, layer)
         show.error(lambda: prune.global_unstructured(3, prune.L1Unstructured, amount=1))
-        show.error(lambda: prune.global_unstructured(pairs, prune.L1Unstructured, importance_scores=[], amount=1))
+        show.error(lambda: prune.global_unstructured(pairs, prune.L1Unstructured, [], amount=1))
         show.error(lambda: prune.global_unstructured(pairs, prune.RandomStructured, amount=1))
         show.error(lambda: prune.global_unstructured(pairs, prune.L1Unstructured, amount=1000))
 

@@ -1,5 +1,25 @@
 """Modules, and what they are made of. In PyTorch: `torch/nn/__init__.py`. Chapters 5 to 10."""
 from readtorch.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from readtorch.nn.modules import *  # noqa: F403
-from readtorch.nn import attention, functional, init, modules, parameter, utils
+from readtorch.nn import attention, functional, grad, init, modules, parameter, utils
 from readtorch.nn.modules import Module
+
+
+def factory_kwargs(kwargs):
+    """The arguments for `readtorch.empty` and its like among `kwargs` of a module's constructor.
+
+    Those are device, dtype and memory_format; in the place of each, an entry of the dict `factory_kwargs`.
+    Raises TypeError if there are others, or one comes twice.
+    """
+    if kwargs is None:
+        return {}
+    simple_keys = {"device", "dtype", "memory_format"}
+    expected_keys = simple_keys | {"factory_kwargs"}
+    if not kwargs.keys() <= expected_keys:
+        raise TypeError(f"unexpected kwargs {kwargs.keys() - expected_keys}")
+    result = dict(kwargs.get("factory_kwargs", {}))
+    for key in simple_keys & kwargs.keys():
+        if key in result:
+            raise TypeError(f"{key} specified twice, in **kwargs and in factory_kwargs")
+        result[key] = kwargs[key]
+    return result

@@ -3,6 +3,7 @@
 Every function changes its tensor in place, without autograd, and returns it. The random ones draw from
 `generator`, by default the global one, in the same order as PyTorch: the same seed gives the same weights.
 """
+import contextlib
 import functools
 import math
 import warnings
@@ -37,23 +38,50 @@ def _negative_slope(param):
     return param
 
 
+# A module may be built without initial values: `nn.utils.skip_init`
+
+_filling = True
+
+
+@contextlib.contextmanager
+def _no_filling():
+    """Inside, every function of this file leaves its tensor as it is."""
+    global _filling
+    before, _filling = _filling, False
+    try:
+        yield
+    finally:
+        _filling = before
+
+
+def _stays(tensor):
+    """Whether `tensor` is not to be filled; one on the meta device has no memory."""
+    return tensor.is_meta or not _filling
+
+
 # The same distribution for every element
 
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Uniform in [a, b)."""
+    if _stays(tensor):
+        return tensor
     with readtorch.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Normal with this mean and standard deviation."""
+    if _stays(tensor):
+        return tensor
     with readtorch.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
 def constant_(tensor, val):
     """`val` everywhere."""
+    if _stays(tensor):
+        return tensor
     with readtorch.no_grad():
         return tensor.fill_(val)
 
@@ -63,13 +91,15 @@ def ones_(tensor):
 
 
 def zeros_(tensor):
+    if _stays(tensor):
+        return tensor
     with readtorch.no_grad():
         return tensor.zero_()
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """Normal with this mean and standard deviation, drawn again where it falls outside [a, b]."""
-    if tensor.is_meta:
+    if _stays(tensor):
         return tensor
     if (mean < a - 2 * std) or (mean > b + 2 * std):
         warnings.warn(
@@ -197,6 +227,8 @@ def eye_(tensor):
     """The identity matrix, cut to the tensor's two sizes."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
+    if _stays(tensor):
+        return tensor
     with readtorch.no_grad():
         readtorch.eye(*tensor.shape, out=tensor, requires_grad=tensor.requires_grad)
     return tensor
@@ -208,7 +240,7 @@ def dirac_(tensor, groups=1):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.size(0) % groups != 0:
         raise ValueError("dim 0 must be divisible by groups")
-    if tensor.is_meta:
+    if _stays(tensor):
         return tensor
     out_chans_per_grp = tensor.size(0) // groups
     center = tuple(size // 2 for size in tensor.shape[2:])
@@ -227,7 +259,7 @@ def orthogonal_(tensor, gain=1, generator=None):
     """
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
-    if tensor.numel() == 0 or tensor.is_meta:
+    if tensor.numel() == 0 or _stays(tensor):
         return tensor
     rows = tensor.size(0)
     cols = tensor.numel() // rows
@@ -252,7 +284,7 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
     """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    if tensor.is_meta:
+    if _stays(tensor):
         return tensor
     rows, cols = tensor.shape
     num_zeros = math.ceil(sparsity * rows)

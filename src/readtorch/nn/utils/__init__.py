@@ -1,5 +1,5 @@
 """Tools for parameters, gradients and batches. In PyTorch: `torch/nn/utils/__init__.py`."""
-from readtorch.nn.utils import parametrizations, parametrize, rnn
+from readtorch.nn.utils import parametrizations, parametrize, rnn, stateless
 from readtorch.nn.utils.clip_grad import (
     _clip_grads_with_norm_ as clip_grads_with_norm_,
     _get_total_norm as get_total_norm,
@@ -14,9 +14,18 @@ from readtorch.nn.utils.fusion import (
     fuse_linear_bn_eval,
     fuse_linear_bn_weights,
 )
+from readtorch.nn.utils.init import skip_init
 from readtorch.nn.utils.memory_format import (
     convert_conv2d_weight_memory_format,
     convert_conv3d_weight_memory_format,
 )
 from readtorch.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from readtorch.nn.utils.weight_norm import remove_weight_norm, weight_norm
+
+__all__ = [
+    "clip_grad_norm", "clip_grad_norm_", "clip_grads_with_norm_", "clip_grad_value_",
+    "convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format", "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "get_total_norm",
+    "parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm",
+    "rnn", "skip_init", "spectral_norm", "stateless", "vector_to_parameters", "weight_norm",
+]
