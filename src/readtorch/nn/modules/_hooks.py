@@ -62,11 +62,10 @@ def register_module_forward_pre_hook(hook):
 
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     """Call `hook(module, args, [kwargs,] output)` after every `forward`; a result replaces the output."""
-    marks = [
-        (_global_forward_hooks_always_called, always_call),
-        (_global_forward_hooks_with_kwargs, with_kwargs),
-    ]
-    return _register(_global_forward_hooks, hook, marks=marks)
+    handle = _register(_global_forward_hooks, hook, marks=[(_global_forward_hooks_always_called, always_call)])
+    if with_kwargs:  # the handle does not take this mark away: a hook that is removed while hooks run gets its kwargs
+        _global_forward_hooks_with_kwargs[handle.id] = True
+    return handle
 
 
 def register_module_full_backward_pre_hook(hook):
