@@ -73,3 +73,22 @@ def test_layers_start_with_the_same_weights():
         show.warnings(lambda: show(T.nn.Linear(0, 2)))
 
     same(program, rtol=0)
+
+
+def test_other_dtypes_and_layouts():
+    arguments = {"sparse_": (0.4,), "constant_": (2.5,)}
+    names = [n for n, kwargs in FUNCTIONS if not kwargs or n in arguments]
+
+    def program(T, show):
+        for name in dict.fromkeys(names):
+            for dtype in (T.float16, T.bfloat16, T.int64, T.complex64, T.bool):
+                for t in (T.empty(6, 8, dtype=dtype), T.empty(8, 6, dtype=dtype).t(), T.empty(3, 40, dtype=dtype)[:, ::2],
+                          T.empty((), dtype=dtype)):
+
+                    def fill():
+                        getattr(T.nn.init, name)(t, *arguments.get(name, ()))
+                        show.numbers(T.view_as_real(t) if dtype.is_complex else t)
+
+                    show.warnings(lambda: show.error(fill))
+
+    same(program, rtol=1e-5)

@@ -55,7 +55,7 @@ def _no_filling():
 
 
 def _stays(tensor):
-    """Whether `tensor` is not to be filled; one on the meta device has no memory."""
+    """Whether `tensor` is not to be filled, as one on the meta device cannot be: it has no memory."""
     return tensor.is_meta or not _filling
 
 
@@ -64,7 +64,7 @@ def _stays(tensor):
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Uniform in [a, b)."""
-    if _stays(tensor):
+    if not _filling:
         return tensor
     with readtorch.no_grad():
         return tensor.uniform_(a, b, generator=generator)
@@ -72,7 +72,7 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Normal with this mean and standard deviation."""
-    if _stays(tensor):
+    if not _filling:
         return tensor
     with readtorch.no_grad():
         return tensor.normal_(mean, std, generator=generator)
@@ -80,7 +80,7 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 
 def constant_(tensor, val):
     """`val` everywhere."""
-    if _stays(tensor):
+    if not _filling:
         return tensor
     with readtorch.no_grad():
         return tensor.fill_(val)
@@ -91,7 +91,7 @@ def ones_(tensor):
 
 
 def zeros_(tensor):
-    if _stays(tensor):
+    if not _filling:
         return tensor
     with readtorch.no_grad():
         return tensor.zero_()
@@ -227,7 +227,7 @@ def eye_(tensor):
     """The identity matrix, cut to the tensor's two sizes."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    if _stays(tensor):
+    if not _filling:
         return tensor
     with readtorch.no_grad():
         readtorch.eye(*tensor.shape, out=tensor, requires_grad=tensor.requires_grad)

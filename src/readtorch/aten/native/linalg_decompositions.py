@@ -19,7 +19,7 @@ from .linalg_common import (
     lapack,
     wrap_columns,
 )
-from .tensor_iterator import conj
+from .tensor_iterator import conj, not_implemented
 
 BOTH = "function, method"
 
@@ -112,7 +112,9 @@ qr = native_function("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", 
 
 @linalg_qr.kernel
 def qr_cpu(A, mode):
-    check_floating(A, "linalg.qr")
+    check_floating(A, "linalg.qr", low_precision=True)
+    if dtype_of(A).itemsize == 2:
+        raise not_implemented("geqrf_cpu")(dtype_of(A))
     if mode not in ("reduced", "r", "complete"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
                            f"'r', or "

@@ -6,6 +6,7 @@ Chapter 9 stands at this seam.
 """
 import readtorch
 from readtorch._C import _nn
+from readtorch.nn import grad  # noqa: F401
 from readtorch.nn.functional.activation import *  # noqa: F403
 from readtorch.nn.functional.attention import *  # noqa: F403
 from readtorch.nn.functional.conv import *  # noqa: F403
