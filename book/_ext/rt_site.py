@@ -164,6 +164,7 @@ def one_chapter_alone(app, config):
 def setup(app):
     for name in ONE_THREAD:
         os.environ.setdefault(name, "1")
+    os.environ["READTORCH_QUIET"] = "1"  # a line on stderr fails the build, and compiling kernels may take a while
     app.add_config_value("rt_package_hash", "", "env")
     app.add_config_value("rt_machinery_hash", "", "env")
     app.connect("config-inited", key_cache)

@@ -3,11 +3,13 @@
 Note [ Waiting for the compiler ]
 A kernel is compiled once for each combination of argument types, on the first machine call, and stored beside its source
 (or in the user's cache directory, where that place cannot be written). Importing compiles nothing. A reader who waits
-longer than two seconds in one process is told what for, once, on stderr.
+longer than two seconds in one process is told what for, once, on stderr (not if READTORCH_QUIET is set, as the book's
+build does).
 
 In PyTorch: compiled ahead, three times over, by `aten/src/ATen/native/DispatchStub.h` (plain, AVX2, AVX-512).
 """
 import functools
+import os
 import pathlib
 import sys
 import threading
@@ -57,7 +59,8 @@ class Progress(event.Listener):
     def on_start(self, event):
         self.depth += 1
         function = event.data["dispatcher"].py_func
-        if self.depth == 1 and function.__module__.startswith("readtorch."):
+        ours = function.__module__.startswith("readtorch.")
+        if self.depth == 1 and ours and not os.environ.get("READTORCH_QUIET"):
             self.timer = threading.Timer(self.PATIENCE, self.tell, (function.__name__,))
             self.timer.daemon = True
             self.timer.start()
