@@ -84,7 +84,7 @@ def house_map(call=None, title="The house"):
     return HouseMap(survey(), trace_rooms(call) if call else None, title=title)
 
 
-def plot(draw, alt, width=4.8, height=3.0):
+def plot(draw, alt, width=4.5, height=3.0):
     """A plot that suits the page, light or dark, wide or narrow: draw(axes) gets matplotlib's axes (chapter 9).
 
     alt: the sentence that stands for the picture where it cannot be seen. width, height: in inches.

@@ -26,7 +26,7 @@ BLACK = "#000000"  # stands for the colour of the page's text
 LINES = cycler(color=["#2f7fc1", "#c4711b", "#b058a0", "#46905c", "#7d7f86"],
                linestyle=["-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1))])
 STYLE = {
-    "svg.fonttype": "none", "svg.hashsalt": "readtorch", "font.size": 9, "axes.titlesize": 10,
+    "svg.fonttype": "none", "svg.hashsalt": "readtorch", "font.size": 10, "axes.titlesize": 11,
     "axes.prop_cycle": LINES, "lines.linewidth": 1.8, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.color": BLACK, "grid.alpha": 0.15, "legend.frameon": False,
 }
@@ -42,7 +42,7 @@ class Plot:
         return f'<div class="rt-plot" style="max-width: 36rem; margin: 1rem auto">{self.svg}</div>'
 
 
-def plot(draw, alt: str, width: float = 4.8, height: float = 3.0) -> Plot:
+def plot(draw, alt: str, width: float = 4.5, height: float = 3.0) -> Plot:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure.add_subplot())
