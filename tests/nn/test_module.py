@@ -1,7 +1,6 @@
 """`nn.Module` next to the reference: registration, attributes, lookup, iteration, casts, repr, errors word for word."""
 import copy
 
-import pytest
 from hypothesis import given, strategies as st
 
 from tests.programs import same
@@ -324,20 +323,6 @@ def test_casts():
         show(c.layers[0] is c.tied if (c := copy.deepcopy(b)) else None, c.scale is not b.scale, c.scale is c.same_scale)
         show.error(lambda: b.to(T.int64))
         show.warnings(lambda: T.nn.Linear(1, 1).to(T.complex64))
-
-    same(program)
-
-
-@pytest.mark.xfail(strict=True, reason="the core has no meta device yet")
-def test_meta_device():
-    def program(T, show):
-        m = T.nn.Linear(2, 2, device="meta")
-        show(m.weight.device, m.weight.is_meta)
-        show.error(lambda: m.to("cpu"))
-        old = m.weight
-        m.to_empty(device="cpu")
-        show(m.weight.device, m.weight is old, m.weight.requires_grad, type(m.weight).__name__)
-        show.warnings(lambda: T.nn.Linear(2, 2, device="meta").load_state_dict(T.nn.Linear(2, 2).state_dict()))
 
     same(program)
 
