@@ -1,5 +1,6 @@
 """What containers share. In PyTorch: repeated in each class of `torch/nn/modules/container.py`."""
 import operator
+from collections import OrderedDict
 from collections.abc import Iterable
 
 from readtorch.nn.modules.module import Module
@@ -35,7 +36,7 @@ class _ModuleSequence(_Numbered):
         indices = range(len(self))[idx] if isinstance(idx, slice) else [idx]
         for key in [self._key_of(i) for i in indices]:
             delattr(self, key)
-        self._modules = {str(i): module for i, module in enumerate(self._modules.values())}
+        self._modules = OrderedDict((str(i), module) for i, module in enumerate(self._modules.values()))
 
     def pop(self, key):
         v = self[key]
@@ -44,6 +45,11 @@ class _ModuleSequence(_Numbered):
 
     def append(self, module):
         self.add_module(str(len(self)), module)
+        return self
+
+    def _add_numbered(self, modules):
+        for i, module in enumerate(modules, len(self)):
+            self.add_module(str(i), module)
         return self
 
     def _make_room(self, index):

@@ -81,7 +81,7 @@ class Sequential(_ModuleSequence):
 
     def __iadd__(self, other):
         self._check_sequential(other)
-        return self.extend(other)
+        return self._add_numbered(other)
 
     def __mul__(self, other):
         self._check_factor(other)
@@ -92,9 +92,7 @@ class Sequential(_ModuleSequence):
     def __imul__(self, other):
         self._check_factor(other)
         numbers = range(len(self))  # with other names there is a KeyError, as in PyTorch
-        for _ in range(other - 1):
-            self.extend([self._modules[str(i)] for i in numbers])
-        return self
+        return self._add_numbered(self._modules[str(i)] for _ in range(other - 1) for i in numbers)
 
     def _check_sequential(self, other):
         if not isinstance(other, Sequential):
@@ -133,10 +131,7 @@ class ModuleList(_ModuleSequence):
             raise TypeError(
                 "ModuleList.extend should be called with an iterable, but got " + type(modules).__name__
             )
-        offset = len(self)
-        for i, module in enumerate(modules):
-            self.add_module(str(offset + i), module)
-        return self
+        return self._add_numbered(modules)
 
     def __iadd__(self, modules):
         return self.extend(modules)
