@@ -84,6 +84,7 @@ class CyclicLR(LRScheduler):
         cycle = math.floor(1 + cycles)
         x = 1.0 + cycles - cycle  # position within the cycle, 0 to 1
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
+        # in PyTorch: the scale is asked for anew for each group
         return height, self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
 
     def state_dict(self):
