@@ -20,7 +20,8 @@ STOREYS = [
     {"aten"},
     {"csrc"},
     {"_C"},
-    {"autograd", "_tensor", "_tensor_str", "_utils", "storage", "random", "serialization"},
+    {"autograd", "_tensor", "_tensor_str", "_utils", "storage", "random", "serialization",
+     "_weights_only_unpickler"},
     "faces",
     {"__main__", "_run", "show", "viz"},
 ]
@@ -28,6 +29,9 @@ FACES = STOREYS.index("faces")
 UPWARD = {  # where PyTorch's own layout asks for an arrow up, inside a function
     # a checkpoint names torch._utils._rebuild_parameter as what makes its Parameters
     ("readtorch._utils", "readtorch.nn.parameter"),
+    ("readtorch.serialization._safe_globals", "readtorch.nn.parameter"),
+    ("readtorch.serialization._locations", "readtorch.cuda"),  # is there a GPU to bring the storage to?
+    ("readtorch.serialization._load", "readtorch.utils.safetensors"),  # load("model.safetensors") reads that format
 }
 SHOWS_THE_REFERENCE = "readtorch.show._links"  # quotes PyTorch's source: imports it inside one function
 

@@ -36,10 +36,15 @@ from .autograd import (enable_grad, inference_mode, is_grad_enabled, is_inferenc
 from .functional import (atleast_1d, atleast_2d, atleast_3d, block_diag, broadcast_shapes, broadcast_tensors,  # noqa: E402,F401
                          cartesian_prod, cdist, meshgrid, split)
 from .storage import TypedStorage, UntypedStorage  # noqa: E402,F401
+from .storage import legacy_classes as _legacy_storages  # noqa: E402
+from .serialization import load, save  # noqa: E402,F401
 from .random import (default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed,  # noqa: E402,F401
                      set_rng_state)
 
-from . import __future__, cuda, fft, func, linalg, nn, ops, optim, special, testing, utils, version  # noqa: E402,F401
+# FloatStorage, LongStorage …: names in checkpoints.
+globals().update(_legacy_storages)
+
+from . import __future__, cuda, fft, func, linalg, nn, ops, optim, serialization, special, testing, utils, version  # noqa: E402,F401
 from .version import __version__  # noqa: E402,F401
 
 

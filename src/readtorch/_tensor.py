@@ -2,10 +2,12 @@
 
 In PyTorch: `torch/_tensor.py`. Explained in the chapter "Tensor and Storage".
 """
+from collections import OrderedDict
+
 from . import _tensor_str, _utils, autograd
 from . import storage as storages
 from .c10 import tensor_impl
-from .c10.tensor_impl import storage_impl
+from .c10.tensor_impl import storage_impl, storage_offset, strides_of
 from .c10.scalar_type import SCALAR_TYPE_NAMES
 from .csrc.autograd.hooks import RemovableHandle
 from .csrc.autograd.node import NodeHooks
@@ -42,6 +44,13 @@ class Tensor(TensorBase):
         handle = RemovableHandle(hooks.tensor_pre)
         hooks.tensor_pre[handle.id] = (self.output_nr, hook)
         return handle
+
+    @property
+    def _backward_hooks(self):
+        """What `register_hook` registered: id -> hook, or None."""
+        owner = self.grad_fn or self._meta
+        hooks = owner and (owner._hooks if self.grad_fn is not None else owner.hooks)
+        return {id: hook for id, (nr, hook) in hooks.tensor_pre.items() if nr == self.output_nr} if hooks else None
 
     def register_post_accumulate_grad_hook(self, hook):
         """`hook(tensor)` runs after a gradient was added to this leaf's `.grad`."""
@@ -198,10 +207,31 @@ class Tensor(TensorBase):
         return _utils.deepcopy_tensor(self, memo)
 
     def __reduce_ex__(self, protocol):
-        if type(self) is not Tensor:
-            raise TypeError(f"readtorch cannot pickle the tensor subclass {type(self).__name__}: give it a "
-                            "__reduce_ex__")
-        return _utils.reduce_tensor(self)
+        """How a tensor is pickled: as a storage, which is pickled once, and the numbers that make a tensor over it."""
+        state = _utils._get_obj_state(self)
+        if type(self) is Tensor and not state:
+            return self._reduce_ex_internal()
+        rebuild, args = self._reduce_ex_internal()
+        return _rebuild_from_type_v2, (rebuild, type(self), args, state)
+
+    def _reduce_ex_internal(self):
+        _utils.warn_if_has_hooks(self)
+        place = self._typed_storage(), storage_offset(self), tuple(self._array.shape), strides_of(self)
+        if self.dtype in storages.DTYPES_WITH_CLASS:
+            return _utils._rebuild_tensor_v2, (*place, self.requires_grad, OrderedDict())
+        untyped = (self.untyped_storage(), *place[1:])
+        return _utils._rebuild_tensor_v3, (*untyped, self.requires_grad, OrderedDict(), self.dtype)
+
+
+def _rebuild_from_type_v2(func, new_type, args, state):
+    """A tensor with attributes, or of a subclass, from its pickled parts: `func(*args)` makes the tensor."""
+    t = func(*args)
+    if type(t) is not new_type:
+        t = new_type._make_subclass(new_type, t, t.requires_grad)
+    if hasattr(t, "__setstate__"):
+        t.__setstate__(state)
+        return t
+    return _utils._set_obj_state(t, state)
 
 
 def _hooks_of(t):

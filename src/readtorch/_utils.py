@@ -3,6 +3,8 @@
 In PyTorch: `torch/_utils.py`. Explained in the chapter "state_dict, load_state_dict, save and load".
 """
 import copy
+import copyreg
+import warnings
 
 from .c10 import tensor_impl
 from .c10.storage_impl import StorageImpl
@@ -16,10 +18,53 @@ def tensor_over(storage, numpy_dtype, sizes, strides, offset, cls=None):
     return t if cls is None else cls._make_subclass(cls, t)
 
 
-def _rebuild_typed_tensor(storage, dtype, offset, size, stride, requires_grad, state):
-    t = tensor_over(storage, dtype.numpy, size, stride, offset)
-    t.__dict__.update(state)
-    return t.requires_grad_() if requires_grad else t
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    """A tensor over a TypedStorage. Raises RuntimeError if it would leave it, or for negative sizes and strides."""
+    return _tensor_within(storage.untyped()._impl, storage.dtype, storage_offset, size, stride)
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    """The same, as PyTorch has pickled tensors since 0.4. backward_hooks: empty, see Note [ Hooks are not saved ]."""
+    return _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, storage.dtype, metadata)
+
+
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    """The same for dtypes that came after storages had stopped having classes of their own, such as uint16 and float8."""
+    impl = storage.untyped()._impl
+    tensor = _tensor_within(_resolved(impl, dtype, metadata) if metadata else impl, dtype, storage_offset, size, stride)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _tensor_within(storage, dtype, offset, size, stride):
+    """`tensor_over`, for numbers from a file: checks them first."""
+    numbers = (*size, *stride, offset)
+    if not all(type(n) is int for n in numbers):
+        raise TypeError("set_(): storage_offset, size and stride must be ints")
+    if len(size) != len(stride):
+        raise RuntimeError(f"unequal size length ({len(size)}) and stride length ({len(stride)})")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    reach = 0 if 0 in size else offset + 1 + sum((n - 1) * step for n, step in zip(size, stride))
+    # in PyTorch: `set_` makes a storage that is too short longer, with whatever bytes the memory happens to hold
+    if min(numbers) < 0 or reach * dtype.itemsize > storage.nbytes:
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
+                           f"{dtype.itemsize} requiring a storage size of {reach * dtype.itemsize} are out of bounds for "
+                           f"storage of size {storage.nbytes}")
+    try:
+        return tensor_over(storage, dtype.numpy, size, stride, min(offset, storage.nbytes // dtype.itemsize))
+    except (ValueError, OverflowError) as error:  # more dimensions or elements than NumPy counts
+        raise RuntimeError(f"a tensor of sizes {list(size)} is too large: {error}") from None
+
+
+def _resolved(storage, dtype, metadata):
+    """The storage for a tensor that was saved as the conjugate or the negative of what the storage holds."""
+    # in PyTorch: a tensor keeps the bits "conjugate" and "negative", and its storage as it is
+    numbers = storage.buffer.view(dtype.numpy)
+    if metadata.get("conj"):
+        numbers = numbers.conj()
+    if metadata.get("neg"):
+        numbers = -numbers
+    return StorageImpl(numbers.view("u1"))
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):
@@ -30,14 +75,45 @@ def _rebuild_parameter(data, requires_grad, backward_hooks):
 
 def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
     parameter = _rebuild_parameter(data, requires_grad, backward_hooks)
-    parameter.__dict__.update(state)
-    return parameter
+    return _set_obj_state(parameter, state)
 
 
-def reduce_tensor(t):
-    """How a plain tensor is pickled."""
-    return _rebuild_typed_tensor, (storage_impl(t), t.dtype, storage_offset(t), tuple(t._array.shape), strides_of(t),
-                                   t.requires_grad, t.__dict__)
+def _get_obj_state(obj):
+    """What Python keeps about a tensor: its `__dict__`, or (`__dict__`, slots) if its class declares slots."""
+    slots = {name: getattr(obj, name) for name in copyreg._slotnames(type(obj)) if name not in _OWN_SLOTS and hasattr(obj, name)}
+    return (obj.__dict__, slots) if slots else obj.__dict__
+
+
+def _set_obj_state(obj, state):
+    """Give back what `_get_obj_state` took. Raises RuntimeError for anything else."""
+    if isinstance(state, tuple) and len(state) != 2:
+        raise RuntimeError(f"Invalid serialized state: {state}")
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    if attributes:
+        obj.__dict__.update(attributes)
+    for name, value in (slots or {}).items():
+        if name in _OWN_SLOTS:
+            raise RuntimeError(f"Invalid serialized state: {name} is not for pickles")
+        setattr(obj, name, value)
+    return obj
+
+
+_OWN_SLOTS = frozenset(tensor_impl.TensorImpl.__slots__)  # what `_rebuild_tensor` fills
+
+
+def warn_if_has_hooks(tensor):
+    """Note [ Hooks are not saved ]
+
+    A hook is a function of the program, not data of the model: pickled by name it breaks as soon as the function moves. So
+    pickles leave a tensor's hooks out, with a warning, and hold an empty dictionary where older files held them.
+    """
+    for hook in (tensor._backward_hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
+                "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )
 
 
 def deepcopy_tensor(t, memo):

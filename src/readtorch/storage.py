@@ -2,8 +2,13 @@
 
 In PyTorch: `torch/storage.py`, `torch/csrc/Storage.cpp`. Explained in the chapter "Tensor and Storage".
 """
+import mmap
+import os
+import weakref
+
 import numpy as np
 
+from .c10 import scalar_type
 from .c10.scalar_type import dtype_by_name
 from .c10.storage_impl import StorageImpl
 from .c10.tensor_impl import storage_impl, wrap
@@ -18,7 +23,7 @@ class UntypedStorage:
         else:
             data = np.empty(args[0] if args else 0, np.uint8)
         self._impl = StorageImpl(data)
-        self._impl._face = self
+        self._impl._face = weakref.ref(self)
 
     # --------------------------------------------------------------------------------------------- what it is
 
@@ -40,6 +45,9 @@ class UntypedStorage:
 
     is_cuda = property(lambda self: self.device.type == "cuda")
     is_sparse = False
+
+    def untyped(self):
+        return self
 
     def resizable(self):
         return self._impl.resizable
@@ -98,6 +106,29 @@ class UntypedStorage:
     def cpu(self):
         return self
 
+    def byteswap(self, dtype):
+        """Turn the bytes of every element of type `dtype` round, in place."""
+        part = dtype.to_real().itemsize if dtype.is_complex else dtype.itemsize
+        words = self._impl.buffer[:self.nbytes() // part * part].view(f"u{part}")
+        words.byteswap(inplace=True)
+
+    @classmethod
+    def from_file(cls, filename, shared=False, nbytes=0):
+        """A storage whose bytes are those of a file: the first `nbytes`, read when they are needed.
+
+        shared: what is written here goes to the file, which is made long enough; otherwise nothing does.
+        Raises RuntimeError if the file is shorter than that.
+        """
+        mode, access = ("r+b", mmap.ACCESS_WRITE) if shared else ("rb", mmap.ACCESS_COPY)
+        with open(filename, "a+b" if shared and not os.path.exists(filename) else mode) as file:
+            size = os.fstat(file.fileno()).st_size
+            if shared and size < nbytes:
+                file.truncate(nbytes)
+            elif size < nbytes:
+                raise RuntimeError(f"file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>")
+            mapped = mmap.mmap(file.fileno(), nbytes, access=access) if nbytes else bytearray()
+        return untyped(StorageImpl(np.frombuffer(mapped, np.uint8), resizable=False))
+
     def __repr__(self):
         rows = "\n".join(f" {byte}" for byte in self.tolist())
         return f"{rows}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
@@ -126,6 +157,13 @@ class TypedStorage:
 
     def untyped(self):
         return self._untyped_storage
+
+    def __reduce__(self):
+        return (_typed, (self._untyped_storage, self.dtype))
+
+    def _pickle_storage_type(self):
+        """The name of the class that stands for this storage in a checkpoint: "FloatStorage"."""
+        return CLASS_NAMES[self.dtype]
 
     @property
     def device(self):
@@ -186,14 +224,52 @@ class TypedStorage:
         return f"{rows}\n[torch.storage.TypedStorage{facts} of size {len(self)}]"
 
 
+# Until PyTorch 1.10 storages had a class for each dtype. Checkpoints still say with such a name what a storage holds.
+CLASS_NAMES = {getattr(scalar_type, name): f"{kind}Storage" for name, kind in {
+    "float64": "Double", "float32": "Float", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int",
+    "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex128": "ComplexDouble",
+    "complex64": "ComplexFloat",
+}.items()}
+DTYPES_WITH_CLASS = frozenset(CLASS_NAMES)
+
+
+class _LegacyStorageMeta(type):
+    """`isinstance(storage, FloatStorage)` asks a TypedStorage for its dtype: no object is of the class itself."""
+
+    def __instancecheck__(cls, instance):
+        return type(instance) is TypedStorage and instance.dtype is getattr(cls, "dtype", None)
+
+
+class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
+    """`FloatStorage`, `LongStorage` …: called, they make a TypedStorage."""
+
+    def __new__(cls, *args, wrap_storage=None, device=None):
+        return TypedStorage(*args, wrap_storage=wrap_storage, device=device, dtype=cls.dtype)
+
+
+# FloatStorage, LongStorage … by name: names of `readtorch`, as they are names of `torch`.
+legacy_classes = {name: _LegacyStorageMeta(name, (_LegacyStorage,), {"dtype": dtype, "__module__": "readtorch"})
+                  for dtype, name in CLASS_NAMES.items()}
+
+
+def _get_dtype_from_pickle_storage_type(name):
+    """"FloatStorage" -> float32. Raises KeyError for a name that is not known."""
+    return legacy_classes[name].dtype
+
+
 def untyped(impl):
-    """The UntypedStorage of a StorageImpl: always the same object."""
-    if impl._face is None:
+    """The UntypedStorage of a StorageImpl: the same object as long as anybody holds it."""
+    face = impl._face and impl._face()
+    if face is None:
         face = object.__new__(UntypedStorage)
         face._impl = impl
-        impl._face = face
-    return impl._face
+        impl._face = weakref.ref(face)
+    return face
 
 
 def _from_bytes(data):
     return untyped(StorageImpl(np.frombuffer(data, np.uint8).copy()))
+
+
+def _typed(storage, dtype):
+    return TypedStorage(wrap_storage=storage, dtype=dtype)

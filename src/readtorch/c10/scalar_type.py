@@ -35,7 +35,7 @@ class dtype:
         return f"torch.{self.name}"  # the name that PyTorch prints, so that outputs can be compared
 
     def __reduce__(self):
-        return (dtype_by_name, (self.name,))
+        return self.name  # the name in this module that a pickle refers to
 
 
 # Categories, in the order in which promotion climbs: a float and an int give a float.

@@ -16,7 +16,7 @@ class StorageImpl:
         self.buffer = buffer  # one-dimensional uint8 array over all bytes
         self.device = device
         self.resizable = resizable  # False when the memory is somebody else's, as after from_numpy
-        self._face = None  # the UntypedStorage that Python sees, made when first asked for
+        self._face = None  # weak reference to the UntypedStorage that Python sees, made when first asked for
 
     @property
     def nbytes(self):

@@ -5,6 +5,7 @@ In PyTorch: `torch/utils/hooks.py`. Chapter 7 walks through it.
 import warnings
 
 import readtorch
+from readtorch._utils import warn_if_has_hooks
 from readtorch.csrc.autograd.hooks import RemovableHandle
 
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks", "BackwardHook"]
@@ -14,16 +15,6 @@ def unserializable_hook(f):
     """Mark a tensor hook so that pickling its tensor does not warn about losing it."""
     f.__torch_unserializable__ = True
     return f
-
-
-def warn_if_has_hooks(tensor) -> None:
-    for hook in (tensor._backward_hooks or {}).values():
-        if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(
-                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
-                "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
-                stacklevel=2,
-            )
 
 
 class BackwardHook:

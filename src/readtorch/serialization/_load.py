@@ -1,0 +1,261 @@
+"""`load`: the way back from a checkpoint to objects.
+
+In PyTorch: `load` and `_load` of `torch/serialization.py`. Explained in the chapter "state_dict, load_state_dict, save and
+load".
+"""
+import functools
+import io
+import os
+import pickle
+import re
+import sys
+import warnings
+
+import numpy as np
+
+from .. import _weights_only_unpickler
+from ..c10.storage_impl import StorageImpl
+from ..storage import TypedStorage, UntypedStorage, untyped
+from . import config
+from ._files import is_path, open_for_reading
+from ._locations import get_restore_location
+from ._names import readtorch_name
+from ._storage_type import StorageType
+from ._zip_reader import STORED, ZipReader
+
+UNSAFE_MESSAGE = (
+    "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` "
+    "from `False` to `True`. Re-running `torch.load` with `weights_only` set to `False` will likely succeed, "
+    "but it can result in arbitrary code execution. Do it only if you got the file from a "
+    "trusted source."
+)
+_DOCS = ("\n\nCheck the documentation of torch.load to learn more about types accepted by default with "
+         "weights_only https://pytorch.org/docs/stable/generated/torch.load.html.")
+_LEGACY_MAGIC = pickle.dumps(0x1950A86A20F9469CFC6C, 2)
+_ZIP_MAGIC = b"PK\x03\x04"
+
+
+def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
+    """The object that `save`, here or in PyTorch, wrote.
+
+    f: path, or a file object that can seek.
+    map_location: where storages go: a device or its name, a dictionary from saved to wanted tags, or a function of (storage on
+    the CPU, saved tag) that returns a storage or None. By default they go where they were.
+    weights_only: True, the default: only tensors, containers, numbers and texts are built, and what `add_safe_globals` named;
+    anything else raises UnpicklingError. False: the file is a program that is run; only for files you trust.
+    mmap: storages are not read but mapped: their bytes come from the file when they are first used. Only for a path.
+    pickle_module, pickle_load_args: for weights_only=False.
+    Raises RuntimeError for a damaged file, UnpicklingError for one that is no checkpoint or in a format of before PyTorch 1.6.
+    """
+    weights_only = _decide_weights_only(weights_only, pickle_module)
+    if weights_only and pickle_load_args:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
+    mmap = config.load.mmap if mmap is None else mmap
+    if is_path(f) and os.fspath(f).endswith(".safetensors"):
+        return _load_safetensors(os.fspath(f), map_location)
+    with open_for_reading(f) as file:
+        if not _starts_with(file, _ZIP_MAGIC):
+            raise _not_a_checkpoint(file, f, mmap)
+        reader = ZipReader(file)
+        if "constants.pkl" in reader:
+            raise _torchscript(weights_only)
+        if mmap and not is_path(f):
+            raise ValueError("f must be a file path in order to use the mmap argument")
+        checkpoint = _Checkpoint(reader, map_location, os.fspath(f) if mmap else None)
+        if weights_only:
+            return _load_weights_only(checkpoint, pickle_load_args.get("encoding", "utf-8"))
+        return _load_with(pickle_module or pickle, checkpoint, {"encoding": "utf-8", **pickle_load_args})
+
+
+def _decide_weights_only(weights_only, pickle_module):
+    """What to do, from the argument and from the two variables of the environment that override it."""
+    unset = weights_only is None
+    if unset:
+        weights_only = pickle_module is None
+    force, forbid = (os.getenv(f"TORCH_FORCE_{name}_LOAD", "0").lower() in ("1", "y", "yes", "true")
+                     for name in ("WEIGHTS_ONLY", "NO_WEIGHTS_ONLY"))
+    if force and forbid:
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` "
+                           "should be set, but both were set.")
+    if forbid and unset:
+        warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the"
+                      "`weights_only` argument was not explicitly passed to `torch.load`, forcing weights_only=False.",
+                      UserWarning, stacklevel=3)
+        weights_only = False
+    weights_only = force or weights_only
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    return weights_only
+
+
+# ------------------------------------------------------------------------------------------ what is no checkpoint
+
+
+def _starts_with(file, magic):
+    start = file.tell()
+    found = file.read(len(magic))
+    file.seek(start)
+    return found == magic
+
+
+def _not_a_checkpoint(file, f, mmap):
+    """The error for a file that is no zip archive."""
+    if mmap:
+        name = f"{f}, " if isinstance(f, str) else ""
+        return RuntimeError(f"mmap can only be used with files saved with `torch.save({name}_use_new_zipfile_serialization="
+                            "True), please torch.save your checkpoint with this option in order to use mmap.")
+    start = file.tell()
+    head = file.read(512)
+    file.seek(start)
+    if not head:
+        return EOFError("Ran out of input")
+    if head.startswith(_LEGACY_MAGIC) or head[257:262] == b"ustar":
+        # in PyTorch: still loads it
+        return pickle.UnpicklingError(
+            "This checkpoint is in the format that PyTorch wrote before version 1.6 (or with "
+            "_use_new_zipfile_serialization=False). readtorch reads the zip format only: load it with PyTorch and save it again.")
+    return pickle.UnpicklingError("This is not a checkpoint: torch.save writes a zip archive, and the file does not begin as one.")
+
+
+def _torchscript(weights_only):
+    if weights_only:
+        return RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. "
+                            + UNSAFE_MESSAGE)
+    # in PyTorch: hands it to torch.jit.load
+    return RuntimeError("This file is a TorchScript archive, written by torch.jit.save, not a checkpoint")
+
+
+def _load_safetensors(path, map_location):
+    if isinstance(map_location, dict) or callable(map_location):
+        kind = "dict" if isinstance(map_location, dict) else "callable"
+        raise RuntimeError(f"Loading safetensors file with {kind} map_location is not supported. "
+                           "Use a device string or torch.device instead.")
+    from ..utils.safetensors import load_file
+    return load_file(path, "cpu" if map_location is None else str(map_location))
+
+
+# --------------------------------------------------------------------------------------------------- the storages
+
+
+class _Checkpoint:
+    """A checkpoint's records as storages, each made when the pickle first names it, and then the same one."""
+
+    def __init__(self, reader, map_location, mapped_path=None):
+        self.reader = reader
+        self.restore = get_restore_location(map_location)
+        self.swaps = _byte_order(reader) != sys.byteorder
+        self.file = memoryview(_map(mapped_path, reader.size)) if mapped_path else None
+        self.loaded = {}  # key -> TypedStorage
+
+    def persistent_load(self, saved_id):
+        """The storage behind ("storage", class, key, location, number of elements)."""
+        typename, kind, key, location, numel = saved_id
+        if typename != "storage":
+            raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got '{typename}'")
+        if key not in self.loaded:
+            self.loaded[key] = self._load_storage(kind, key, location, numel)
+        return self.loaded[key]
+
+    def _load_storage(self, kind, key, location, numel):
+        dtype = _element_type(kind)
+        if type(key) is not str or type(location) is not str or type(numel) is not int:
+            raise pickle.UnpicklingError("a storage's key and location must be texts, its size an int")
+        name = f"data/{key}"
+        size = self.reader.record(name).size
+        if size != numel * dtype.itemsize:
+            raise RuntimeError(f"record size ({size} bytes) does not match expected size ({numel * dtype.itemsize} bytes = "
+                               f"{numel} elements * {dtype.itemsize} bytes/element)")
+        storage = self._read(name, size)
+        if self.swaps:
+            storage.byteswap(dtype)
+        return TypedStorage(wrap_storage=self.restore(storage, location), dtype=dtype)
+
+    def _read(self, name, size):
+        if config._serialization_tls.skip_data:
+            return UntypedStorage(size)
+        if self.file is None:
+            buffer = np.empty(size, np.uint8)
+            self.reader.read_into(name, memoryview(buffer))
+            return untyped(StorageImpl(buffer))
+        if self.reader.record(name).method != STORED:
+            raise RuntimeError(f"{name} is compressed: mmap needs records as torch.save writes them")
+        start = self.reader.offset(name)
+        return untyped(StorageImpl(np.frombuffer(self.file, np.uint8, size, start), resizable=False))
+
+
+def _map(path, size):
+    return UntypedStorage.from_file(path, config.get_default_mmap_options() == config.MAP_SHARED, size)._impl.buffer
+
+
+def _element_type(kind):
+    """The dtype of a storage's elements: bytes, if it is untyped."""
+    if kind is UntypedStorage:
+        return StorageType("ByteStorage").dtype
+    if not isinstance(kind, StorageType):
+        raise pickle.UnpicklingError(f"{kind if isinstance(kind, type) else type(kind)} is not a class of storages")
+    return kind.dtype
+
+
+def _byte_order(reader):
+    if "byteorder" in reader:
+        order = reader.read("byteorder")
+        if order not in (b"little", b"big"):
+            raise ValueError("Unknown endianness type: " + order[:32].decode(errors="replace"))
+        return order.decode()
+    default = config.get_default_load_endianness()
+    return {None: "little", config.LoadEndianness.LITTLE: "little", config.LoadEndianness.BIG: "big",
+            config.LoadEndianness.NATIVE: sys.byteorder}[default]
+
+
+# ----------------------------------------------------------------------------------------------------- the pickle
+
+
+def _load_weights_only(checkpoint, encoding):
+    unpickler = _weights_only_unpickler.Unpickler(io.BytesIO(checkpoint.reader.read("data.pkl")), encoding=encoding)
+    unpickler.persistent_load = checkpoint.persistent_load
+    try:
+        return unpickler.load()
+    except pickle.UnpicklingError as error:
+        raise pickle.UnpicklingError(_weights_only_message(str(error))) from None
+
+
+def _load_with(pickle_module, checkpoint, pickle_load_args):
+    unpickler = _unpickler_class(pickle_module)(io.BytesIO(checkpoint.reader.read("data.pkl")), **pickle_load_args)
+    unpickler.checkpoint = checkpoint
+    return unpickler.load()
+
+
+@functools.cache
+def _unpickler_class(pickle_module):
+    return type("Unpickler", (_RefersToStorages, pickle_module.Unpickler), {})
+
+
+class _RefersToStorages:
+    """An Unpickler that takes PyTorch's names for ours, and references for the storages of a checkpoint."""
+
+    def find_class(self, module, name):
+        if "Storage" in name:
+            try:
+                return StorageType(name)
+            except KeyError:
+                pass
+        return super().find_class(*readtorch_name(module, name))
+
+    def persistent_load(self, saved_id):
+        return self.checkpoint.persistent_load(saved_id)
+
+
+def _weights_only_message(message):
+    """What to do about a refusal."""
+    if re.search(r"GLOBAL (\S+) was not an allowed global by default.", message):
+        text = ("Weights only load failed. This file can still be loaded, to do so you have two options, "
+                "\033[1mdo those steps only if you trust the source of the checkpoint\033[0m. "
+                f"\n\t(1) {UNSAFE_MESSAGE}\n\t(2) Alternatively, to load with `weights_only=True` please check "
+                "the recommended steps in the following error message.\n\tWeightsUnpickler error: " + message)
+    elif re.search(r"whose module (\S+) is blocked", message):
+        text = f"Weights only load failed. {UNSAFE_MESSAGE}\n\n\n{message}"
+    else:
+        text = (f"Weights only load failed. {UNSAFE_MESSAGE}\n"
+                "Please file an issue with the following so that we can make "
+                f"`weights_only=True` compatible with your use case: WeightsUnpickler error: \n\n{message}")
+    return text + _DOCS

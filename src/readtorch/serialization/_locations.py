@@ -1,0 +1,117 @@
+"""Where storages come from and go to: the location tags in a checkpoint, and `map_location`.
+
+In PyTorch: the package registry of `torch/serialization.py`. Explained in the chapter "state_dict, load_state_dict, save and
+load".
+
+A checkpoint says of each storage where it was: "cpu", "cuda:1". A tagger finds that out when saving; a deserializer takes a
+storage that was read to the CPU to where its tag says. Each device brings a pair of them, asked in the order of its priority.
+"""
+import functools
+import re
+
+from ..c10.device import device as Device
+from ..storage import UntypedStorage
+
+_package_registry = []  # (priority, tagger, deserializer), lowest priority first
+
+
+def register_package(priority, tagger, deserializer):
+    """Add a device. tagger(storage) gives its tag or None; deserializer(storage, tag) the storage on its device or None."""
+    _package_registry.append((priority, tagger, deserializer))
+    _package_registry.sort()
+
+
+def location_tag(storage):
+    """The tag of a storage: "cpu", "cuda:0". Raises RuntimeError if no device claims it."""
+    for _, tagger, _ in _package_registry:
+        location = tagger(storage)
+        if location:
+            return location
+    raise RuntimeError(f"don't know how to determine data location of {_type_name(storage)}")
+
+
+def default_restore_location(storage, location):
+    """The storage on the device that `location` names. Raises RuntimeError if no device knows the tag."""
+    for _, _, deserializer in _package_registry:
+        result = deserializer(storage, location)
+        if result is not None:
+            return result
+    raise RuntimeError(f"don't know how to restore data location of {_type_name(storage)} (tagged with {location})")
+
+
+def _type_name(storage):
+    return f"torch.storage.{type(storage).__name__}"
+
+
+def get_restore_location(map_location):
+    """`map_location` as a function of (storage, tag) that puts the storage where it shall be."""
+    if map_location is None:
+        return default_restore_location
+    if isinstance(map_location, dict):
+        return lambda storage, tag: default_restore_location(storage, map_location.get(tag, tag))
+    if isinstance(map_location, (str, bytes, Device)):
+        return lambda storage, tag: default_restore_location(storage, str(map_location))
+
+    def restore(storage, tag):
+        result = map_location(storage, tag)
+        return default_restore_location(storage, tag) if result is None else result
+    return restore
+
+
+# ------------------------------------------------------------------------------------------------- the devices
+
+
+def _cpu_tag(storage):
+    return "cpu" if storage.device.type == "cpu" else None
+
+
+def _cpu_deserialize(storage, location):
+    return storage if location == "cpu" else None
+
+
+def _meta_tag(storage):
+    return "meta" if storage.device.type == "meta" else None
+
+
+def _meta_deserialize(storage, location):
+    return UntypedStorage(storage.nbytes(), device="meta") if location == "meta" else None
+
+
+def _backend_tag(backend, storage):
+    return str(storage.device) if storage.device.type == backend else None
+
+
+def _deserialize(backend, storage, location):
+    if location == backend or re.match(f"{backend}(:|[0-9]+)", location):
+        return storage.to(device=_validate_device(location, backend))
+    return None
+
+
+def _validate_device(location, backend):
+    """The device that a tag names. Raises RuntimeError if this machine has it not."""
+    from .. import cuda
+    module = cuda if backend == "cuda" else None
+    advice = ("If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') "
+              "to map your storages to the CPU.")
+    if module is None or not module.is_available():
+        raise RuntimeError(f"Attempting to deserialize object on a {backend.upper()} device but torch.{backend}.is_available() "
+                           f"is False. {advice}")
+    device = Device(location)
+    device = Device(backend, device.index or 0)
+    if device.index >= module.device_count():
+        raise RuntimeError(f"Attempting to deserialize object on {backend.upper()} device {device.index} but "
+                           f"torch.{backend}.device_count() is {module.device_count()}. Please use torch.load with "
+                           "map_location to map your storages to an existing device.")
+    return device
+
+
+def validate_cuda_device(location):
+    """The index of the GPU that a tag names. Raises RuntimeError if this machine has it not."""
+    return _validate_device(location, "cuda").index
+
+
+register_package(10, _cpu_tag, _cpu_deserialize)
+register_package(20, functools.partial(_backend_tag, "cuda"), functools.partial(_deserialize, "cuda"))
+register_package(22, _meta_tag, _meta_deserialize)
+for _priority, _backend in (24, "hpu"), (25, "xpu"), (26, "mtia"):  # not built here; their tags give the clear error
+    register_package(_priority, functools.partial(_backend_tag, _backend), functools.partial(_deserialize, _backend))

@@ -1,0 +1,224 @@
+"""The classes and functions that a checkpoint may name, and what they may be called with.
+
+In PyTorch: part of `torch/_weights_only_unpickler.py`. Explained in the chapter "state_dict, load_state_dict, save and load".
+"""
+import functools
+import re
+from _codecs import encode
+from collections import Counter, OrderedDict
+from pickle import UnpicklingError
+
+from .. import _tensor, _utils, storage
+from ..c10 import scalar_type
+from ..c10.device import device
+from ..c10.size import Size
+from ._layouts import _get_layout
+from ._names import torch_name
+from ._storage_type import StorageType
+
+_marked_safe_globals_set = set()  # what the user allowed: functions and classes, or (one of them, its full name)
+
+
+def _add_safe_globals(safe_globals):
+    _marked_safe_globals_set.update(safe_globals)
+
+
+def _get_safe_globals():
+    return list(_marked_safe_globals_set)
+
+
+def _clear_safe_globals():
+    _marked_safe_globals_set.clear()
+
+
+def _remove_safe_globals(globals_to_remove):
+    _marked_safe_globals_set.difference_update(globals_to_remove)
+
+
+class _safe_globals:
+    """Allows some more names within a `with` block."""
+
+    def __init__(self, safe_globals):
+        self.safe_globals = safe_globals
+
+    def __enter__(self):
+        _add_safe_globals(self.safe_globals)
+
+    def __exit__(self, *exception):
+        _remove_safe_globals(self.safe_globals)
+
+
+def _get_user_allowed_globals():
+    """Full name -> what the user allowed. Classes of readtorch go by PyTorch's names, as in files."""
+    allowed = {}
+    for item in _marked_safe_globals_set:
+        if not isinstance(item, tuple):
+            allowed[".".join(torch_name(item.__module__, item.__qualname__))] = item
+            continue
+        if len(item) != 2:
+            raise ValueError("Expected tuple of length 2 (global, str of callable full path), but got tuple of length: "
+                             f"{len(item)}")
+        if type(item[1]) is not str:
+            raise TypeError("Expected second item in tuple to be str of callable full path, but got: "
+                            f"{type(item[1])}")
+        allowed[item[1]] = item[0]
+    return allowed
+
+
+def is_user_allowed(obj):
+    """Whether `obj` itself was given to `add_safe_globals`."""
+    return any(obj is allowed for allowed in _get_user_allowed_globals().values())
+
+
+def parameter_class():
+    from ..nn.parameter import Parameter
+    return Parameter
+
+
+def _rebuild_functions():
+    return [_utils._rebuild_parameter, _utils._rebuild_parameter_with_state, _utils._rebuild_tensor,
+            _utils._rebuild_tensor_v2, _utils._rebuild_tensor_v3]
+
+
+@functools.cache
+def _get_allowed_globals():
+    """Full name in files -> what stands for it here."""
+    allowed = {
+        "collections.OrderedDict": OrderedDict,
+        "collections.Counter": Counter,
+        "torch.nn.parameter.Parameter": parameter_class(),
+        "torch.serialization._get_layout": _get_layout,
+        "torch.Size": Size,
+        "torch.Tensor": _tensor.Tensor,
+        "torch.device": device,
+        "_codecs.encode": encode,  # makes bytes
+        "builtins.bytearray": bytearray,
+        "builtins.set": set,
+        "builtins.complex": complex,
+        "torch.storage.UntypedStorage": storage.UntypedStorage,
+        "torch.storage.TypedStorage": storage.TypedStorage,
+        "torch._tensor._rebuild_from_type_v2": _tensor._rebuild_from_type_v2,
+    }
+    allowed.update({str(t): t for t in scalar_type.ALL_TYPES})
+    allowed.update({f"torch.{name}": StorageType(name) for name in storage.legacy_classes})
+    allowed.update({f"torch._utils.{f.__name__}": f for f in _rebuild_functions()})
+    return allowed
+
+
+_PYTORCHS = re.compile(r"torch\.(_utils\._rebuild_\w+|cuda\.\w+Storage|\w+Storage|(cuda|sparse|cuda\.sparse)\.\w+Tensor|\w+Tensor|"
+                       r"(q?u?int|bits|float|complex)\d\w*|per_(tensor|channel)_\w+)")
+
+
+def is_pytorchs(full_path):
+    """Whether a name is one of those that PyTorch's table has beyond ours: sparse, quantized and the like."""
+    return _PYTORCHS.fullmatch(full_path) is not None
+
+
+# ----------------------------------------------------------------------- what the functions may be called with
+# A check is called like the function, with the unpickler before the arguments, and raises UnpicklingError.
+
+
+@functools.cache
+def checks():
+    """Function -> its check. What is not here is not called: see Note [ What a hostile pickle cannot do ]."""
+    return {
+        OrderedDict: _check_pairs, Counter: _check_counts, set: _check_items, complex: _check_numbers, Size: _check_size,
+        encode: _check_text, bytearray: _check_bytes, device: _check_names, _get_layout: _check_names,
+        parameter_class(): _check_parameter,
+        _utils._rebuild_parameter: _check_parameter,
+        _utils._rebuild_parameter_with_state: _check_parameter_with_state,
+        _utils._rebuild_tensor: _check_tensor,
+        _utils._rebuild_tensor_v2: _check_tensor_v2,
+        _utils._rebuild_tensor_v3: _check_tensor_v3,
+        _tensor._rebuild_from_type_v2: _check_typed_tensor,
+    }
+
+
+def _require(truth, what):
+    if not truth:
+        raise UnpicklingError(f"a checkpoint cannot call {what}")
+
+
+def _check_pairs(unpickler, pairs=()):
+    _require(type(pairs) in (list, tuple) and all(type(p) in (list, tuple) and len(p) == 2 for p in pairs), "OrderedDict so")
+    unpickler.copies(pairs)
+    unpickler.check_keys(key for key, _ in pairs)
+
+
+def _check_counts(unpickler, counts={}):
+    _require(type(counts) is dict, "Counter so")
+    unpickler.copies(counts)
+
+
+def _check_items(unpickler, items=()):
+    _require(type(items) in (list, tuple), "set so")
+    unpickler.copies(items)
+    unpickler.check_keys(items)
+
+
+def _check_numbers(unpickler, *numbers):
+    _require(all(type(n) in (int, float) for n in numbers), "complex so")
+
+
+def _check_size(unpickler, sizes=()):
+    _require(type(sizes) in (list, tuple) and all(type(n) is int for n in sizes), "Size so")
+    unpickler.copies(sizes)
+
+
+def _check_text(unpickler, text, encoding):
+    _require(type(text) is str and encoding in ("latin1", "latin-1"), "encode so")
+    unpickler.copies(text)
+
+
+def _check_bytes(unpickler, data=b"", encoding="latin1"):
+    _require(type(data) in (str, bytes) and encoding in ("latin1", "latin-1"), "bytearray so")
+    unpickler.copies(data)
+
+
+def _check_names(unpickler, *names):
+    _require(all(type(n) in (str, int) for n in names), "device so")
+
+
+_MOST_DIMENSIONS = 64  # NumPy's limit
+
+
+def _check_tensor(unpickler, source, offset, size, stride, metadata=None):
+    _require(isinstance(source, (storage.TypedStorage, storage.UntypedStorage)), "_rebuild_tensor without a storage")
+    _require(all(type(n) in (tuple, list, Size) and len(n) <= _MOST_DIMENSIONS for n in (size, stride)), "_rebuild_tensor so")
+    if metadata:  # a conjugate or negative: what PyTorch notes on the tensor is carried out here, which takes memory
+        _require(type(metadata) is dict and source.untyped() not in unpickler.resolved,
+                 "for a second conjugate of a storage: use resolve_conj() before saving")
+        unpickler.resolved.add(source.untyped())
+
+
+def _check_tensor_v2(unpickler, source, offset, size, stride, requires_grad, hooks, metadata=None):
+    _check_tensor(unpickler, source, offset, size, stride, metadata)
+
+
+def _check_tensor_v3(unpickler, source, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
+    _check_tensor(unpickler, source, offset, size, stride, metadata)
+    _require(type(dtype) is scalar_type.dtype, "_rebuild_tensor_v3 without a dtype")
+
+
+def _check_parameter(unpickler, data=None, *rest):
+    _require(data is None or isinstance(data, _tensor.Tensor), "Parameter without a tensor")
+
+
+def _check_parameter_with_state(unpickler, data, requires_grad, backward_hooks, state):
+    _check_parameter(unpickler, data)
+    _check_state(unpickler, state)
+
+
+def _check_typed_tensor(unpickler, function, cls, args, state):
+    _require(any(function is f for f in _rebuild_functions()) and type(args) is tuple, "_rebuild_from_type_v2 so")
+    checks()[function](unpickler, *args)
+    _require(isinstance(cls, type) and issubclass(cls, _tensor.Tensor), "_rebuild_from_type_v2 so")
+    _check_state(unpickler, state)
+
+
+def _check_state(unpickler, state):
+    parts = state if type(state) is tuple else (state, None)
+    _require(len(parts) == 2 and all(part is None or type(part) is dict for part in parts), "for such a state")
+    for part in parts:
+        unpickler.copies(part or ())
+        _require(all(type(name) is str for name in part or ()), "for such a state")

@@ -1,0 +1,225 @@
+"""The zip archive that `load` reads: where its records are, and their bytes.
+
+In PyTorch: `PyTorchStreamReader` (`caffe2/serialize/inline_container.cc`) over the C library miniz. Explained in the
+chapter "state_dict, load_state_dict, save and load".
+
+The file may be anybody's, so nothing it says is believed before it is checked against the file's length: no record leaves
+the file, together they claim no more bytes than it has, and a compressed one expands to just the size it declared.
+"""
+import os
+import struct
+import zlib
+from typing import NamedTuple
+
+from ._zip_writer import (CENTRAL, CENTRAL_HEADER, END, END_64, END_64_LOCATOR, ENDS, ENDS_64, LOCAL, LOCAL_HEADER, LOCATES_64,
+                          MOST_16, MOST_32, SERIALIZATION_ID)
+
+OLDEST_VERSION, NEWEST_VERSION = 1, 10  # of the file format
+STORED, DEFLATED = 0, 8
+_ENCRYPTED = 0x1 | 0x40 | 0x2000
+_LONGEST_COMMENT = 0xFFFF
+_DEFLATE_AT_MOST = 1032  # to one: what DEFLATE can reach
+
+
+class Record(NamedTuple):
+    """An entry of the directory."""
+
+    name: str
+    start: int  # of the local header, from the archive's start
+    stored_size: int
+    size: int
+    method: int
+
+
+class ZipReader:
+    """The records of an archive, by name.
+
+    file: seekable and readable; the archive reaches from its position to its end. Raises RuntimeError if it is damaged.
+    """
+
+    def __init__(self, file):
+        self._file = file
+        self._origin = file.tell()
+        self.size = file.seek(0, os.SEEK_END) - self._origin
+        records = self._read_directory()
+        if not records:
+            raise RuntimeError("archive does not contain any files")
+        self.archive_name, slash, _ = records[0].name.partition("/")
+        if not slash:
+            raise RuntimeError(f"file in archive is not in a subdirectory: {self.archive_name}")
+        self._by_name = self._index(records)
+        self._check_version()
+
+    # --------------------------------------------------------------------------------------------- the directory
+
+    def _read_directory(self):
+        count, size, start = self._find_directory()
+        directory = self._read(start, size, "reading zip archive")
+        records, at = [], 0
+        for _ in range(count):
+            record, at = _central_record(directory, at)
+            records.append(record)
+        if sum(record.stored_size for record in records) > self.size:
+            raise _damaged("reading zip archive", "records overlap")
+        return records
+
+    def _find_directory(self):
+        """How many records the directory names, how long it is and where it starts."""
+        reach = min(self.size, END.size + _LONGEST_COMMENT)
+        tail = self._read(self.size - reach, reach, "reading zip archive")
+        at = tail.rfind(ENDS.to_bytes(4, "little"), 0, max(0, reach - END.size + 4))
+        if at < 0:
+            raise _damaged("reading zip archive", "failed finding central directory")
+        _, _, _, _, count, size, start, _ = END.unpack_from(tail, at)
+        if count == MOST_16 or size == MOST_32 or start == MOST_32:
+            count, size, start = self._find_directory_64(self.size - reach + at)
+        if count * CENTRAL_HEADER.size > size or start + size > self.size:
+            raise _damaged("reading zip archive", "invalid header or archive is corrupted")
+        return count, size, start
+
+    def _find_directory_64(self, end):
+        """The same, in the record that has room for long numbers; its place stands right before the old end."""
+        what = "reading zip archive"
+        signature, _, place, _ = END_64_LOCATOR.unpack(self._read(end - END_64_LOCATOR.size, END_64_LOCATOR.size, what))
+        if signature != LOCATES_64:
+            raise _damaged(what, "failed finding central directory")
+        signature, *_, count, size, start = END_64.unpack(self._read(place, END_64.size, what))
+        if signature != ENDS_64:
+            raise _damaged(what, "failed finding central directory")
+        return count, size, start
+
+    def _index(self, records):
+        prefix = self.archive_name + "/"
+        found, seen = {}, set()
+        for record in records:
+            if not record.name.startswith(prefix):
+                raise RuntimeError(f"file in archive is not in a subdirectory {prefix}: {record.name}")
+            if record.name.lower() in seen:
+                raise _damaged("reading zip archive", f"{record.name} is there twice")
+            seen.add(record.name.lower())
+            found[record.name[len(prefix):]] = record
+        return found
+
+    def _check_version(self):
+        name = ".data/version" if ".data/version" in self else "version"
+        if name not in self:
+            raise RuntimeError('Expected hasRecord("version") to be true, but got false.')
+        text = self.read(name)[:32]
+        if not text.strip().isdigit():
+            raise RuntimeError(f"Couldn't parse the version {text.decode(errors='replace')} as Long Long.")
+        if int(text) < OLDEST_VERSION:
+            raise RuntimeError(f"Attempted to read a PyTorch file with version {int(text)}, but the minimum supported version "
+                               f"for reading is {OLDEST_VERSION}. Your PyTorch script module file is too old.")
+        if int(text) > NEWEST_VERSION:
+            raise RuntimeError(f"Attempted to read a PyTorch file with version {int(text)}, but the maximum supported version "
+                               f"for reading is {NEWEST_VERSION}.")
+
+    # ----------------------------------------------------------------------------------------------- the records
+
+    def __contains__(self, name):
+        return name in self._by_name
+
+    def names(self):
+        """All records' names, without the folder."""
+        return list(self._by_name)
+
+    def record(self, name):
+        """The entry of a record. Raises RuntimeError if there is none."""
+        if name not in self._by_name:
+            raise _damaged(f"locating file {name}", "file not found")
+        return self._by_name[name]
+
+    def serialization_id(self):
+        """Forty digits that tell checkpoints apart, or an empty text if the file has none."""
+        return self.read(SERIALIZATION_ID).decode(errors="replace") if SERIALIZATION_ID in self else ""
+
+    def offset(self, name):
+        """Where a record's data starts in the archive."""
+        record = self.record(name)
+        header = self._read(record.start, LOCAL_HEADER.size, f"reading file {name}")
+        signature, *_, path_length, extra_length = LOCAL_HEADER.unpack(header)
+        if signature != LOCAL:
+            raise _damaged(f"reading file {name}", "invalid header or archive is corrupted")
+        offset = record.start + LOCAL_HEADER.size + path_length + extra_length
+        if offset + record.stored_size > self.size:
+            raise _damaged(f"reading file {name}", "file read failed")
+        return offset
+
+    def read(self, name):
+        """A record's bytes."""
+        record = self.record(name)
+        data = self._read(self.offset(name), record.stored_size, f"reading file {name}")
+        return data if record.method == STORED else _expand(record, data)
+
+    def read_into(self, name, buffer):
+        """Fill `buffer`, writable bytes of the record's size, with its data."""
+        record = self.record(name)
+        if record.method != STORED or not hasattr(self._file, "readinto"):
+            buffer[:] = self.read(name)
+            return
+        self._file.seek(self._origin + self.offset(name))
+        if self._file.readinto(buffer) != record.size:
+            raise _damaged(f"reading file {name}", "file read failed")
+
+    def _read(self, start, size, what):
+        if start < 0 or start + size > self.size:
+            raise _damaged(what, "file read failed")
+        self._file.seek(self._origin + start)
+        data = self._file.read(size)
+        if len(data) != size:
+            raise _damaged(what, "file read failed")
+        return data
+
+
+def _central_record(directory, at):
+    """The entry at position `at` of the central directory, and where the next one starts."""
+    what = "reading zip archive"
+    if at + CENTRAL_HEADER.size > len(directory):
+        raise _damaged(what, "invalid header or archive is corrupted")
+    (signature, _, _, flags, method, _, _, _, stored_size, size, path_length, extra_length, comment_length, _, _, _,
+     start) = CENTRAL_HEADER.unpack_from(directory, at)
+    path_at = at + CENTRAL_HEADER.size
+    extra_at = path_at + path_length
+    after = extra_at + extra_length + comment_length
+    if signature != CENTRAL or after > len(directory):
+        raise _damaged(what, "invalid header or archive is corrupted")
+    if MOST_32 in (stored_size, size, start):
+        size, stored_size, start = _long_numbers(directory[extra_at:extra_at + extra_length], size, stored_size, start)
+    if flags & _ENCRYPTED or method not in (STORED, DEFLATED):
+        raise _damaged(what, "unsupported method")
+    if method == STORED and stored_size != size or size > stored_size * _DEFLATE_AT_MOST:
+        raise _damaged(what, "invalid header or archive is corrupted")
+    try:
+        name = directory[path_at:extra_at].decode()
+    except UnicodeDecodeError:
+        raise _damaged(what, "a file's name is not UTF-8") from None
+    return Record(name, start, stored_size, size, method), after
+
+
+def _long_numbers(extra, *fields):
+    """`fields`, those that say 2**32 - 1 replaced by the long numbers of the extra field 1, which come in their order."""
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, at)
+        if kind == 1:
+            numbers = iter(struct.unpack_from(f"<{min(length, len(extra) - at - 4) // 8}Q", extra, at + 4))
+            return [next(numbers, MOST_32) if field == MOST_32 else field for field in fields]
+        at += 4 + length
+    return fields
+
+
+def _expand(record, data):
+    """The data of a compressed record. It never takes more memory than the record declares."""
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        expanded = inflater.decompress(data, record.size + 1)
+    except zlib.error:
+        expanded = b""
+    if len(expanded) != record.size:
+        raise _damaged(f"reading file {record.name}", "decompression failed or archive is corrupted")
+    return expanded
+
+
+def _damaged(doing, reason):
+    return RuntimeError(f"PytorchStreamReader failed {doing}: {reason}. There is a high likelihood that the file is damaged: not "
+                        "saved properly, not transferred correctly, or changed afterwards.")
