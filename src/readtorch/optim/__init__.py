@@ -1,6 +1,17 @@
 """Optimizers. In PyTorch: `torch/optim/__init__.py`. See chapter 11."""
 from readtorch.optim import lr_scheduler, swa_utils
+from readtorch.optim._adafactor import Adafactor
+from readtorch.optim._muon import Muon
+from readtorch.optim.adadelta import Adadelta
+from readtorch.optim.adagrad import Adagrad
 from readtorch.optim.adam import Adam
+from readtorch.optim.adamax import Adamax
 from readtorch.optim.adamw import AdamW
+from readtorch.optim.asgd import ASGD
+from readtorch.optim.lbfgs import LBFGS
+from readtorch.optim.nadam import NAdam
 from readtorch.optim.optimizer import Optimizer
+from readtorch.optim.radam import RAdam
+from readtorch.optim.rmsprop import RMSprop
+from readtorch.optim.rprop import Rprop
 from readtorch.optim.sgd import SGD

@@ -15,16 +15,24 @@ the convergence of Adam and beyond (2018).
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.fused_adam import _fused_adam_, _fused_adamw_
-from readtorch.optim.optimizer import (
-    Optimizer,
+from readtorch.optim._common import (
+    _as_real,
+    _check_betas,
+    _check_capturable,
+    _check_foreach,
     _check_fused,
+    _check_not_negative,
+    _check_steps,
+    _count,
     _device_dtype_check_for_fused,
-    _get_scalar_dtype,
     _get_value,
     _kernel_serves,
+    _loss_of,
     _to_scalar,
     _use_grad_for_differentiable,
+    _zeros_for,
 )
+from readtorch.optim.optimizer import Optimizer
 
 __all__ = ["Adam", "adam"]
 
@@ -40,16 +48,10 @@ class Adam(Optimizer):
         maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False,
     ) -> None:
         _check_tensor_setting(lr, "lr", foreach and not capturable)
-        if not 0.0 <= lr:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if not 0.0 <= eps:
-            raise ValueError(f"Invalid epsilon value: {eps}")
-        if not 0.0 <= betas[0] < 1.0:
-            raise ValueError(f"Invalid beta parameter at index 0: {betas[0]}")
-        if not 0.0 <= betas[1] < 1.0:
-            raise ValueError(f"Invalid beta parameter at index 1: {betas[1]}")
-        if not 0.0 <= weight_decay:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        _check_not_negative("learning rate", lr)
+        _check_not_negative("epsilon value", eps)
+        _check_betas(betas)
+        _check_not_negative("weight_decay value", weight_decay)
         if not any(all(isinstance(beta, kind) for beta in betas[:2]) for kind in (float, Tensor)):
             raise ValueError("betas must be either both floats or both Tensors")
         for i in range(2):
@@ -70,24 +72,26 @@ class Adam(Optimizer):
             "differentiable": False, "decoupled_weight_decay": False, "fused": None,
         }
         self._set_missing(added_later)
-        for group in self.param_groups:
-            for p in group["params"]:
-                p_state = self.state.get(p, {})
-                if p_state and not isinstance(p_state["step"], Tensor):
-                    p_state["step"] = _new_step(group, p, float(p_state["step"]))
+
+    def _init_state(self, group, p, state):
+        if group["fused"]:
+            _device_dtype_check_for_fused(p)
+        state["step"] = _count(is_fused=group["fused"])
+        state["exp_avg"] = _zeros_for(p)
+        state["exp_avg_sq"] = _zeros_for(p)
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = _zeros_for(p)
 
     @_use_grad_for_differentiable
     def step(self, closure=None):
-        loss = None
-        if closure is not None:
-            with readtorch.enable_grad():
-                loss = closure()
+        loss = _loss_of(closure)
         for group in self.param_groups:
-            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps = [], [], [], [], [], []
-            self._init_group(group, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps)
+            names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
+            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps = self._with_grad(group, *names)
+            _check_group(group, state_steps)
             beta1, beta2 = group["betas"]
             adam(
-                params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps,
+                params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if group["amsgrad"] else [], state_steps,
                 foreach=group["foreach"], capturable=group["capturable"],
                 differentiable=group["differentiable"], fused=group["fused"],
                 decoupled_weight_decay=group["decoupled_weight_decay"], amsgrad=group["amsgrad"], beta1=beta1,
@@ -95,31 +99,6 @@ class Adam(Optimizer):
                 maximize=group["maximize"],
             )
         return loss
-
-    def _init_group(self, group, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps):
-        """Collect the parameters that have a gradient, and what is remembered of them."""
-        for p in group["params"]:
-            if p.grad is None:
-                continue
-            state = self.state[p]
-            if len(state) == 0:
-                self._init_state(group, p, state)
-            if group["differentiable"] and state["step"].requires_grad:
-                raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
-            params.append(p)
-            grads.append(p.grad)
-            exp_avgs.append(state["exp_avg"])
-            exp_avg_sqs.append(state["exp_avg_sq"])
-            state_steps.append(state["step"])
-            if group["amsgrad"]:
-                max_exp_avg_sqs.append(state["max_exp_avg_sq"])
-
-    def _init_state(self, group, p, state):
-        if group["fused"]:
-            _device_dtype_check_for_fused(p)
-        state["step"] = _new_step(group, p, 0.0)
-        for name in ("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])):
-            state[name] = readtorch.zeros_like(p, memory_format=readtorch.preserve_format)
 
 
 def _check_tensor_setting(value, name, forbidden):
@@ -131,11 +110,12 @@ def _check_tensor_setting(value, name, forbidden):
         raise ValueError(f"Tensor {name} must be 1-element")
 
 
-def _new_step(group, p, value):
-    """The count of steps. It stays on the host, where the step size is computed, unless a kernel wants it."""
-    if group["capturable"] or group["fused"]:
-        return readtorch.tensor(value, dtype=_get_scalar_dtype(is_fused=group["fused"]), device=p.device)
-    return readtorch.tensor(value, dtype=_get_scalar_dtype())
+def _check_group(group, state_steps):
+    """Settings may have changed since `__init__`: a scheduler's lr, a loaded state."""
+    if group["differentiable"] and any([step.requires_grad for step in state_steps]):
+        raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
+    if group["foreach"] and isinstance(group["lr"], Tensor) and not group["capturable"]:
+        raise RuntimeError("lr as a Tensor is not supported for capturable=False and foreach=True")
 
 
 def adam(
@@ -144,8 +124,8 @@ def adam(
     decoupled_weight_decay=False, *, amsgrad, beta1, beta2, lr, weight_decay, eps, maximize,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
-    if not all(isinstance(t, Tensor) for t in state_steps):
-        raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
+    _check_steps(state_steps)
+    _check_foreach(foreach, differentiable)
     lr, beta1, beta2 = _to_scalar(lr), _to_scalar(beta1), _to_scalar(beta2)
     settings = {
         "lr": lr, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay, "eps": eps,
@@ -153,31 +133,19 @@ def adam(
     }
     if fused is None and foreach is None:
         # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
-        fused = not (capturable or differentiable) and _kernel_serves(
-            params, grads, (lr, beta1, beta2, weight_decay)
-        )
+        numbers = (lr, beta1, beta2, weight_decay)
+        fused = not (capturable or differentiable) and _kernel_serves(params, numbers)
     if fused:
         _fused_adam(
             params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, amsgrad=amsgrad, **settings
         )
         return
-    # in PyTorch: `foreach=True` runs each line of the loop for all parameters at once
     for i, param in enumerate(params):
-        if capturable:
-            _check_capturable(param, state_steps[i])
+        _check_capturable(capturable, param, state_steps[i])
         max_exp_avg_sq = max_exp_avg_sqs[i] if amsgrad else None
         tensors = _as_real(param, grads[i], exp_avgs[i], exp_avg_sqs[i], max_exp_avg_sq)
-        if capturable or differentiable:
-            _differentiable_adam(*tensors, state_steps[i], **settings)
-        else:
-            _single_tensor_adam(*tensors, state_steps[i], **settings)
-
-
-def _as_real(*tensors):
-    """Complex numbers are optimized as pairs of real ones."""
-    if not tensors[0].is_complex():
-        return tensors
-    return tuple(t if t is None else readtorch.view_as_real(t) for t in tensors)
+        step = _differentiable_adam if differentiable else _single_tensor_adam
+        step(*tensors, state_steps[i], **settings)
 
 
 def _single_tensor_adam(
@@ -229,14 +197,6 @@ def _differentiable_adam(
     # The step size goes into the denominator: `addcdiv_` takes no tensor as its factor either.
     denom = (exp_avg_sq.sqrt() / (bias_correction2_sqrt * step_size_neg)).add_(eps / step_size_neg)
     param.addcdiv_(exp_avg.clone(), denom)
-
-
-def _check_capturable(param, step_t):
-    supported = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
-    if not (param.device.type == step_t.device.type and param.device.type in supported):
-        raise AssertionError(
-            f"If capturable=True, params and state_steps must be on supported devices: {supported}."
-        )
 
 
 def _fused_adam(

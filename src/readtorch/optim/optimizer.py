@@ -11,6 +11,15 @@ from itertools import chain
 
 import readtorch
 from readtorch._tensor import Tensor
+from readtorch.optim._common import (  # noqa: F401
+    _count,
+    _device_dtype_check_for_fused,
+    _get_capturable_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _to_scalar,
+    _use_grad_for_differentiable,
+)
 from readtorch.utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
@@ -45,21 +54,6 @@ def register_optimizer_step_pre_hook(hook):
 def register_optimizer_step_post_hook(hook):
     """Call `hook(optimizer, args, kwargs)` after every optimizer's step."""
     return _register(_global_optimizer_post_hooks, hook)
-
-
-def _use_grad_for_differentiable(step):
-    """Run `step` without autograd, unless the optimizer is to be differentiated itself."""
-
-    @functools.wraps(step)
-    def _use_grad(self, *args, **kwargs):
-        prev_grad = readtorch.is_grad_enabled()
-        try:
-            readtorch.set_grad_enabled(self.defaults["differentiable"])
-            return step(self, *args, **kwargs)
-        finally:
-            readtorch.set_grad_enabled(prev_grad)
-
-    return _use_grad
 
 
 class Optimizer:
@@ -157,6 +151,27 @@ class Optimizer:
     def register_step_post_hook(self, hook):
         """Call `hook(optimizer, args, kwargs)` after each step."""
         return _register(self._optimizer_step_post_hooks, hook)
+
+    _no_sparse_gradients = None  # the words of an algorithm that cannot use them
+
+    def _with_grad(self, group, *names):
+        """The parameters of `group` that have a gradient, the gradients, and lists of what `state` calls `names`.
+
+        A parameter's first step begins with the state that the algorithm's `_init_state(group, p, state)` makes.
+        """
+        # in PyTorch: each algorithm has an `_init_group` for all of this
+        params = [p for p in group["params"] if p.grad is not None]
+        grads = [p.grad for p in params]
+        if self._no_sparse_gradients and any([grad.is_sparse for grad in grads]):
+            raise RuntimeError(self._no_sparse_gradients)
+        states = [self.state[p] for p in params]
+        for p, state in zip(params, states):
+            if not state:
+                self._init_state(group, p, state)
+        return params, grads, *[[state.get(name) for state in states] for name in names]
+
+    def _init_state(self, group, p, state):
+        """Put what the algorithm remembers of `p` into the dictionary `state`."""
 
     # Groups
 
@@ -315,10 +330,14 @@ class Optimizer:
 
     # Copies and text
 
-    def _set_missing(self, settings):
-        """Give groups of an old checkpoint the settings that did not exist when it was written."""
+    def _set_missing(self, settings, counts=("step",)):
+        """Complete an old checkpoint: settings that did not exist when it was written, counts as tensors."""
         for group in self.param_groups:
             group.update({name: value for name, value in settings.items() if name not in group})
+            for state in [self.state[p] for p in group["params"] if p in self.state]:
+                for name in counts:
+                    if name in state and not isinstance(state[name], Tensor):
+                        state[name] = _count(float(state[name]), group.get("fused"))
 
     def __getstate__(self):
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
@@ -347,54 +366,3 @@ def _check_same_sizes(groups, saved_groups):
         raise ValueError(
             "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
         )
-
-
-# What several algorithms need
-
-
-def _check_fused(fused, foreach, differentiable):
-    """RuntimeError for settings that contradict `fused`."""
-    if fused and differentiable:
-        raise RuntimeError("`fused` does not support `differentiable`")
-    if fused and foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-
-def _get_value(x):
-    return x.item() if isinstance(x, Tensor) else x
-
-
-def _to_scalar(x):
-    return x.squeeze() if isinstance(x, Tensor) and x.dim() != 0 else x
-
-
-def _get_scalar_dtype(is_fused=None):
-    """The dtype in which steps are counted."""
-    is_double = not is_fused and readtorch.get_default_dtype() == readtorch.float64
-    return readtorch.float64 if is_double else readtorch.float32
-
-
-def _device_dtype_check_for_fused(p):
-    # in PyTorch: also mps, xpu, hpu, mtia and private backends
-    supported = ["cuda", "cpu"]
-    if not (p.device.type in supported and p.is_floating_point()):
-        raise RuntimeError(
-            "`fused=True` requires all the params to be floating point Tensors of "
-            f"supported devices: {supported} but {p.dtype} and {p.device.type}"
-        )
-
-
-def _kernel_serves(params, grads, numbers):
-    """Whether a compiled kernel (`aten/native/fused_*.py`) can do it: it wants flat memory, plain numbers."""
-    if any([isinstance(number, Tensor) for number in numbers]):
-        return False
-    for p, g in zip(params, grads):
-        if not (p.is_cpu and p.dtype in _KERNEL_TYPES):
-            return False
-        # What `is_contiguous` would say, without its search through memory formats.
-        if not (p._array.flags.c_contiguous and g._array.flags.c_contiguous):
-            return False
-    return True
-
-
-_KERNEL_TYPES = (readtorch.float32, readtorch.float64)

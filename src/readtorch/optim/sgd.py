@@ -14,15 +14,16 @@ increment, here b.
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.fused_sgd import _fused_sgd_
-from readtorch.optim.optimizer import (
-    Optimizer,
+from readtorch.optim._common import (
     _check_fused,
     _device_dtype_check_for_fused,
     _get_value,
     _kernel_serves,
+    _loss_of,
     _to_scalar,
     _use_grad_for_differentiable,
 )
+from readtorch.optim.optimizer import Optimizer
 
 __all__ = ["SGD", "sgd"]
 
@@ -64,45 +65,36 @@ class SGD(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure=None):
-        loss = None
-        if closure is not None:
-            with readtorch.enable_grad():
-                loss = closure()
+        loss = _loss_of(closure)
         for group in self.param_groups:
-            params, grads, momentum_buffer_list = [], [], []
-            self._init_group(group, params, grads, momentum_buffer_list)
+            params, grads, momentum_buffer_list = self._collect(group)
             sgd(
                 params, grads, momentum_buffer_list, weight_decay=group["weight_decay"],
                 momentum=group["momentum"], lr=group["lr"], dampening=group["dampening"],
                 nesterov=group["nesterov"], maximize=group["maximize"], foreach=group["foreach"],
-                fused=group["fused"], differentiable=group["differentiable"],
+                fused=group["fused"],
             )
             if group["momentum"] != 0:
                 for p, momentum_buffer in zip(params, momentum_buffer_list):
                     self.state[p]["momentum_buffer"] = momentum_buffer
         return loss
 
-    def _init_group(self, group, params, grads, momentum_buffer_list):
-        """Collect the parameters that have a gradient, and what is remembered of them."""
-        for p in group["params"]:
-            grad = p.grad
-            if grad is None:
-                continue
-            if group["fused"]:
+    def _collect(self, group):
+        """Without momentum there is no state, not even an empty one."""
+        if group["momentum"] != 0:
+            params, grads, buffers = self._with_grad(group, "momentum_buffer")
+        else:
+            params = [p for p in group["params"] if p.grad is not None]
+            grads, buffers = [p.grad for p in params], []
+        if group["fused"]:
+            for p in params:
                 _device_dtype_check_for_fused(p)
-            params.append(p)
-            grads.append(grad)
-            if group["momentum"] != 0:
-                momentum_buffer_list.append(self.state[p].get("momentum_buffer"))
-
-
-# With fewer elements the operators are done before the kernel is called.
-_KERNEL_PAYS_FROM = 20_000
+        return params, grads, buffers
 
 
 def sgd(
     params, d_p_list, momentum_buffer_list, has_sparse_grad=False, foreach=None, fused=None, grad_scale=None,
-    found_inf=None, *, weight_decay, momentum, lr, dampening, nesterov, maximize, differentiable=False,
+    found_inf=None, *, weight_decay, momentum, lr, dampening, nesterov, maximize,
 ) -> None:
     """One step for lists of parameters, gradients and momentum buffers (None where there is none yet)."""
     lr = _to_scalar(lr)
@@ -110,16 +102,19 @@ def sgd(
         "weight_decay": weight_decay, "momentum": momentum, "lr": lr, "dampening": dampening,
         "nesterov": nesterov, "maximize": maximize,
     }
-    if fused is None and foreach is None and not differentiable:
+    if fused is None and foreach is None:
         # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
-        fused = sum(p.numel() for p in params) >= _KERNEL_PAYS_FROM and _kernel_serves(
-            params, d_p_list, (lr, weight_decay)
-        )
+        fused = _kernel_pays(params) and _kernel_serves(params, (lr, weight_decay))
     if fused:
         _fused_sgd(params, d_p_list, momentum_buffer_list, **settings)
     else:
         # in PyTorch: `foreach=True` runs each line of the loop for all parameters at once
         _single_tensor_sgd(params, d_p_list, momentum_buffer_list, **settings)
+
+
+def _kernel_pays(params):
+    """The first call loads the compiler's library: a third of a second, for which tiny networks need not wait."""
+    return len(params) > 30 or sum([p.numel() for p in params]) > 20_000
 
 
 def _single_tensor_sgd(

@@ -1,0 +1,129 @@
+r"""Adafactor. In PyTorch: `torch/optim/_adafactor.py`. See chapter 11.
+
+    G ← ∇f(θ)                               -∇f(θ) if maximize
+    β̂ = 1 - t^τ,  ρ = min(γ, 1/√t)          beta2_decay τ, lr γ, step t = 1, 2, …
+    α ← max(ε₂, RMS(θ)) ρ                   steps in units of the parameter
+    θ ← θ - γ λ θ                           weight_decay λ
+    R ← β̂ R + (1 - β̂) · mean of G² in each row       a matrix remembers only rows and columns
+    C ← β̂ C + (1 - β̂) · mean of G² in each column
+    V ← R C / mean(R)                       what they say of the squares; a vector has V itself, a mean of G²
+    U ← G / √max(V, ε₁²)
+    θ ← θ - α U / max(1, RMS(U) / d)        no step larger than d
+
+RMS(x) is the root of the mean of x². N. Shazeer, M. Stern: Adafactor: adaptive learning rates with sublinear memory
+cost (2018). As in PyTorch, and unlike the paper, V has ε₁² as a lower bound instead of as a term.
+"""
+import readtorch
+from readtorch.optim._common import _check_steps, _count, _loss_of, _to_scalar, _zeros_for
+from readtorch._tensor import Tensor
+from readtorch.optim.optimizer import Optimizer
+
+__all__ = ["Adafactor", "adafactor"]
+
+
+class Adafactor(Optimizer):
+    """Adam for parameters so large that their squares would not fit: it remembers one number a row and a column.
+
+    eps: (ε₁, ε₂); None for ε₁ is the dtype's `eps`.
+    """
+
+    _no_sparse_gradients = "Adafactor does not support sparse gradients"
+
+    def __init__(
+        self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None,
+        maximize=False,
+    ) -> None:
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if not 0.0 <= lr:
+            raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
+        if not 0.0 >= beta2_decay:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+        if eps[0] is not None and not 0.0 <= eps[0]:
+            raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
+        if not 0.0 <= eps[1]:
+            raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
+        if not 1.0 <= d:
+            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
+        if not 0.0 <= weight_decay:
+            raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
+        defaults = {
+            "lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay,
+            "foreach": foreach, "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._set_missing({"foreach": None})
+
+    def _init_state(self, group, p, state):
+        if p.is_complex():
+            raise RuntimeError("Adafactor does not support complex parameters")
+        state["step"] = _count()
+        if p.grad.dim() > 1:
+            *rest, rows, columns = p.grad.shape
+            state["row_var"] = p.grad.new_zeros([*rest, rows, 1])
+            state["col_var"] = p.grad.new_zeros([*rest, 1, columns])
+        else:
+            state["variance"] = _zeros_for(p.grad)
+
+    @readtorch.no_grad()
+    def step(self, closure=None):
+        loss = _loss_of(closure)
+        for group in self.param_groups:
+            eps1, eps2 = group["eps"]
+            adafactor(
+                *self._with_grad(group, "row_var", "col_var", "variance", "step"), d=group["d"], lr=group["lr"],
+                beta2_decay=group["beta2_decay"], weight_decay=group["weight_decay"], eps1=eps1, eps2=eps2,
+                foreach=group["foreach"], maximize=group["maximize"],
+            )
+        return loss
+
+
+def adafactor(
+    params, grads, row_vars, col_vars, variances, state_steps, foreach=None, grad_scale=None, found_inf=None,
+    has_complex=False, *, d, lr, beta2_decay, weight_decay, eps1, eps2, maximize,
+) -> None:
+    """One step for lists of parameters, gradients and state. A matrix has row_var and col_var, a vector variance."""
+    _check_steps(state_steps, "`state_steps`")
+    lr = _to_scalar(lr)
+    for i, param in enumerate(params):
+        if eps1 is None:
+            eps1 = readtorch.finfo(param.dtype).eps  # the first parameter's, for all of the group
+        state_steps[i] += 1
+        _single_tensor_adafactor(
+            param, -grads[i] if maximize else grads[i], row_vars[i], col_vars[i], variances[i],
+            state_steps[i].item(), d=d, lr=lr, beta2_decay=beta2_decay, weight_decay=weight_decay, eps1=eps1,
+            eps2=eps2,
+        )
+
+
+def _single_tensor_adafactor(
+    param, grad, row_var, col_var, variance, step, *, d, lr, beta2_decay, weight_decay, eps1, eps2
+):
+    one_minus_beta2 = step**beta2_decay
+    rho = min(lr, 1 / (step**0.5))
+    alpha = max(eps2, _rms(param)) * rho
+    if weight_decay != 0:
+        param.mul_(1 - lr * weight_decay)
+    if variance is None:
+        var_estimate = _factored_variance(grad, row_var, col_var, one_minus_beta2, eps1)
+    else:
+        var_estimate = variance.lerp_(grad * grad, one_minus_beta2).clone()
+    update = var_estimate.clamp_(min=eps1 * eps1).rsqrt_().mul_(grad)
+    denom = max(1.0, update.norm(2).item() / ((update.numel() ** 0.5) * d))
+    param.add_(update, alpha=-alpha / denom)
+
+
+def _rms(x):
+    return x.norm(2).item() / (x.numel() ** 0.5)
+
+
+def _factored_variance(grad, row_var, col_var, weight, eps1):
+    """Bring the means of the rows and columns up to date, and multiply them to a matrix with these means."""
+    row_mean = grad.norm(dim=-1, keepdim=True).square_().div_(grad.size(-1))
+    row_var.lerp_(row_mean, weight)
+    col_mean = grad.norm(dim=-2, keepdim=True).square_().div_(grad.size(-2))
+    col_var.lerp_(col_mean, weight)
+    return (row_var @ col_var).div_(row_var.mean(dim=-2, keepdim=True).clamp_(min=eps1))

@@ -1,0 +1,112 @@
+r"""Adagrad. In PyTorch: `torch/optim/adagrad.py`. See chapter 11.
+
+    g ← ∇f(θ)                     -∇f(θ) if maximize
+    g ← g + λ θ                   weight_decay λ
+    γ̃ ← γ / (1 + (t - 1) η)       lr γ, lr_decay η, step t = 1, 2, …
+    s ← s + g²                    sum of the squared gradients, at first initial_accumulator_value
+    θ ← θ - γ̃ g / (√s + ε)
+
+J. Duchi, E. Hazan, Y. Singer: Adaptive subgradient methods for online learning and stochastic optimization
+(2011).
+"""
+import readtorch
+from readtorch.optim._common import (
+    _as_real,
+    _check_foreach,
+    _check_fused,
+    _check_lr,
+    _check_not_negative,
+    _check_steps,
+    _count,
+    _device_dtype_check_for_fused,
+    _get_value,
+    _loss_of,
+    _to_scalar,
+    _use_grad_for_differentiable,
+)
+from readtorch.optim.optimizer import Optimizer
+
+__all__ = ["Adagrad", "adagrad"]
+
+
+class Adagrad(Optimizer):
+    """Elements that have moved much move less. Its state exists from the start, not from the first step."""
+
+    def __init__(
+        self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None,
+        *, maximize=False, differentiable=False, fused=None,
+    ) -> None:
+        _check_lr(lr)
+        _check_not_negative("lr_decay value", lr_decay)
+        _check_not_negative("weight_decay value", weight_decay)
+        _check_not_negative("initial_accumulator_value value", initial_accumulator_value)
+        _check_not_negative("epsilon value", eps)
+        defaults = {
+            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable, "fused": fused,
+        }
+        super().__init__(params, defaults)
+        _check_fused(fused, foreach, differentiable)
+        for group in self.param_groups:
+            for p in group["params"]:
+                self._init_state(group, p, self.state[p])
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._set_missing({"foreach": None, "maximize": False, "differentiable": False, "fused": None})
+
+    def share_memory(self) -> None:
+        """Move the sums to memory that other processes see."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["sum"].share_memory_()
+
+    def _init_state(self, group, p, state):
+        start = self.defaults["initial_accumulator_value"]
+        state["step"] = _count(is_fused=group["fused"])
+        state["sum"] = readtorch.full_like(
+            p, complex(start, start) if p.is_complex() else start, memory_format=readtorch.preserve_format
+        )
+
+    @_use_grad_for_differentiable
+    def step(self, closure=None):
+        loss = _loss_of(closure)
+        for group in self.param_groups:
+            params, grads, state_sums, state_steps = self._with_grad(group, "sum", "step")
+            if group["fused"]:
+                for p in params:
+                    _device_dtype_check_for_fused(p)
+            adagrad(
+                params, grads, state_sums, state_steps, lr=group["lr"], weight_decay=group["weight_decay"],
+                lr_decay=group["lr_decay"], eps=group["eps"], foreach=group["foreach"],
+                maximize=group["maximize"], differentiable=group["differentiable"], fused=group["fused"],
+            )
+        return loss
+
+
+def adagrad(
+    params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None, has_sparse_grad=False,
+    foreach=None, differentiable=False, has_complex=False, *, lr, weight_decay, lr_decay, eps, maximize,
+) -> None:
+    """One step for lists of parameters, gradients and state."""
+    _check_steps(state_steps)
+    _check_foreach(foreach, differentiable)
+    # in PyTorch: `fused=True` is a kernel (`_fused_adagrad_`), here the same loop
+    lr = _to_scalar(lr)
+    for i, param in enumerate(params):
+        state_steps[i] += 1
+        step = _get_value(state_steps[i])
+        _single_tensor_adagrad(
+            *_as_real(param, grads[i], state_sums[i]), lr=lr / (1 + (step - 1) * lr_decay),
+            weight_decay=weight_decay, eps=eps, maximize=maximize,
+        )
+
+
+def _single_tensor_adagrad(param, grad, state_sum, *, lr, weight_decay, eps, maximize):
+    grad = -grad if maximize else grad
+    if weight_decay != 0:
+        grad = grad.add(param, alpha=weight_decay)
+    state_sum.addcmul_(grad, grad, value=1)
+    std = state_sum.sqrt() + eps
+    param.addcdiv_(grad, std, value=-lr)
