@@ -33,6 +33,8 @@ UP_TO_PHASE = {"linalg.svd", "linalg.eigh", "linalg.eig", "svd", "qr", "linalg.q
 # Which of several equal elements comes first is not specified unless sort is asked to be stable. Name -> where
 # the argument `dim` stands.
 RANKING = {"sort": 0, "argsort": 0, "topk": 1}
+# Nor which of them is picked where one is.
+PICKING = {"kthvalue": 1, "mode": 0}
 
 # Sums of products in another order than the reference's: rtol, atol.
 TOLERANCES = {torch.float32: (1e-5, 2e-5), torch.complex64: (1e-5, 2e-5)}
@@ -197,6 +199,8 @@ def _compare_values(info, sample, dtype, ours, theirs, our_args, their_args):
 def what_is_ranked(info, args, result):
     """A ranking's result with the elements that its indices pick in their place; each may be picked once."""
     first, rest, named = args
+    if info.name in PICKING and first.dim():
+        return (result[0], picked_elements(info, args, result))
     if info.name not in RANKING or named.get("stable"):
         return result
     indices = to_torch(result if info.name == "argsort" else result[1])
@@ -207,6 +211,18 @@ def what_is_ranked(info, args, result):
     picked = first.detach().gather(dim, indices)
     picked = to_readtorch(picked) if isinstance(tensors_in(result)[0], rt.Tensor) else picked
     return picked if info.name == "argsort" else (result[0], picked)
+
+
+def picked_elements(info, args, result):
+    """The elements at the indices that a choice along one dimension returns."""
+    first, rest, named = args
+    place = PICKING[info.name]
+    dim = rest[place] if len(rest) > place else named.get("dim", -1)
+    indices = to_torch(result[1])
+    kept = indices.dim() == first.dim()
+    picked = first.detach().gather(dim, indices if kept else indices.unsqueeze(dim))
+    picked = picked if kept else picked.squeeze(dim)
+    return to_readtorch(picked) if isinstance(result[1], rt.Tensor) else picked
 
 
 def _shapes_and_dtypes(value):

@@ -25,16 +25,21 @@ def check_alpha(common, alpha):
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
 
 
-def scaled(t, alpha, common):
-    """`alpha * t` as an array of the type to compute in; alpha itself is an element of the result's type.
+def with_factor(ufunc, alpha, common, size):
+    """(x, y) -> `ufunc(x, alpha * y)`, where alpha is an element of the result's type.
 
-    In PyTorch: 16-bit numbers that do not fill a vector register go through a loop that rounds this product
+    In PyTorch: 16-bit numbers that do not fill a vector register go through a loop that rounds the product
     to 16 bits.
     """
-    wide = scalar_type.op_math_type(common).numpy
-    product = np.multiply(t._array, np.asarray(alpha).astype(common.numpy).astype(wide), dtype=wide,
-                          casting="unsafe")
-    return product.astype(common.numpy) if common.itemsize == 2 and product.size < 32 else product
+    factor = np.asarray(alpha).astype(common.numpy).astype(scalar_type.op_math_type(common).numpy)
+    if common.itemsize == 2 and common.category >= FLOAT and size < 32:
+        return lambda x, y: ufunc(x, (factor * y).astype(common.numpy).astype(factor.dtype))
+    return lambda x, y: ufunc(x, factor * y)
+
+
+def size_of(self, other):
+    """How many elements the larger of two operands has."""
+    return max(self._array.size, other._array.size)
 
 
 def maybe_scale(grad, alpha):
@@ -56,7 +61,8 @@ def add_cpu(self, other, alpha):
     common = result_type(self, other)
     check_alpha(common, alpha)
     try:
-        return wrap_result(compute(np.add, (self._array, scaled(other, alpha, common)), common))
+        return wrap_result(compute(with_factor(np.add, alpha, common, size_of(self, other)),
+                                   (self._array, other._array), common))
     except ValueError:
         raise broadcast_error(self._array.shape, other._array.shape) from None
 
@@ -105,7 +111,8 @@ def sub_cpu(self, other, alpha):
     common = result_type(self, other)
     check_alpha(common, alpha)
     try:
-        return wrap_result(compute(np.subtract, (self._array, scaled(other, alpha, common)), common))
+        return wrap_result(compute(with_factor(np.subtract, alpha, common, size_of(self, other)),
+                                   (self._array, other._array), common))
     except ValueError:
         raise broadcast_error(self._array.shape, other._array.shape) from None
 
@@ -172,8 +179,8 @@ def __rsub__(self, other):
 mul = native_function("mul.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True,
                       direct=True,
                       numbers_as_tensors=True)
-mul.kernel(binary_kernel(np.multiply))
-mul.inplace.kernel(binary_inplace_kernel(np.multiply))
+mul.kernel(binary_kernel(np.multiply, exact_numbers=True))
+mul.inplace.kernel(binary_inplace_kernel(np.multiply, exact_numbers=True))
 
 
 @mul.backward

@@ -180,12 +180,15 @@ def addr_cpu(self, vec1, vec2, beta, alpha):
     expand_cpu(self, (vec1._array.size, vec2._array.size), False)
     common = result_type(self, vec1, vec2)
 
+    def rounded(a):  # in PyTorch: computed in the type itself, so 16-bit numbers are rounded at each step
+        return a.astype(common.numpy).astype(a.dtype) if common.itemsize == 2 else a
+
     def rank_one_update(bias, x, y):
         if bias.dtype.kind == "b":
             update = np.outer(x, y) if alpha else np.zeros((x.size, y.size), bool)
             return bias | update if beta else update
-        update = np.outer(x, y) * x.dtype.type(alpha)
-        return update if beta == 0 else bias * x.dtype.type(beta) + update
+        update = rounded(np.outer(rounded(rounded(np.asarray(alpha, x.dtype)) * x), y))
+        return update if beta == 0 else rounded(rounded(np.asarray(beta, x.dtype)) * bias) + update
     return wrap(compute(rank_one_update, (self._array, vec1._array, vec2._array), common))
 
 

@@ -8,6 +8,7 @@ from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, storage_offset, strides_of, view as view_of, wrap_result
 from ..functions import at
 from ..native_function import native_function
+from .exact_out import exact_out, found_dtype
 from .slicing import select
 from .views import restrided
 
@@ -81,6 +82,7 @@ def imag_composite(self):
 _conj = native_function("_conj(Tensor(a) self) -> Tensor(a)", BOTH)
 conj = native_function("conj(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 conj_physical = native_function("conj_physical(Tensor self) -> Tensor", BOTH, out=True)
+_conj_physical = native_function("_conj_physical(Tensor self) -> Tensor")
 conj_physical_ = native_function("conj_physical_(Tensor(a!) self) -> Tensor(a!)", BOTH)
 resolve_conj = native_function("resolve_conj(Tensor(a) self) -> Tensor(a)", BOTH)
 resolve_neg = native_function("resolve_neg(Tensor(a) self) -> Tensor(a)", BOTH)
@@ -102,10 +104,17 @@ def conj_composite(self):
     return _conj.call(self) if self._array.dtype.kind == "c" else self
 
 
-@conj_physical.kernel
+exact_out(conj_physical, found_dtype)
+
+
+@conj_physical.compose
+def conj_physical_composite(self):
+    return _conj_physical.call(self) if self._array.dtype.kind == "c" else self
+
+
+@_conj_physical.kernel
 def conj_physical_cpu(self):
-    array = self._array
-    return wrap_result(np.conjugate(array) if array.dtype.kind == "c" else array.copy())
+    return wrap_result(np.conjugate(self._array))
 
 
 @conj_physical_.kernel
@@ -122,7 +131,7 @@ class ConjPhysicalBackward1:
         return grad.conj_physical()
 
 
-@conj_physical.backward
+@_conj_physical.backward
 class ConjPhysicalBackward0:
     def self(grad):
         return grad.conj_physical()

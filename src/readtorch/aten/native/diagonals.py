@@ -10,6 +10,7 @@ from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
 from .exact_out import exact_out
+from .exact_out import exact_out
 from .tensor_factories import OPTIONS, check_options
 from .views import restrided
 
@@ -118,6 +119,8 @@ class DiagonalBackward0_copy:
         return at.diagonal_backward(grad, self_sym_sizes, offset, dim1, dim2)
 
 
+exact_out(diag)
+exact_out(diagonal_copy)
 diagflat = native_function("diagflat(Tensor self, int offset=0) -> Tensor", BOTH)
 
 

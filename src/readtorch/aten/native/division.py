@@ -27,9 +27,9 @@ alias_of("divide", "div")
 true_divide = native_function("true_divide.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
                               out=True, direct=True,
                               numbers_as_tensors=True)
-_true_quotient = binary_float_kernel(np.true_divide)
+_true_quotient = binary_float_kernel(np.true_divide, exact_numbers=True)
 div.kernel(_true_quotient)
-div.inplace.kernel(binary_inplace_kernel(np.true_divide, float_result_type))
+div.inplace.kernel(binary_inplace_kernel(np.true_divide, float_result_type, exact_numbers=True))
 true_divide.compose(lambda self, other: div.call(self, other))
 true_divide.inplace.compose(lambda self, other: div.inplace.call(self, other))
 
@@ -76,8 +76,8 @@ def floor_quotient(x, y):
     return np.floor_divide(x, y)
 
 
-def arithmetic_kernel(function, name):
-    """A kernel for two tensors that refuses bool and complex."""
+def arithmetic_kernel(function, name, exact_numbers=False):
+    """A kernel for two tensors that refuses bool and complex. exact_numbers: see `compute`."""
     refusal = not_implemented(name)
 
     def kernel(self, other):
@@ -85,24 +85,27 @@ def arithmetic_kernel(function, name):
         if common.category in (BOOL, COMPLEX):
             raise refusal(common)
         try:
-            return wrap_result(compute(function, (self._array, other._array), common))
+            return wrap_result(compute(function, (self._array, other._array), common, None, exact_numbers))
         except ValueError:
             raise broadcast_error(self._array.shape, other._array.shape) from None
     return kernel
 
 
 _integer_trunc_quotient = arithmetic_kernel(trunc_quotient, "div_trunc_cpu")
+_trunc_quotient_by_number = arithmetic_kernel(lambda x, y: np.trunc(x / y), "div_trunc_cpu", exact_numbers=True)
 
 
 def trunc_division(self, other):
-    """Quotients rounded towards zero. 16-bit ones are rounded to 16 bits first, as in PyTorch."""
+    """Quotients rounded towards zero. 16-bit ones of two tensors are rounded to 16 bits first, as in PyTorch."""
     if result_type(self, other).category == FLOAT:
+        if not other._array.ndim:
+            return _trunc_quotient_by_number(self, other)
         return wrap_result(np.trunc(_true_quotient(self, other)._array))
     return _integer_trunc_quotient(self, other)
 
 
 _QUOTIENTS = {None: _true_quotient, "trunc": trunc_division,
-              "floor": arithmetic_kernel(floor_quotient, "div_floor_cpu")}
+              "floor": arithmetic_kernel(floor_quotient, "div_floor_cpu", exact_numbers=True)}
 
 
 @div_mode.kernel

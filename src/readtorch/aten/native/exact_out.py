@@ -10,7 +10,7 @@ import numpy as np
 from ...c10.dispatch_key import CPU
 from ...c10.scalar_type import C_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, storage_impl, type_name
-from ..native_function import write_out
+from ..native_function import resize_output, write_out
 
 
 def c_name(t):
@@ -31,12 +31,13 @@ def keeps_apart(operator, grows=False):
     grows: the result has at least as many elements as each input, so a smaller output will be resized, maybe into one.
     """
     write = operator.out.kernels[CPU]
+    count = len(operator.schema.returns)
 
     @operator.out.kernel
     def check_then_write(*arguments):
-        *inputs, out = arguments
+        inputs, outs = arguments[:-count], arguments[-count:]
         for t in inputs[0] if isinstance(inputs[0], (list, tuple)) else inputs:
-            if hasattr(t, "_array") and (t is out or shares_memory(t, out, grows)):
+            if hasattr(t, "_array") and any(t is out or shares_memory(t, out, grows) for out in outs):
                 raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
                                    "refer to a single memory location. Please clone() the tensor before performing the "
                                    "operation.")
@@ -49,11 +50,12 @@ def shares_memory(t, out, grows):
     return np.may_share_memory(t._array, out._array)
 
 
-def exact_out(operator, *messages):
+def exact_out(operator, *messages, row_major=False):
     """Make `operator.out` refuse an output of another dtype, with the words `message(out, result,
     *arguments)`.
 
     messages: one for each output; by default `expected_dtype` for all.
+    row_major: whether an output that must be resized gets this order, whatever the result's is.
     """
     count = len(operator.schema.returns)
     messages = messages or (expected_dtype,) * count
@@ -65,4 +67,6 @@ def exact_out(operator, *messages):
         for out, result, message in zip(outs, (results,) if count == 1 else results, messages):
             if out._array.dtype != result._array.dtype:
                 raise RuntimeError(message(out, result, *arguments))
+            if row_major and out._array.shape != result._array.shape:
+                resize_output(out, result._array.shape)
         return write_out(results, outs)

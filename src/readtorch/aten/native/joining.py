@@ -82,16 +82,17 @@ def in_common_format(result, arrays):
 
 
 def _checked_out(operator):
-    """cat and stack word the refusal of an output in their own way."""
+    """cat and its relatives word the refusal of an output in their own way."""
     write = operator.out.kernels[CPU]
 
     @operator.out.kernel
-    def out_kernel(tensors, dim, out):
+    def out_kernel(tensors, *rest):
+        out = rest[-1]
         common = result_type(*tensors) if tensors else dtype_of(out)
         if not scalar_type.can_cast(common, dtype_of(out)):
             raise TypeError("torch.cat(): input types can't be cast to the desired output type "
                             f"{SCALAR_TYPE_NAMES[dtype_of(out)]}")
-        return write(tensors, dim, out)
+        return write(tensors, *rest)
 
 
 @cat.backward
@@ -187,7 +188,9 @@ def _stack_along(name, raise_dims, dim, alias=None):
         raised = [raise_dims.call(t) for t in tensors]
         return cat.call(raised, 0 if name == "hstack" and raised[0]._array.ndim == 1 else dim)
     for spelling in filter(None, (name, alias)):
-        native_function(f"{spelling}(Tensor[] tensors) -> Tensor", "function", out=True).compose(join)
+        operator = native_function(f"{spelling}(Tensor[] tensors) -> Tensor", "function", out=True)
+        operator.compose(join)
+        _checked_out(operator)
 
 
 _stack_along("hstack", atleast_1d, 1)
@@ -203,6 +206,8 @@ def column_stack_composite(tensors):
         raise RuntimeError("column_stack expects a non-empty TensorList")
     return at.hstack([t if t._array.ndim > 1 else t.reshape((t._array.size, 1)) for t in tensors])
 
+
+_checked_out(column_stack)
 
 # ----------------------------------------------------------------------------------------------- block_diag
 

@@ -395,4 +395,4 @@ for _operator in (
     eig,
     eigvals,
 ):
-    exact_out(_operator)
+    exact_out(_operator, row_major=_operator in (cholesky, eig))

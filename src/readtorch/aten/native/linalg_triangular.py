@@ -200,7 +200,8 @@ def lu_solve_cpu(LU, pivots, B, left, adjoint):
     if left:
         return wrap_columns(lu_solve_arrays(LU._array, pivots._array, B._array, adjoint))
     b = B._array.conj().swapaxes(-1, -2)
-    return wrap_columns(lu_solve_arrays(LU._array, pivots._array, b, not adjoint).conj().swapaxes(-1, -2))
+    x = lu_solve_arrays(LU._array, pivots._array, b, not adjoint).conj().swapaxes(-1, -2)
+    return wrap(np.ascontiguousarray(x))
 
 
 @lu_solve.backward
@@ -363,16 +364,15 @@ def lstsq_cpu(self, b, rcond, driver):
     a, y = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(y, batch + y.shape[-2:])
     eps = np.finfo(a.dtype).eps * max(a.shape[-2:]) if rcond is None else rcond
     solution, rank, values = each_matrix(lambda a, y: lstsq_one(a, y, eps), a, y)
-    none = wrap(np.empty(0, values.dtype))
     m, n = a.shape[-2:]
     full = m > n and driver != "gelsy" and bool((rank == n).all())
-    residuals = wrap((np.abs(y - a @ solution) ** 2).sum(-2)) if full else none
+    residuals = (np.abs(y - a @ solution) ** 2).sum(-2) if full else np.empty(0, values.dtype)
     solution = wrap(solution[..., 0]) if vector else wrap_columns(solution)
     return return_types.linalg_lstsq(
         solution,
-        residuals,
+        wrap(residuals),
         wrap(np.empty(0, np.int64)) if driver == "gels" else wrap(np.asarray(rank)),
-        wrap(values) if driver in ("gelsd", "gelss") else none,
+        wrap(values if driver in ("gelsd", "gelss") else np.empty(0, values.dtype)),
     )
 
 
@@ -411,4 +411,4 @@ for _operator in (
     rank_tol,
     lstsq,
 ):
-    exact_out(_operator)
+    exact_out(_operator, row_major=_operator is lstsq)

@@ -134,7 +134,7 @@ def interpolate(self, end, weight, name):
     common = dtype_of(self)
     if common.category < FLOAT:
         raise not_implemented(name)(common)
-    return computing(lerp_array, self, end, weight, common=common)
+    return computing(lerp_array, self, end, weight, common=common, exact_numbers=True)
 
 
 @lerp_scalar.backward

@@ -59,26 +59,27 @@ def between(ranked, ranks, interpolation):
 def compute_quantile(name, self, q, dim, keepdim, interpolation):
     check(name, self, q, interpolation)
     ndim = self._array.ndim
+    shape = self._array.shape
     if dim is None or ndim == 0:
-        rows, kept = self.reshape(-1), (1,) * ndim
+        rows, kept = self.flatten(), (1,) * ndim if keepdim else ()
     else:
         dim = wrap_dim(dim, ndim)
-        rows = self.transpose(dim, -1) if dim == ndim - 1 else self.unsqueeze(-1).transpose(dim,
-                                                                                            -1).squeeze(dim)
-        kept = (*self._array.shape[:dim], 1, *self._array.shape[dim + 1:])
+        rows = self if dim == ndim - 1 else self.unsqueeze(-1).transpose(dim, -1)
+        kept = (*shape[:dim], *((1,) if keepdim else ()), *shape[dim + 1:])
     ranked = rows.sort(-1)[0]
-    shares = q.detach().reshape(-1)
-    values = between(ranked, ranks_of(shares, ranked, name == "nanquantile"), interpolation)
-    values = values.movedim(-1, 0) if q._array.ndim else values.squeeze(-1)
-    return values.reshape(*q._array.shape, *kept) if keepdim else values
+    ranked = ranked.view((*kept, ranked._array.shape[-1]))
+    values = between(ranked, ranks_of(q.reshape(-1), ranked, name == "nanquantile"), interpolation)
+    if not q._array.ndim:
+        return values.squeeze_(-1)
+    return values.unsqueeze_(0).transpose_(0, -1).squeeze_(-1)
 
 
 def overloads(name):
     rest = "int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"
     general = native_function(f"{name}(Tensor self, Tensor q, {rest}", BOTH, out=True)
     of_number = native_function(f"{name}.scalar(Tensor self, float q, {rest}", BOTH, out=True)
-    exact_out(general)
-    exact_out(of_number)
+    for operator in (general, of_number):
+        exact_out(operator, lambda *_: "quantile() out tensor must be same dtype as the input tensor")
 
     @general.compose
     def quantile_composite(self, q, dim, keepdim, interpolation):

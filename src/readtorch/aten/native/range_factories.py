@@ -167,12 +167,13 @@ def series_type(name, start, end, dtype, steps):
     return dtype
 
 
-def even_steps(start, end, steps, dtype):
+def even_steps(start, end, steps, dtype, kind=None):
     """`steps` numbers from `start` to `end`: the first half counted up from start, the second down from
-    end."""
+    end. They are computed in the type `kind`, by default in their own, or float64 for integers."""
     integral = dtype.category < FLOAT
-    kind = np.dtype(np.float64) if integral else dtype.numpy  # 16-bit floats, too, step in their own type
-    start, end = (np.asarray(int(v) if integral else v).astype(kind) for v in (start, end))
+    kind = np.dtype(np.float64) if integral else kind or dtype.numpy
+    bounds = [np.asarray(int(v) if integral else v) for v in (start, end)]
+    start, end = (v.astype(kind if integral else dtype.numpy).astype(kind) for v in bounds)
     if steps == 1:
         return start.reshape(1)
     step = (end - start) / kind.type(steps - 1)
@@ -191,9 +192,10 @@ def logspace_cpu(start, end, steps, base, dtype, layout, device, pin_memory):
     """`base` to the power of each number that linspace gives."""
     check_options(layout, device)
     dtype = series_type("logspace", start, end, dtype, steps)
-    exponents = even_steps(start, end, steps, dtype)
-    wide = op_math_type(dtype).numpy if dtype.category >= FLOAT else exponents.dtype
-    return wrap(np.power(wide.type(base), exponents.astype(wide)).astype(dtype.numpy))
+    if steps == 1 and dtype.category >= FLOAT:  # start itself, whatever the dtype makes of it
+        return wrap(np.power(base, np.array([start])).astype(dtype.numpy))
+    exponents = even_steps(start, end, steps, dtype, op_math_type(dtype).numpy)
+    return wrap(np.power(exponents.dtype.type(base), exponents).astype(dtype.numpy))
 
 
 linspace = _with_tensor_bounds("linspace", "", linspace_cpu)

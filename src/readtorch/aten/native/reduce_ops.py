@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ...c10 import scalar_type
-from ...c10.dispatch_key import DEFAULT_MASK, changed, tls
+from ...c10.dispatch_key import CPU, DEFAULT_MASK, changed, tls
 from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim, wrap_dims
@@ -16,7 +16,7 @@ from ..functions import at
 from ..native_function import native_function, packets, python_face, write_out
 from ..python_arg_parser import make_parser
 from .scalar_ops import div_scalar
-from .tensor_iterator import F4, F8, cast, conj
+from .tensor_iterator import F4, F8, cast, conj, not_implemented
 from .vectorized import FROM_SIZE, are_flat, as_blocks, reduce_blocks, reduce_one
 from .views import sizes_face
 
@@ -198,6 +198,20 @@ def nansum_cpu(self, dim, keepdim, dtype):
     return wrap_result(sum_array(kept, reduced_axes(self, dim), keepdim, dtype))
 
 
+def nansum_out(operator):
+    """The out= form of nansum and nanmean computes in the type of `out`, which must be a floating-point one."""
+    write = operator.out.kernels[CPU]
+
+    @operator.out.kernel
+    def check_then_write(self, dim, keepdim, dtype, out):
+        if self._array.dtype.kind not in "biu" and out._array.dtype.kind in "biu":
+            raise not_implemented("nansum_cpu")(dtype_of(out))
+        return write(self, dim, keepdim, dtype, out)
+
+
+nansum_out(nansum)
+
+
 @nansum.backward
 class NansumBackward0:
     def self(grad, self, dim, keepdim):
@@ -272,6 +286,9 @@ total_or_dim_face("mean", mean_all, mean_dim)
 nanmean = native_function("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
                           "dtype=None) -> Tensor", BOTH,
                           out=True)
+
+
+nansum_out(nanmean)
 
 
 @nanmean.compose

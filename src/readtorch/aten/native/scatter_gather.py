@@ -274,22 +274,17 @@ def scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, r
 
 
 def product_backward(grad, self, dim, index, src, include_self, result):
-    """Product of all the others: result / own, except where a zero is among the factors."""
-    own_zero = self == 0
-    others = result / at.where(own_zero, at.ones_like(self), self)
-    without_zero = self.masked_fill(own_zero, 1)
-    alone = at.scatter_reduce(without_zero, dim, index, src, "prod", include_self=include_self)
-    of_self = grad * at.where(own_zero, alone, others)
+    """Product of all the others: result / own. A factor that is zero counts as 1 while its own gradient is
+    worked out, if no other one of src is zero."""
+    without_zero = self.masked_fill(self == 0, 1)
+    product = at.scatter_reduce(without_zero, dim, index, src, "prod", include_self=include_self)
+    of_self = grad * product / without_zero
     src_zero = src == 0
-    zeros = at.scatter_add(at.zeros_like(self), dim, index, src_zero.to(self.dtype))
-    if include_self:
-        zeros = zeros + own_zero.to(self.dtype)
-    single = src_zero.logical_and(zeros.gather(dim, index) == 1)
-    filled = src.masked_fill(single, 1)
-    with_ones = at.scatter_reduce(self, dim, index, filled, "prod", include_self=include_self)
-    divisor = at.where(src_zero, at.ones_like(src), src)
-    of_src = at.where(single, (grad * with_ones).gather(dim, index), (grad * result).gather(dim, index) /
-    divisor)
+    zeros = at.scatter_add(at.zeros_like(self), dim, index, src_zero.to(self.dtype)).gather(dim, index)
+    single = src_zero.logical_and(zeros == 1)
+    with_ones = at.scatter_reduce(self, dim, index, src.masked_fill(single, 1), "prod", include_self=include_self)
+    divisor = src.masked_fill(src_zero, 1)
+    of_src = at.where(single, (grad * with_ones).gather(dim, index), (grad * result).gather(dim, index) / divisor)
     return of_self, of_src
 
 
@@ -308,6 +303,10 @@ def extreme_backward(grad, self, dim, index, src, include_self, result):
 # ---------------------------------------------------------------------------------------------- take and put
 
 take = native_function("take(Tensor self, Tensor index) -> Tensor", BOTH, out=True, direct=True)
+exact_out(take, lambda out, result, *_: (
+    f"take(): self and out expected to have the same dtype, but got self.dtype = {type_name(result)} and "
+    f"out.dtype = {type_name(out)}"))
+keeps_apart(take)
 put = native_function(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", BOTH, inplace=True)
 take_along_dim = native_function(
@@ -377,7 +376,7 @@ def take_along_dim_composite(self, indices, dim):
         raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
                            f"{type_name(indices)}")
     if dim is None:
-        return self.reshape((-1,)).gather(0, indices.reshape((-1,)))
+        return self.reshape((-1,)).gather(0, from_the_front(indices.reshape((-1,)), self._array.size))
     own, other = self._array.shape, indices._array.shape
     if len(own) != len(other):
         raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of "
@@ -386,4 +385,13 @@ def take_along_dim_composite(self, indices, dim):
     dim = wrap_dim(dim, len(own))
     common = np.broadcast_shapes((*own[:dim], *own[dim + 1:]), (*other[:dim], *other[dim + 1:]))
     return self.expand((*common[:dim], own[dim], *common[dim:])).gather(
-        dim, indices.expand((*common[:dim], other[dim], *common[dim:])))
+        dim, from_the_front(indices.expand((*common[:dim], other[dim], *common[dim:])), own[dim]))
+
+
+def from_the_front(indices, size):
+    """Negative indices, which count from the end, as counted from the start."""
+    places = indices._array
+    return wrap(np.where(places < 0, places + size, places))
+
+
+exact_out(take_along_dim)

@@ -9,7 +9,7 @@ from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim
 from ..native_function import native_function
 from . import return_types
-from .exact_out import exact_out, type_name
+from .exact_out import exact_out, keeps_apart, type_name
 from .extremes import comparable, evenly_distribute, select_backward
 from .tensor_iterator import not_implemented
 
@@ -162,6 +162,7 @@ kthvalue = native_function("kthvalue(Tensor self, SymInt k, int dim=-1, bool kee
                            out=True)
 exact_out(kthvalue, lambda *_: "output values must be of same type as input",
           lambda *_: "output indices must be of scalar type Long")
+keeps_apart(kthvalue)
 
 
 @kthvalue.kernel

@@ -112,17 +112,26 @@ class PolygammaBackward0:
 mvlgamma = native_function("mvlgamma(Tensor self, int p) -> Tensor", BOTH, inplace=True, out=True)
 
 
-@mvlgamma.compose
-def mvlgamma_composite(self, p):
-    """log of the multivariate gamma function.
-
-    In PyTorch it has a node of its own, with the same derivative.
-    """
+@mvlgamma.kernel
+def mvlgamma_cpu(self, p):
+    """log of the multivariate gamma function."""
+    if self._array.dtype.kind == "b":
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
-    steps = at.arange(0, p, dtype=self.dtype if self.dtype.category >= scalar_type.FLOAT
-                      else scalar_type.get_default_dtype()) * -0.5
-    return (self.unsqueeze(-1) + steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+
+    def sum_of_logs(x):
+        shifts = (np.arange(p) / 2 - (p - 1) / 2).astype(x.dtype)
+        total = scipy_function("gammaln")(x[..., None] + shifts).sum(-1)
+        return total + x.dtype.type(p * (p - 1) * math.log(math.pi) / 4)
+    return unary_float_kernel(sum_of_logs)(self)
+
+
+@mvlgamma.backward
+class MvlgammaBackward0:
+    def self(grad, self, p):
+        shifts = at.arange(-p / 2 + 0.5, 0.5, 0.5, dtype=self.dtype)
+        return grad * shifts.add(self.unsqueeze(-1)).digamma_().sum(-1)
 
 
 # --------------------------------------------------------------------------------------------- sinc, i0, entr

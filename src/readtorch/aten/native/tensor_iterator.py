@@ -91,24 +91,28 @@ def cast(array, numpy_dtype):
     return array.astype(numpy_dtype, copy=False)
 
 
-def compute(function, arrays, common, result=None):
-    """`function` on arrays cast to `common` (widened if it is a 16-bit float), stored as `result` or
+def compute(function, arrays, common, result=None, exact_numbers=False):
+    """`function` on arrays cast to `common` (then widened if it is a 16-bit float), stored as `result` or
     `common`.
+
+    exact_numbers: an operand without dimensions is widened at once, not rounded to 16 bits before.
     """
     wide = op_math_type(common).numpy
+    if wide is not common.numpy:
+        arrays = [a if exact_numbers and not a.ndim else cast(a, common.numpy) for a in arrays]
     value = function(*[cast(a, wide) for a in arrays])
     target = (result or common).numpy
     return value if value.dtype == target else value.astype(target)
 
 
-def computing(function, self, *others, common=None, result=None):
+def computing(function, self, *others, common=None, result=None, exact_numbers=False):
     """The tensor `function(self, *others)`, computed in their common type.
 
     Raises RuntimeError if shapes do not fit.
     """
     arrays = [self._array, *[t._array for t in others]]
     try:
-        return wrap_result(compute(function, arrays, common or result_type(self, *others), result))
+        return wrap_result(compute(function, arrays, common or result_type(self, *others), result, exact_numbers))
     except ValueError:
         raise broadcast_error(*[a.shape for a in arrays]) from None
 
@@ -159,20 +163,20 @@ def not_implemented(kernel_name):
 
 # ------------------------------------------------------------------------------------------- kernel factories
 
-def binary_kernel(ufunc):
-    """A CPU kernel for two tensors from a NumPy ufunc."""
+def binary_kernel(ufunc, exact_numbers=False):
+    """A CPU kernel for two tensors from a NumPy ufunc. exact_numbers: see `compute`."""
     def kernel(self, other):
         x, y = self._array, other._array
         try:
             if x.dtype is y.dtype:
                 return wrap_result(ufunc(x, y))
-            return wrap_result(compute(ufunc, (x, y), result_type(self, other)))
+            return wrap_result(compute(ufunc, (x, y), result_type(self, other), None, exact_numbers))
         except ValueError:
             raise broadcast_error(x.shape, y.shape) from None
     return kernel
 
 
-def binary_float_kernel(function):
+def binary_float_kernel(function, exact_numbers=False):
     """Like `binary_kernel`, but integers give the default float dtype (div, atan2 …)."""
     def kernel(self, other):
         x, y = self._array, other._array
@@ -180,13 +184,13 @@ def binary_float_kernel(function):
         try:
             if dtype is y.dtype and (dtype is F4 or dtype is F8):
                 return wrap_result(function(x, y))
-            return wrap_result(compute(function, (x, y), float_result_type(self, other)))
+            return wrap_result(compute(function, (x, y), float_result_type(self, other), None, exact_numbers))
         except ValueError:
             raise broadcast_error(x.shape, y.shape) from None
     return kernel
 
 
-def binary_inplace_kernel(ufunc, common_type=result_type):
+def binary_inplace_kernel(ufunc, common_type=result_type, exact_numbers=False):
     """A CPU kernel that writes `ufunc(self, other)` to `self`."""
     def kernel(self, other):
         x, y = self._array, other._array
@@ -198,7 +202,7 @@ def binary_inplace_kernel(ufunc, common_type=result_type):
                 common, own = common_type(self, other), dtype_of(self)
                 if common is not own and not scalar_type.can_cast(common, own):
                     raise cast_error(common, own)
-                np.copyto(x, _fitting(compute(ufunc, (x, y), common), x), casting="unsafe")
+                np.copyto(x, _fitting(compute(ufunc, (x, y), common, None, exact_numbers), x), casting="unsafe")
         except ValueError:
             raise inplace_shape_error(x.shape, y.shape) from None
         self._counter[0] += 1

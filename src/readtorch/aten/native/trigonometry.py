@@ -71,6 +71,19 @@ acosh = unary("acosh", unary_float_kernel(np.arccosh))
 atanh = unary("atanh", unary_float_kernel(np.arctanh))
 
 
+def without_inplace_derivative(name):
+    """A formula for an in-place operator that PyTorch gives none."""
+    def self(grad):
+        raise NotImplementedError(f"the derivative for 'inplace version of {name}' is not implemented.")
+    return self
+
+
+def node_of_its_own(operator):
+    """Make the in-place form an operator apart, with another node than the functional one."""
+    operator.inplace.variant_of = None
+    return operator.inplace
+
+
 @sinh.backward
 class SinhBackward0:
     def self(grad, self):
@@ -93,6 +106,21 @@ class TanhBackward0:
 class AsinhBackward0:
     def self(grad, self):
         return grad * conj((self.pow(2) + 1).rsqrt())
+
+
+@node_of_its_own(asinh).backward
+class AsinhBackward1:
+    self = without_inplace_derivative("asinh")
+
+
+@node_of_its_own(acosh).backward
+class AcoshBackward1:
+    self = without_inplace_derivative("acosh")
+
+
+@node_of_its_own(atanh).backward
+class AtanhBackward1:
+    self = without_inplace_derivative("atanh")
 
 
 @acosh.backward
