@@ -1,6 +1,6 @@
 """Seeds and states of the default generators.
 
-In PyTorch: `torch/random.py`. Explained in the chapter "Tensor and Storage".
+In PyTorch: `torch/random.py`. Explained in the chapter "Layers, functional, init".
 """
 import contextlib
 

@@ -1,6 +1,6 @@
 """`Generator`: the Python face of a source of random numbers.
 
-In PyTorch: `torch/csrc/Generator.cpp`. Explained in the chapter "Tensor and Storage".
+In PyTorch: `torch/csrc/Generator.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import numpy as np
 

@@ -2,7 +2,7 @@
 ones.
 
 In PyTorch: `aten/src/ATen/native/Activation.cpp` and `cpu/Activation.cpp`.
-Explained in the chapter "Layers as functions".
+Explained in the chapter "Layers, functional, init".
 """
 import functools
 

@@ -1,6 +1,6 @@
 """Padding with a number, in circles, and `pad`, which chooses among all kinds of padding.
 
-In PyTorch: `aten/src/ATen/native/{ConstantPadNd,PadNd}.cpp`. Explained in the chapter "Layers as functions".
+In PyTorch: `aten/src/ATen/native/{ConstantPadNd,PadNd}.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import functools
 

@@ -3,7 +3,7 @@
 A transposed convolution is the gradient of a direct one with respect to its input, and the other way round,
 so three functions on arrays serve both: forward, grad_input and grad_weight.
 
-In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "Layers".
+In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import numpy as np
 

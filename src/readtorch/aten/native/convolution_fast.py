@@ -3,7 +3,7 @@
 See Note [ Rows of pixels ] in cpu/conv_kernels.py. The batch is taken in chunks of some images, so that
 nothing but the result is as large as the batch; threads share the chunks.
 
-In PyTorch: `mkldnn/Conv.cpp` (oneDNN). Explained in the chapter "Layers".
+In PyTorch: `mkldnn/Conv.cpp` (oneDNN). Explained in the chapter "Layers, functional, init".
 """
 import functools
 import math

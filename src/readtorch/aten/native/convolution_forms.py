@@ -1,7 +1,7 @@
 """conv1d … conv_transpose3d: unbatched inputs, padding by name and complex numbers, led to `convolution`.
 
 In PyTorch: the first half of the functions of `aten/src/ATen/native/Convolution.cpp`.
-Explained in the chapter "Layers".
+Explained in the chapter "Layers, functional, init".
 """
 import warnings
 

@@ -1,7 +1,7 @@
 """Where a convolution's kernel goes: strides, padding, dilation, and which sizes fit together.
 
 In PyTorch: `ConvParams` and the checks of `aten/src/ATen/native/Convolution.cpp`, and `ConvUtils.h`.
-Explained in the chapter "Layers".
+Explained in the chapter "Layers, functional, init".
 """
 from typing import NamedTuple
 

@@ -6,7 +6,7 @@ The gradients are the same products with the roles exchanged.
 
 In PyTorch: `ConvolutionMM2d.cpp`, `ConvolutionMM3d.cpp`, `NaiveConvolutionTranspose2d.cpp`,
 `NaiveDilatedConvolution.cpp`, which copy all windows out (im2col) and multiply once.
-Explained in the chapter "Layers".
+Explained in the chapter "Layers, functional, init".
 """
 import numpy as np
 

@@ -2,7 +2,7 @@
 place.
 
 In PyTorch: `aten/src/ATen/native/DistributionTemplates.h` (checks) and `Distributions.cpp`. The numbers come
-from `cpu/distribution_kernels.py`. Explained in the chapter "Tensor and Storage".
+from `cpu/distribution_kernels.py`. Explained in the chapter "Layers, functional, init".
 """
 import math
 

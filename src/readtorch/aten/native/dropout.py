@@ -1,6 +1,6 @@
 """Dropout in its forms: of single numbers, of whole channels, and the one that keeps mean and variance.
 
-In PyTorch: `aten/src/ATen/native/Dropout.cpp`. Explained in the chapter "Layers".
+In PyTorch: `aten/src/ATen/native/Dropout.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import math
 

@@ -1,6 +1,6 @@
 """einsum: sums of products, written with one letter a dimension.
 
-In PyTorch: `aten/src/ATen/native/Linear.cpp`. Explained in the chapter "Layers as functions".
+In PyTorch: `aten/src/ATen/native/Linear.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import math
 

@@ -1,6 +1,6 @@
 """Embedding: rows of a matrix, picked by number.
 
-In PyTorch: `aten/src/ATen/native/Embedding.cpp`. Explained in the chapter "Layers".
+In PyTorch: `aten/src/ATen/native/Embedding.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import functools
 

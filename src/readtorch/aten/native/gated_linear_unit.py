@@ -1,6 +1,6 @@
 """glu: one half of the features opens and closes a gate for the other half.
 
-In PyTorch: `aten/src/ATen/native/GatedLinearUnit.cpp`. Explained in the chapter "Layers as functions".
+In PyTorch: `aten/src/ATen/native/GatedLinearUnit.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
 """Images looked at where a grid says: grid_sampler, and affine_grid_generator, which makes such grids.
 
-In PyTorch: `aten/src/ATen/native/{GridSampler,AffineGridGenerator}.cpp`. Explained in the chapter "Layers as functions".
+In PyTorch: `aten/src/ATen/native/{GridSampler,AffineGridGenerator}.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import functools
 import math

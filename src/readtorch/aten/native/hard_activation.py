@@ -1,6 +1,6 @@
 """More activation functions of straight pieces: hardsigmoid, hardswish, hardshrink, softshrink.
 
-In PyTorch: `aten/src/ATen/native/Activation.cpp`. Explained in the chapter "Layers as functions".
+In PyTorch: `aten/src/ATen/native/Activation.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import ml_dtypes
 import numpy as np

@@ -1,7 +1,7 @@
 """im2col: the blocks under a sliding window, one a column; and col2im, which adds the columns back up.
 
 Convolution is a matrix product between them. In PyTorch: `aten/src/ATen/native/{Im2Col,Col2Im}.cpp`; in Python
-`F.unfold` and `F.fold`. Explained in the chapter "Layers as functions".
+`F.unfold` and `F.fold`. Explained in the chapter "Layers, functional, init".
 """
 import numpy as np
 

@@ -1,7 +1,7 @@
 """linalg.norm and the norms of matrices; vectors have theirs in `norms.py`.
 
 In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp` (`linalg_norm` and its parts).
-Explained in the chapter "Layers as functions".
+Explained in the chapter "Layers, functional, init".
 """
 import math
 

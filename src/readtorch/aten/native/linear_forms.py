@@ -1,7 +1,7 @@
 """Products beyond the matrix product: tensordot, kron, bilinear, multi_dot, cross, vecdot, trace.
 
 In PyTorch: `aten/src/ATen/native/{Linear,LinearAlgebra,Cross,ReduceOps}.cpp`.
-Explained in the chapter "Layers as functions".
+Explained in the chapter "Layers, functional, init".
 """
 import math
 import warnings

@@ -1,6 +1,6 @@
 """Losses that compare probabilities: binary cross entropy and the Kullback-Leibler divergence.
 
-In PyTorch: `aten/src/ATen/native/Loss.cpp`. Explained in the chapter "Layers as functions".
+In PyTorch: `aten/src/ATen/native/Loss.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import numpy as np
 

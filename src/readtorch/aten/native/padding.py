@@ -1,7 +1,7 @@
 """Padding with what stands at the edges: its mirror image (reflection) or the last element (replication).
 
 In PyTorch: `aten/src/ATen/native/{ReflectionPad,ReplicationPadding}.cpp`, `cpu/PaddingKernel.cpp`.
-Explained in the chapter "Layers as functions".
+Explained in the chapter "Layers, functional, init".
 """
 import functools
 

@@ -1,6 +1,6 @@
 """Moving elements between channels and pixels: pixel_shuffle, pixel_unshuffle, channel_shuffle.
 
-In PyTorch: `aten/src/ATen/native/{PixelShuffle,ChanelShuffle}.cpp`. Explained in the chapter "Layers as functions".
+In PyTorch: `aten/src/ATen/native/{PixelShuffle,ChanelShuffle}.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import numpy as np
 

@@ -2,7 +2,7 @@
 
 In PyTorch:
 `aten/src/ATen/native/{Pooling,AdaptiveAveragePooling,AdaptiveAveragePooling3d,AdaptiveMaxPooling2d,
-AdaptiveMaxPooling3d}.cpp`. Explained in the chapter "Layers".
+AdaptiveMaxPooling3d}.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import math
 

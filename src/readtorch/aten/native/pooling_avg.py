@@ -1,7 +1,7 @@
 """Average pooling: the mean of what each window sees.
 
 In PyTorch: `aten/src/ATen/native/{Pooling,AveragePool2d,AveragePool3d}.cpp`, `cpu/AvgPoolKernel.cpp`.
-Explained in the chapter "Layers".
+Explained in the chapter "Layers, functional, init".
 """
 import functools
 import math

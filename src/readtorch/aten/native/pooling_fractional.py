@@ -1,7 +1,7 @@
 """Fractional max pooling: windows that begin at random places, so that a plane can shrink by any factor.
 
 In PyTorch: `aten/src/ATen/native/{FractionalMaxPooling.h, FractionalMaxPool2d.cpp, FractionalMaxPool3d.cpp}`.
-B. Graham: Fractional max-pooling (2014). Explained in the chapter "Layers".
+B. Graham: Fractional max-pooling (2014). Explained in the chapter "Layers, functional, init".
 """
 import numpy as np
 

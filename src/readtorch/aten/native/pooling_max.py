@@ -4,7 +4,7 @@ The places come out as numbers in the flat plane. Backward needs nothing else: e
 place that its number came from.
 
 In PyTorch: `aten/src/ATen/native/{Pooling,MaxPooling,DilatedMaxPool2d,DilatedMaxPool3d}.cpp`,
-`cpu/MaxPoolKernel.cpp`. Explained in the chapter "Layers".
+`cpu/MaxPoolKernel.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import math
 

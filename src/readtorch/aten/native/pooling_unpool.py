@@ -1,6 +1,6 @@
 """Unpooling: numbers back at the places that max pooling took them from, zeros everywhere else.
 
-In PyTorch: `aten/src/ATen/native/MaxUnpooling.cpp`. Explained in the chapter "Layers".
+In PyTorch: `aten/src/ATen/native/MaxUnpooling.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import math
 

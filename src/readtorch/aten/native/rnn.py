@@ -5,7 +5,7 @@ A *layer* runs a step over a sequence: forth, back, or both; over a padded batch
 operators at the end stack layers. The steps stand in `rnn_cells.py`; whole layers as one operator in
 `rnn_layer.py` (LSTM) and `rnn_fused.py` (the others).
 
-In PyTorch: `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers".
+In PyTorch: `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers, functional, init".
 """
 from collections import namedtuple
 

@@ -3,7 +3,7 @@
 A step takes what the input contributes to the gates, x W_ihᵀ + b_ih: a layer computes that for all steps at
 once. The hidden state of an LSTM is a pair (h, c), that of the others a single tensor.
 
-In PyTorch: part of `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers".
+In PyTorch: part of `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers, functional, init".
 """
 from collections import namedtuple
 

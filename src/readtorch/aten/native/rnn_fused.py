@@ -4,7 +4,7 @@
 they are # here for other dtypes and for packed sequences. oneDNN could run them too, but PyTorch asks it for
 the LSTM only.
 
-Explained in the chapter "Layers".
+Explained in the chapter "Layers, functional, init".
 """
 import numpy as np
 

@@ -3,7 +3,7 @@
 `lstm` uses it for float32 and bfloat16. The graph has one node for the layer instead of fifteen for each
 step.
 
-In PyTorch: `aten/src/ATen/native/mkldnn/RNN.cpp`. Explained in the chapter "Layers".
+In PyTorch: `aten/src/ATen/native/mkldnn/RNN.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import functools
 

@@ -1,7 +1,7 @@
 """Smooth activation functions: elu and its relatives, gelu, silu, mish, softplus, log_sigmoid.
 
 In PyTorch: `aten/src/ATen/native/Activation.cpp`.
-Explained in the chapter "Layers as functions".
+Explained in the chapter "Layers, functional, init".
 """
 import math
 

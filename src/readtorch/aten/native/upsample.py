@@ -1,6 +1,6 @@
 """Resizing images: what `F.interpolate` calls, one operator for each method and number of dimensions.
 
-In PyTorch: `aten/src/ATen/native/UpSample*.cpp`. Explained in the chapter "Layers as functions".
+In PyTorch: `aten/src/ATen/native/UpSample*.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import functools
 import inspect

@@ -15,7 +15,7 @@ w[tap] is the sum of grad[o : o + n]ᵀ @ x[i : i + n]. With a stride of s the c
 0, s, 2s, …, 1, s + 1, …: then steps of s are neighbours.
 
 In PyTorch: oneDNN's direct convolution stores images that way, in blocks of 16 channels.
-Explained in the chapter "Layers".
+Explained in the chapter "Layers, functional, init".
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
 """Scaled dot product attention: softmax(q kᵀ / √d) v.
 
-In PyTorch: `aten/src/ATen/native/transformers/attention.cpp`. Explained in the chapter "Layers".
+In PyTorch: `aten/src/ATen/native/transformers/attention.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import math
 import warnings

@@ -8,7 +8,7 @@ Backward computes the weights again. With Δ_i = Σ_d grad_id out_id, which is �
 
 In PyTorch: `aten/src/ATen/native/transformers/attention.cpp` and
 `aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`, after T. Dao: FlashAttention-2 (2023). Explained in the
-chapter "Layers".
+chapter "Layers, functional, init".
 """
 import functools
 import math
