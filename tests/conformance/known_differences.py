@@ -22,6 +22,14 @@ DIFFERENCES = [
     Difference("native_layer_norm", r": no error instead of RuntimeError: Expected a proper Tensor but got None",
                "PyTorch's second derivative fails with an internal error where there is no weight; ours answers"),
     Difference("TransformerDecoderLayer", r"^forward .*: result 0 has strides \(8, 4, 1\)", FIRST_OPERAND),
+    Difference("linalg.householder_product", r"^function complex128 .*: second gradient",
+               "PyTorch inverts the reflections one after the other, and where one is nearly singular loses "
+               "digits; readtorch does not invert"),
+    Difference("matrix_exp", r" float32 .*: result",
+               "small elements among large ones: PyTorch computes in single precision, readtorch rounds at the "
+               "end"),
+    Difference("matrix_exp", r" b?float16 .*: result",
+               "PyTorch's 16-bit result is inf and nan, already for a matrix of ones; readtorch computes it"),
     Difference("complex", r" float16 ", "complex numbers of two half floats are left out"),
 ]
 

@@ -102,7 +102,7 @@ def geqrf_cpu(self):
 @geqrf.backward
 class GeqrfBackward0:
     def self(grads):
-        raise RuntimeError("the derivative for 'geqrf' is not implemented.")
+        raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
 
 
 # ---------------------------------------------------------------------------------------- householder_product
