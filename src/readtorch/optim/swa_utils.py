@@ -7,8 +7,8 @@ In PyTorch: `torch/optim/swa_utils.py`. See chapter 12.
 
 Training with a high rate walks around a minimum; the mean of its stations lies nearer to the middle.
 
-P. Izmailov and others: Averaging weights leads to wider optima and better generalization (2018). B. T. Polyak,
-A. B. Juditsky: Acceleration of stochastic approximation by averaging (1992).
+P. Izmailov and others: Averaging weights leads to wider optima and better generalization (2018).
+B. T. Polyak, A. B. Juditsky: Acceleration of stochastic approximation by averaging (1992).
 """
 import math
 from copy import deepcopy
@@ -40,7 +40,7 @@ def get_ema_avg_fn(decay=0.999):
 
 
 def get_ema_multi_avg_fn(decay=0.999):
-    """`f(averages, currents, n)` for moving averages of tensors of one dtype. ValueError unless 0 <= decay <= 1."""
+    """`f(averages, currents, n)`, the same for lists of tensors of one dtype."""
     _check_decay(decay)
 
     @readtorch.no_grad()
@@ -169,8 +169,8 @@ def update_bn(loader, model, device=None) -> None:
     """Let the batch norms of `model` measure mean and variance anew, in one pass over `loader`.
 
     An average of weights has seen no data: the statistics that it took over belong to other weights. Every
-    batch counts the same, whatever the layers' momentum. loader: gives tensors, or lists and tuples that begin
-    with one, which go to `device` if that is given.
+    batch counts the same, whatever the layers' momentum. loader: gives tensors, or lists and tuples that
+    begin with one, which go to `device` if that is given.
     """
     momenta = {}
     for module in model.modules():

@@ -6,15 +6,17 @@ after them (`group["lr"]`) and η_0 the one that the optimizer came with (`group
 Note [Chained and closed form]
 A schedule can be written in two ways. The chained form, `get_lr`, makes η_t from η_{t-1} as it stands in the
 group: it multiplies whatever is there, so that several schedulers of one optimizer multiply each other. The
-closed form, `_get_closed_form_lr`, makes η_t from η_0 and t alone, and so knows nothing of other schedulers: it
-serves where t jumps, in `step(epoch)` and at the milestones of SequentialLR. Schedules whose chained form would
-be no simpler (LambdaLR, CyclicLR, OneCycleLR, CosineAnnealingWarmRestarts) have the closed one in `get_lr`.
+closed form, `_get_closed_form_lr`, makes η_t from η_0 and t alone, and so knows nothing of other schedulers:
+it serves where t jumps, in `step(epoch)` and at the milestones of SequentialLR. Schedules whose chained form
+would be no simpler (LambdaLR, CyclicLR, OneCycleLR, CosineAnnealingWarmRestarts) have the closed one in
+`get_lr`.
 
 Note [Who has stepped first]
-The first rate of a schedule belongs to the first `optimizer.step()`; whoever calls `scheduler.step()` before it
-loses that rate. To notice it, the scheduler puts a method of the same name into the optimizer *object*, which
-notes the call and goes on to the class's method. The optimizer owns this function, which therefore holds the
-optimizer weakly: with a strong reference it would live until the garbage collector finds the circle.
+The first rate of a schedule belongs to the first `optimizer.step()`; whoever calls `scheduler.step()` before
+it loses that rate. To notice it, the scheduler puts a method of the same name into the optimizer *object*,
+which notes the call and goes on to the class's method. The optimizer owns this function, which therefore
+holds the optimizer weakly: with a strong reference both would live until the garbage collector finds the
+circle.
 """
 import functools
 import warnings
@@ -55,8 +57,8 @@ _NOT_RESUMED = (
 class LRScheduler:
     """Base class of all schedulers. A subclass writes `get_lr`, and `_get_closed_form_lr` if it has one.
 
-    last_epoch: -1 at the start of a training. To go on with one, the number of the last epoch: the groups then
-    must have their "initial_lr" (it is in the optimizer's state dict), else KeyError.
+    last_epoch: -1 at the start of a training. To go on with one, the number of its last epoch; the groups
+    must then have their "initial_lr" (it is in the optimizer's state dict), else KeyError.
 
     base_lrs: η_0 of each group. TypeError for what is no Optimizer. See Note [Chained and closed form].
     """
@@ -92,7 +94,7 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch=None) -> None:
-        """Set the rates of the next epoch. epoch (deprecated): jump there, by the closed form if there is one.
+        """Set the rates of the next epoch. epoch (deprecated): jump there, by the closed form if it exists.
 
         Warns if it is called before the optimizer's first step. See Note [Who has stepped first].
         """
@@ -192,7 +194,7 @@ def _update_param_group_val(param_group, key, val):
 
 
 def _format_param(name, optimizer, param):
-    """One value a group: `param` itself if it is a list of that length (else ValueError), or `param` for each."""
+    """One value a group: those of a list, or `param` for each. ValueError for a list of another length."""
     groups = optimizer.param_groups
     if not isinstance(param, (list, tuple)):
         param = [param] * len(groups)
@@ -227,7 +229,7 @@ def _initial_mode(scheduler):
 
 
 def _warn_get_lr_called_within_step(scheduler):
-    """Every `get_lr` begins with this: what it returns is the *next* rate, which is seldom what a caller wants."""
+    """Every `get_lr` begins with this: it gives the *next* rate, which is seldom what a caller wants."""
     if not scheduler._get_lr_called_within_step:
         warnings.warn(
             "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",

@@ -9,7 +9,7 @@ from readtorch.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
 
 class _CombinedLR(LRScheduler):
-    """What SequentialLR and ChainedScheduler share: checks of the schedulers, and their state dicts within one."""
+    """What SequentialLR and ChainedScheduler share: checks of the schedulers, one state dict for all."""
 
     def _check(self, schedulers, optimizer):
         own_name = type(self).__name__
@@ -18,15 +18,15 @@ class _CombinedLR(LRScheduler):
                 raise TypeError(f"{own_name} at index {i} should have `optimizer` as its attribute.")
             if isinstance(scheduler, ReduceLROnPlateau):
                 raise ValueError(
-                    f"{own_name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs "
-                    f"to be specified when calling `step`, but got one at index {i} in the given schedulers "
-                    "sequence."
+                    f"{own_name} does not support `ReduceLROnPlateau` scheduler as it requires additional "
+                    f"kwargs to be specified when calling `step`, but got one at index {i} in the given "
+                    "schedulers sequence."
                 )
             if optimizer != scheduler.optimizer:
                 raise ValueError(
                     f"{own_name} expects all schedulers to belong to the same optimizer, but got scheduler "
-                    f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from "
-                    f"{type(optimizer).__name__}."
+                    f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different "
+                    f"from {type(optimizer).__name__}."
                 )
 
     def state_dict(self):
@@ -43,8 +43,8 @@ class _CombinedLR(LRScheduler):
 class SequentialLR(_CombinedLR):
     """One schedule after another: the first until milestones[0], the second from there to milestones[1], …
 
-    Each begins at its own epoch 0 with the optimizer's first rate. ValueError unless there is one milestone less
-    than there are schedulers; ReduceLROnPlateau and schedulers of other optimizers are refused.
+    Each begins at its own epoch 0 with the optimizer's first rate. ValueError unless there is one milestone
+    less than there are schedulers; ReduceLROnPlateau and schedulers of other optimizers are refused.
     """
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1) -> None:
@@ -53,15 +53,15 @@ class SequentialLR(_CombinedLR):
         self._check(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than the number of "
-                f"milestone points, but got number of schedulers {len(schedulers)} and the number of milestones "
-                f"to be equal to {len(milestones)}"
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number "
+                f"of milestone points, but got number of schedulers {len(schedulers)} and the number of "
+                f"milestones to be equal to {len(milestones)}"
             )
         self._schedulers = schedulers
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # Each scheduler has set the rates when it was made. That is undone, and the one whose turn it is begins.
+        # Each scheduler has set the rates when it was made. That is undone, and the first one begins.
         for group in optimizer.param_groups:
             _update_param_group_val(group, "lr", group["initial_lr"])
         self.recursive_undo()

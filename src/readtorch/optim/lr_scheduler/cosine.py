@@ -15,8 +15,8 @@ from readtorch.optim.lr_scheduler.base import (
 class CosineAnnealingLR(LRScheduler):
     """η_t = η_min + (η_0 - η_min) (1 + cos(π t / T)) / 2, with T = T_max and η_min = eta_min.
 
-    Half a wave: level at first, steepest in the middle, level again where it meets η_min at t = T. Beyond T the
-    wave goes on: up again until 2 T.
+    Half a wave: level at first, steepest in the middle, level again where it meets η_min at t = T. Beyond T
+    the wave goes on: up again until 2 T.
     """
 
     def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1) -> None:
@@ -40,7 +40,7 @@ class CosineAnnealingLR(LRScheduler):
         return 1 + math.cos(math.pi * t / self.T_max)
 
     def _first_lr_upwards(self):
-        """One epoch after η_min, where the ratio's lower part is 0: the wave's height one epoch from its foot."""
+        """One epoch after η_min, where the ratio would divide by 0: the wave one epoch from its foot."""
         up = 1 - math.cos(math.pi / self.T_max)
         pairs = zip(self.base_lrs, self.optimizer.param_groups, strict=True)
         return [group["lr"] + (base_lr - self.eta_min) * up / 2 for base_lr, group in pairs]
@@ -53,8 +53,8 @@ class CosineAnnealingLR(LRScheduler):
 class CosineAnnealingWarmRestarts(LRScheduler):
     """η_t = η_min + (η_0 - η_min) (1 + cos(π T_cur / T_i)) / 2, T_cur epochs after the last restart.
 
-    Half waves down, one after another, with a jump back up to η_0 between them: the first T_0 epochs long, each
-    T_mult times as long as the one before. `step` may be given a fraction of an epoch: `step(epoch + i / n)`.
+    Half waves down, one after another, with a jump back up to η_0 between them: the first T_0 epochs long,
+    each T_mult times as long as the one before. `step` also takes parts of an epoch: `step(epoch + i / n)`.
 
     ValueError unless T_0 is a positive and T_mult an integer of at least 1, and eta_min a number.
     """
@@ -107,7 +107,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         elif self.T_mult == 1:
             self.T_cur = epoch % self.T_0
         else:
-            # n waves are over; together they took T_0 (1 + m + m² + … + m^(n-1)) = T_0 (mⁿ - 1) / (m - 1) epochs.
+            # n waves are over, which took T_0 (1 + m + m² + … + m^(n-1)) = T_0 (mⁿ - 1) / (m - 1) epochs.
             m = self.T_mult
             n = int(math.log(epoch / self.T_0 * (m - 1) + 1, m))
             self.T_cur = epoch - self.T_0 * (m**n - 1) / (m - 1)

@@ -29,9 +29,9 @@ class CyclicLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
-        scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9,
-        last_epoch=-1,
+        self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular",
+        gamma=1.0, scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8,
+        max_momentum=0.9, last_epoch=-1,
     ) -> None:
         _check_optimizer(optimizer)
         self.optimizer = optimizer
@@ -88,7 +88,7 @@ class CyclicLR(LRScheduler):
         return height, self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
 
     def state_dict(self):
-        """A scale_fn is saved as LambdaLR's functions are: not at all, or its attributes if it is an object."""
+        """A scale_fn is saved as LambdaLR's functions are: an object's attributes, else nothing."""
         state_dict = self._state_without("optimizer", "_scale_fn_custom")
         scale_fn = self._scale_fn_custom
         state_dict["_scale_fn_custom"] = None if scale_fn is None else _state_of(scale_fn)
@@ -112,10 +112,11 @@ class OneCycleLR(LRScheduler):
         η = b + (a - b) (1 + cos(π p)) / 2      anneal_strategy "cos"; p: 0 → 1 on the way from a to b
         η = a + (b - a) p                       anneal_strategy "linear"
 
-    The way up takes pct_start of the steps. With three_phase the way down to initial_lr takes as long, and what
-    is left goes on to min_lr. With cycle_momentum, the momentum (or Adam's β₁) goes the other way, from
-    max_momentum to base_momentum and back. One `step` for every batch, total_steps (or epochs * steps_per_epoch)
-    in all; ValueError for more. Rates and momenta: a number, or a list with one for each group.
+    The way up takes pct_start of the steps. With three_phase the way down to initial_lr takes as long, and
+    what is left goes on to min_lr. With cycle_momentum, the momentum (or Adam's β₁) goes the other way, from
+    max_momentum to base_momentum and back. One `step` for every batch, total_steps in all (or
+    epochs * steps_per_epoch); ValueError for more. Rates and momenta: a number, or a list with one for each
+    group.
     """
 
     def __init__(

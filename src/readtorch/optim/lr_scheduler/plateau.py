@@ -27,8 +27,8 @@ class ReduceLROnPlateau(LRScheduler):
     """
 
     def __init__(
-        self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0,
-        min_lr=0, eps=1e-8,
+        self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel",
+        cooldown=0, min_lr=0, eps=1e-8,
     ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
@@ -111,9 +111,9 @@ class ReduceLROnPlateau(LRScheduler):
         if self.default_min_lr is None:
             raise RuntimeError(
                 f"The number of param groups in the `optimizer` ({count}) differs from when "
-                f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param group "
-                "being added to the optimizer. Please modify the `min_lrs` field to match the length of the "
-                "`optimizer` param groups."
+                f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param "
+                "group being added to the optimizer. Please modify the `min_lrs` field to match the length "
+                "of the `optimizer` param groups."
             )
         self.min_lrs = [self.default_min_lr] * count
 

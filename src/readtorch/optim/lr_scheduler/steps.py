@@ -1,4 +1,4 @@
-"""Schedules that lower (or raise) the rate by factors. In PyTorch: `torch/optim/lr_scheduler.py`. See chapter 12.
+"""Schedules that multiply the rate by factors. In PyTorch: `torch/optim/lr_scheduler.py`. See chapter 12.
 
 Each class has both forms: `get_lr` makes the rate from the one before, `_get_closed_form_lr` from the first.
 See Note [Chained and closed form].
@@ -14,7 +14,7 @@ from readtorch.optim.lr_scheduler.base import (
 
 
 class _FactorLR(LRScheduler):
-    """A schedule that is told by two numbers an epoch: the rate against the one before, and against the first."""
+    """A schedule of two numbers an epoch: the rate against the one before, and against the first."""
 
     def _ratio(self):
         """η_t / η_{t-1}, or None if the rate stays as it is."""
@@ -37,7 +37,7 @@ class _FactorLR(LRScheduler):
 
 
 class StepLR(_FactorLR):
-    """η_t = η_0 γ^⌊t / step_size⌋: a staircase down, steps of equal length, each γ times as high as the last."""
+    """η_t = η_0 γ^⌊t / step_size⌋: a staircase down, all steps as long, each γ times as high as the last."""
 
     def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1) -> None:
         self.step_size = step_size
