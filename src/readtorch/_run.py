@@ -8,6 +8,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import os
+import pickle
 import runpy
 import sys
 import types
@@ -69,6 +70,15 @@ def run(script, arguments):
     runpy.run_path(script, run_name="__main__")
 
 
+def inspect(parser, path):
+    """Print what is in a checkpoint; a file that cannot be read ends the program with its error."""
+    from ._inspect import lines_about
+    try:
+        print(*lines_about(path), sep="\n")
+    except (OSError, EOFError, ValueError, RuntimeError, ImportError, pickle.UnpicklingError) as error:
+        parser.exit(1, f"readtorch inspect: {path}: {error}\n")
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="readtorch", description="PyTorch from the inside, made to be read.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -76,11 +86,15 @@ def main(argv=None):
     run_parser.add_argument("script")
     run_parser.add_argument("arguments", nargs=argparse.REMAINDER)
     commands.add_parser("ops", help="list all operators with their schemas and keys")
+    inspect_parser = commands.add_parser("inspect", help="show what is in a checkpoint, without loading it")
+    inspect_parser.add_argument("file")
     options = parser.parse_args(argv)
     if options.command == "run":
         if not os.path.exists(options.script):
             parser.error(f"no such file: {options.script}")
         run(options.script, options.arguments)
+    elif options.command == "inspect":
+        inspect(parser, options.file)
     else:
         from . import ops
         for schema, keys in ops.listing():

@@ -4,6 +4,7 @@ In PyTorch: `torch/_utils.py`. Explained in the chapter "state_dict, load_state_
 """
 import copy
 import copyreg
+import functools
 import warnings
 
 from .c10 import tensor_impl
@@ -80,8 +81,14 @@ def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
 
 def _get_obj_state(obj):
     """What Python keeps about a tensor: its `__dict__`, or (`__dict__`, slots) if its class declares slots."""
-    slots = {name: getattr(obj, name) for name in copyreg._slotnames(type(obj)) if name not in _OWN_SLOTS and hasattr(obj, name)}
+    slots = {name: getattr(obj, name) for name in _slots_of_subclass(type(obj)) if hasattr(obj, name)}
     return (obj.__dict__, slots) if slots else obj.__dict__
+
+
+@functools.cache
+def _slots_of_subclass(cls):
+    """The slots that a subclass of Tensor adds to those that hold the tensor itself."""
+    return [name for name in copyreg._slotnames(cls) if name not in tensor_impl.TensorImpl.__slots__]
 
 
 def _set_obj_state(obj, state):
@@ -92,13 +99,10 @@ def _set_obj_state(obj, state):
     if attributes:
         obj.__dict__.update(attributes)
     for name, value in (slots or {}).items():
-        if name in _OWN_SLOTS:
-            raise RuntimeError(f"Invalid serialized state: {name} is not for pickles")
+        if name not in _slots_of_subclass(type(obj)):
+            raise RuntimeError(f"Invalid serialized state: {type(obj).__name__} has no slot {name}")
         setattr(obj, name, value)
     return obj
-
-
-_OWN_SLOTS = frozenset(tensor_impl.TensorImpl.__slots__)  # what `_rebuild_tensor` fills
 
 
 def warn_if_has_hooks(tensor):

@@ -16,6 +16,7 @@ leaving the table:
   steps; one nested a million deep overflows the C stack; and numbers can be chosen so that their hashes are all the same. So
   keys are looked at first: tuples not too large and not too many, integers of 64 bits, no complex numbers.
 """
+import functools
 import struct
 import warnings
 from collections import Counter, OrderedDict
@@ -31,7 +32,7 @@ _blocklisted_modules = ["sys", "os", "posix", "nt"]
 _MOST_TUPLE_KEYS = 10_000
 _MOST_IN_A_KEY = 1_000
 _LONGEST_LINE = 10_000
-_INSTRUCTIONS = {}  # code -> method
+_INSTRUCTIONS = {}  # code -> name of a method, or function of the unpickler
 _STOP = ord(".")
 _int32, _uint16, _uint32, _float64 = struct.Struct("<i"), struct.Struct("<H"), struct.Struct("<I"), struct.Struct(">d")
 
@@ -39,7 +40,7 @@ _int32, _uint16, _uint32, _float64 = struct.Struct("<i"), struct.Struct("<H"), s
 def instruction(*codes):
     """Register a method for the instructions with these codes."""
     def register(method):
-        _INSTRUCTIONS.update({code[0]: method for code in codes})
+        _INSTRUCTIONS.update({code[0]: method.__name__ for code in codes})
         return method
     return register
 
@@ -76,13 +77,15 @@ class Unpickler:
 
     def load(self):
         """The object that the pickle describes."""
+        instructions = {code: getattr(self, what) if isinstance(what, str) else functools.partial(what, self)
+                        for code, what in _INSTRUCTIONS.items()}
         try:
             while (code := self.data[self.at]) != _STOP:
                 self.at += 1
-                run = _INSTRUCTIONS.get(code)
+                run = instructions.get(code)
                 if run is None:
                     raise UnpicklingError(f"Unsupported operand {code}")
-                run(self)
+                run()
             return self.stack.pop()
         except IndexError:
             if self.at >= len(self.data):
