@@ -22,9 +22,11 @@ from readtorch.nn.modules._hooks import (
     _global_forward_pre_hooks,
     _WrappedHook,
 )
+from readtorch.nn.modules._parts import part_of_module
 from readtorch.utils.hooks import BackwardHook
 
 
+@part_of_module
 class _Call:
     """The part of `Module` that calls `forward` and the hooks around it."""
 

@@ -6,10 +6,12 @@ import warnings
 
 import readtorch
 from readtorch.aten.native.copy import parse_to
+from readtorch.nn.modules._parts import part_of_module
 from readtorch.nn.parameter import Parameter
 from readtorch.utils import swap_tensors
 
 
+@part_of_module
 class _Convert:
     """The part of `Module` that moves and casts."""
 
@@ -89,7 +91,9 @@ class _Convert:
 
         Only floating point and complex tensors change their dtype; TypeError for a dtype that is neither.
         """
-        device, dtype, non_blocking, _, convert_to_format = parse_to(*args, **kwargs)
+        device, dtype, non_blocking, copy, convert_to_format = parse_to(*args, **kwargs)
+        if copy or "copy" in kwargs:
+            raise RuntimeError(".to() does not accept copy argument")
         if dtype is not None:
             _check_dtype(dtype)
 

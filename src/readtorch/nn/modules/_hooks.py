@@ -11,6 +11,7 @@ import weakref
 from collections import OrderedDict
 
 from readtorch._tensor import Tensor
+from readtorch.nn.modules._parts import part_of_module
 from readtorch.utils.hooks import RemovableHandle
 
 # Hooks on the registration of any buffer, module or parameter, in any module.
@@ -128,6 +129,7 @@ class _WrappedHook:
             self.module = weakref.ref(state["module"])
 
 
+@part_of_module
 class _HookRegistration:
     """The part of `Module` that registers forward and backward hooks."""
 

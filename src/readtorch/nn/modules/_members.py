@@ -4,9 +4,11 @@ In PyTorch: part of `torch/nn/modules/module.py`. Chapter 5 shows why everything
 
 Only `Module` inherits from `_Members`: `isinstance(x, _Members)` asks whether x is a module.
 """
+from readtorch.nn.modules._parts import part_of_module
 from readtorch.nn.parameter import Parameter
 
 
+@part_of_module
 class _Members:
     """The part of `Module` that finds what was registered."""
 
@@ -84,8 +86,10 @@ class _Members:
 
     def get_submodule(self, target):
         """The module at the path `target` ("layers.1"; "" is this one); AttributeError if there is none."""
+        if target == "":
+            return self
         mod = self
-        for name in target.split(".") if target else []:
+        for name in target.split("."):
             if not hasattr(mod, name):
                 raise AttributeError(mod._get_name() + " has no attribute `" + name + "`")
             mod = getattr(mod, name)
@@ -97,10 +101,10 @@ class _Members:
         """Put `module` at the path `target`, whose parent must exist; strict: `target` itself must exist."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
+        *parents, name = target.split(".")
         if not isinstance(module, _Members):
             raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
-        parent_path, _, name = target.rpartition(".")
-        parent = self.get_submodule(parent_path)
+        parent = self.get_submodule(".".join(parents))
         if hasattr(parent, name):
             if not isinstance(getattr(parent, name), _Members):
                 raise AttributeError("`" + name + "` is not an nn.Module")

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.nn.modules._hooks import _register, _WrappedHook
+from readtorch.nn.modules._parts import part_of_module
 from readtorch.nn.parameter import Parameter, is_lazy
 from readtorch.utils import swap_tensors
 
@@ -34,6 +35,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
+@part_of_module
 class _StateDict:
     """The part of `Module` that saves and loads state."""
 

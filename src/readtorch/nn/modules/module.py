@@ -320,6 +320,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
                 p.grad.zero_()
 
     def compile(self, *args, **kwargs) -> None:
+        """Hand the calls of this module to a compiler. Raises RuntimeError: there is none yet."""
         # in PyTorch: from here on calls go to `torch.compile(self._call_impl, *args, **kwargs)`
         raise RuntimeError("readtorch cannot compile a module yet: call it as it is")
 
