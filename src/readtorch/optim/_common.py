@@ -33,6 +33,12 @@ def _loss_of(closure):
         return closure()
 
 
+def _params_and_grads(group):
+    """The parameters that have a gradient, and the gradients."""
+    pairs = [(p, grad) for p in group["params"] if (grad := p.grad) is not None]
+    return [p for p, _ in pairs], [grad for _, grad in pairs]
+
+
 # Settings
 
 

@@ -14,6 +14,7 @@ the convergence of Adam and beyond (2018).
 """
 import readtorch
 from readtorch._tensor import Tensor
+from readtorch.aten.native.foreach_ops import _foreach_add_
 from readtorch.aten.native.fused_adam import _fused_adam_, _fused_adamw_
 from readtorch.optim._common import (
     _as_real,
@@ -205,8 +206,7 @@ def _fused_adam(
 ):
     if not params:
         return
-    for step_t in state_steps:
-        step_t += 1
+    _foreach_add_.call(state_steps, 1)
     operator = _fused_adamw_ if decoupled_weight_decay else _fused_adam_
     # `call` goes straight to the dispatcher, past the argument parser: all is as the schema wants it.
     operator.call(

@@ -17,6 +17,7 @@ from readtorch.optim._common import (  # noqa: F401
     _get_capturable_supported_devices,
     _get_scalar_dtype,
     _get_value,
+    _params_and_grads,
     _to_scalar,
     _use_grad_for_differentiable,
 )
@@ -160,8 +161,7 @@ class Optimizer:
         A parameter's first step begins with the state that the algorithm's `_init_state(group, p, state)` makes.
         """
         # in PyTorch: each algorithm has an `_init_group` for all of this
-        params = [p for p in group["params"] if p.grad is not None]
-        grads = [p.grad for p in params]
+        params, grads = _params_and_grads(group)
         if self._no_sparse_gradients and any([grad.is_sparse for grad in grads]):
             raise RuntimeError(self._no_sparse_gradients)
         states = [self.state[p] for p in params]

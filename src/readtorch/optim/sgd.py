@@ -20,6 +20,7 @@ from readtorch.optim._common import (
     _get_value,
     _kernel_serves,
     _loss_of,
+    _params_and_grads,
     _to_scalar,
     _use_grad_for_differentiable,
 )
@@ -84,8 +85,8 @@ class SGD(Optimizer):
         if group["momentum"] != 0:
             params, grads, buffers = self._with_grad(group, "momentum_buffer")
         else:
-            params = [p for p in group["params"] if p.grad is not None]
-            grads, buffers = [p.grad for p in params], []
+            params, grads = _params_and_grads(group)
+            buffers = []
         if group["fused"]:
             for p in params:
                 _device_dtype_check_for_fused(p)

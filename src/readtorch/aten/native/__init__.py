@@ -32,6 +32,7 @@ from . import (  # noqa: F401
     embedding_bag,
     extremes,
     fill,
+    foreach_ops,
     fused_adam,
     fused_sgd,
     gated_linear_unit,

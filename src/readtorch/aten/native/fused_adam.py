@@ -3,7 +3,7 @@
 In PyTorch: `aten/src/ATen/native/FusedAdam.cpp`. Chapter 11 shows when `optim.Adam` calls it.
 """
 from ..native_function import native_function
-from .tensor_iterator import F4, F8
+from .multi_tensor_apply import multi_tensor_apply
 
 _ARGUMENTS = (
     "Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, "
@@ -33,41 +33,15 @@ def _step(
     if grad_scale is not None or found_inf is not None:
         raise RuntimeError("_fused_adam_: grad_scale and found_inf are not supported on the CPU")
     from .cpu import fused_adam_kernel
-    kernel = fused_adam_kernel.amsgrad_step if amsgrad else fused_adam_kernel.adam_step
     lists = [params, grads, exp_avgs, exp_avg_sqs, *([max_exp_avg_sqs] if amsgrad else [])]
-    for *tensors, step_t in zip(*lists, state_steps):
-        step = step_t._array.item()
-        numbers = (
-            1 - beta1, beta2, 1 - beta2, -(lr / (1 - beta1**step)), (1 - beta2**step) ** 0.5, eps,
-            0.0 if decoupled_weight_decay else weight_decay,
-            1 - lr * weight_decay if decoupled_weight_decay else 1.0,
-            -1.0 if maximize else 1.0,
-        )
-        run_flat(kernel, tensors, numbers)
-
-
-def run_flat(kernel, tensors, numbers, *flags):
-    """Run `kernel` on the tensors' elements as flat arrays; it changes all but the second, the gradient.
-
-    An array that has no flat view, or too few bits to compute in, is copied, and written back.
-    """
-    dtype = tensors[0]._array.dtype
-    wide = dtype if dtype is F4 or dtype is F8 else F4
-    flat = [as_flat(t._array, wide) for t in tensors]
-    number = wide.type
-    kernel(*flat, *[number(n) for n in numbers], *flags)
-    for i, (t, result) in enumerate(zip(tensors, flat)):
-        if i == 1:
-            continue
-        if not has_flat_view(t._array, wide):
-            t._array[...] = result.reshape(t._array.shape)
-        t._counter[0] += 1
-
-
-def has_flat_view(array, dtype):
-    return array.dtype is dtype and array.flags.c_contiguous
-
-
-def as_flat(array, dtype):
-    """The elements of `array` in one row: a view if there is one, else a copy."""
-    return array.reshape(-1) if has_flat_view(array, dtype) else array.ravel().astype(dtype)
+    numbers = (
+        1 - beta1, beta2, 1 - beta2, eps,
+        0.0 if decoupled_weight_decay else weight_decay,
+        1 - lr * weight_decay if decoupled_weight_decay else 1.0,
+        -1.0 if maximize else 1.0,
+    )
+    steps = [t._array.item() for t in state_steps]
+    corrections = {step: (-(lr / (1 - beta1**step)), (1 - beta2**step) ** 0.5) for step in set(steps)}
+    numbers_of_each = list(zip(*[corrections[step] for step in steps]))
+    kernel = fused_adam_kernel.amsgrad if amsgrad else fused_adam_kernel.adam
+    multi_tensor_apply(kernel, lists, numbers, numbers_of_each, read_only=[1])

@@ -3,7 +3,7 @@
 In PyTorch: `aten/src/ATen/native/FusedSGD.cpp`. Chapter 11 shows when `optim.SGD` calls it.
 """
 from ..native_function import native_function
-from .fused_adam import run_flat
+from .multi_tensor_apply import multi_tensor_apply
 
 _fused_sgd_ = native_function(
     "_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, "
@@ -22,9 +22,9 @@ def fused_sgd_cpu_(
     from .cpu import fused_sgd_kernel
     numbers = (-lr, weight_decay, -1.0 if maximize else 1.0)
     if not momentum_buffer_list:
-        for tensors in zip(params, grads):
-            run_flat(fused_sgd_kernel.sgd_step, tensors, numbers)
+        multi_tensor_apply(fused_sgd_kernel.sgd, [params, grads], numbers, read_only=[1])
         return
-    numbers = (*numbers, momentum, 1 - dampening)
-    for tensors in zip(params, grads, momentum_buffer_list):
-        run_flat(fused_sgd_kernel.momentum_step, tensors, numbers, nesterov, is_first_step)
+    multi_tensor_apply(
+        fused_sgd_kernel.momentum, [params, grads, momentum_buffer_list], (*numbers, momentum, 1 - dampening),
+        flags=(nesterov, is_first_step), read_only=[1],
+    )

@@ -1,4 +1,4 @@
-"""The Adam step of one parameter as one loop: every element is read once and written once.
+"""The Adam step for lists of parameters as one loop: every element is read once and written once.
 
 In PyTorch: `aten/src/ATen/native/cpu/FusedAdamKernel.cpp`. Chapter 11 compares it with the step that is
 written in operators (`optim/adam.py`). The arithmetic is that of PyTorch's operators, with a fused
@@ -7,12 +7,45 @@ little differently.
 """
 import math
 
-from numba import njit
-
+from ...cpu.compile import kernel, scalar
 from ...cpu.multiply_add import fma
+from .multi_tensor_apply import elements, piece
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
+def adam(
+    objects, ends, like, weight1, beta2, weight2, eps, weight_decay, keep, sign, step_size_neg,
+    bias_correction2_sqrt, begin, end,
+):
+    """objects: of params, grads, exp_avgs and exp_avg_sqs. step_size_neg, bias_correction2_sqrt: one for each."""
+    for i in range(ends.size):
+        b, e = piece(ends, i, begin, end)
+        if b < e:
+            adam_step(
+                elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like),
+                elements(objects[2, i], b, e, like), elements(objects[3, i], b, e, like), weight1, beta2, weight2,
+                step_size_neg[i], bias_correction2_sqrt[i], eps, weight_decay, keep, sign,
+            )
+
+
+@kernel
+def amsgrad(
+    objects, ends, like, weight1, beta2, weight2, eps, weight_decay, keep, sign, step_size_neg,
+    bias_correction2_sqrt, begin, end,
+):
+    """`adam`, also with max_exp_avg_sqs."""
+    for i in range(ends.size):
+        b, e = piece(ends, i, begin, end)
+        if b < e:
+            amsgrad_step(
+                elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like),
+                elements(objects[2, i], b, e, like), elements(objects[3, i], b, e, like),
+                elements(objects[4, i], b, e, like), weight1, beta2, weight2, step_size_neg[i],
+                bias_correction2_sqrt[i], eps, weight_decay, keep, sign,
+            )
+
+
+@kernel
 def adam_step(
     param, grad, exp_avg, exp_avg_sq, weight1, beta2, weight2, step_size_neg, bias_correction2_sqrt, eps,
     weight_decay, keep, sign,
@@ -33,7 +66,7 @@ def adam_step(
         param[i] = p + step_size_neg * m / (math.sqrt(v) / bias_correction2_sqrt + eps)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def amsgrad_step(
     param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, weight1, beta2, weight2, step_size_neg,
     bias_correction2_sqrt, eps, weight_decay, keep, sign,
@@ -55,7 +88,7 @@ def amsgrad_step(
         param[i] = p + step_size_neg * m / (math.sqrt(largest) / bias_correction2_sqrt + eps)
 
 
-@njit(inline="always")
+@scalar
 def lerp(start, end, weight):
     """start + weight · (end - start), computed from the nearer end."""
     if weight < 0.5:

@@ -1,14 +1,25 @@
-"""The step of stochastic gradient descent for one parameter as one loop.
+"""The step of stochastic gradient descent for lists of parameters as one loop.
 
 In PyTorch: `aten/src/ATen/native/cpu/FusedSGDKernel.cpp`. As in `fused_adam_kernel.py`, the arithmetic is that of
 the step written in operators (`optim/sgd.py`), whose `add(…, alpha)` is a fused multiply-add in PyTorch.
 """
-from numba import njit
-
+from ...cpu.compile import kernel
 from ...cpu.multiply_add import fma
+from .multi_tensor_apply import elements, piece
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
+def sgd(objects, ends, like, lr_neg, weight_decay, sign, begin, end):
+    """objects: of params and grads."""
+    for i in range(ends.size):
+        b, e = piece(ends, i, begin, end)
+        if b < e:
+            sgd_step(
+                elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like), lr_neg, weight_decay, sign
+            )
+
+
+@kernel
 def sgd_step(param, grad, lr_neg, weight_decay, sign):
     """One-dimensional arrays and numbers of one dtype; changes param. sign: -1 to maximize, else 1."""
     for i in range(param.size):
@@ -18,7 +29,20 @@ def sgd_step(param, grad, lr_neg, weight_decay, sign):
         param[i] = fma(g, lr_neg, param[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
+def momentum(objects, ends, like, lr_neg, weight_decay, sign, momentum, weight, nesterov, is_first_step, begin, end):
+    """objects: of params, grads and momentum buffers."""
+    for i in range(ends.size):
+        b, e = piece(ends, i, begin, end)
+        if b < e:
+            momentum_step(
+                elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like),
+                elements(objects[2, i], b, e, like), lr_neg, weight_decay, sign, momentum, weight, nesterov,
+                is_first_step,
+            )
+
+
+@kernel
 def momentum_step(param, grad, buf, lr_neg, weight_decay, sign, momentum, weight, nesterov, is_first_step):
     """Also changes buf, the momentum, which the first step sets. weight: 1 - dampening."""
     for i in range(param.size):

@@ -1,0 +1,13 @@
+"""Loops over lists of tensors. In PyTorch: `aten/src/ATen/native/cuda/ForeachBinaryOpScalar.cu` and its neighbours."""
+from ...cpu.compile import kernel
+from .multi_tensor_apply import elements, piece
+
+
+@kernel
+def add(objects, ends, like, scalar, begin, end):
+    for i in range(ends.size):
+        b, e = piece(ends, i, begin, end)
+        if b < e:
+            row = elements(objects[0, i], b, e, like)
+            for k in range(row.size):
+                row[k] += scalar
