@@ -1,13 +1,13 @@
 """Switches between what modules do to their tensors today and what a later version may do by default.
 
-In PyTorch: `torch/__future__.py`. Chapter 5 shows `_apply` and chapter 8 `load_state_dict`, which ask for them.
+In PyTorch: `torch/__future__.py`. Chapter 5 shows `_apply`, chapter 8 `load_state_dict`; both ask here.
 """
 _overwrite_module_params_on_conversion = False
 _swap_module_params_on_conversion = False
 
 
 def set_overwrite_module_params_on_conversion(value) -> None:
-    """True: `module.to`, `float`, `cuda` … make new parameters instead of changing `.data` of the old ones."""
+    """True: `module.to`, `float` … make new parameters instead of changing `.data` of the old ones."""
     global _overwrite_module_params_on_conversion
     _overwrite_module_params_on_conversion = value
 

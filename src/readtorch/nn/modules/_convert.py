@@ -132,10 +132,11 @@ def _check_dtype(dtype):
 
 # Note [ Three ways to convert a parameter ]
 #
-# An optimizer, a tied module or a variable of the user may hold the parameter, so it stays the same object: its
-# `.data` becomes the converted tensor. Only where that is not allowed a new Parameter takes its place.
-# `readtorch.__future__` can ask for a new Parameter always, or for `swap_tensors`: this too keeps the object, but gives
-# it everything of the converted tensor, so it works where `.data` cannot be set. A gradient goes the same way.
+# An optimizer, a tied module or a variable of the user may hold the parameter, so it stays the same
+# object: its `.data` becomes the converted tensor. Only where that is not allowed a new Parameter takes its
+# place. `readtorch.__future__` can ask for a new Parameter always, or for `swap_tensors`: this too keeps the
+# object, but gives it everything of the converted tensor, so it works where `.data` cannot be set. A gradient
+# goes the same way.
 
 
 def _convert_param(fn, param, name):
@@ -165,7 +166,7 @@ def _convert_grad(fn, grad, param):
 
 
 def _may_set_data(tensor, applied):
-    """Whether `tensor.data = applied` shall be used, and can: the meta device has no data to exchange with memory."""
+    """Whether `tensor.data = applied` shall be used, and can: not between memory and the meta device."""
     # in PyTorch: `torch._has_compatible_shallow_copy_type`, which compares dispatch keys
     overwrite = readtorch.__future__.get_overwrite_module_params_on_conversion()
     return tensor.is_meta == applied.is_meta and not overwrite

@@ -63,8 +63,9 @@ def register_module_forward_pre_hook(hook):
 
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     """Call `hook(module, args, [kwargs,] output)` after every `forward`; a result replaces the output."""
-    handle = _register(_global_forward_hooks, hook, marks=[(_global_forward_hooks_always_called, always_call)])
-    if with_kwargs:  # the handle does not take this mark away: a hook that is removed while hooks run gets its kwargs
+    marks = [(_global_forward_hooks_always_called, always_call)]
+    handle = _register(_global_forward_hooks, hook, marks=marks)
+    if with_kwargs:  # a mark that the handle leaves: a hook removed while hooks run still gets its kwargs
         _global_forward_hooks_with_kwargs[handle.id] = True
     return handle
 
