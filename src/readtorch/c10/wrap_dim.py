@@ -14,6 +14,13 @@ def wrap_dim(dim, ndim):
     raise IndexError(f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], but got {dim})")
 
 
+def wrap_dim_of_some(dim, ndim):
+    """The same where a 0-dimensional tensor has no dimension to name."""
+    if ndim == 0:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, ndim)
+
+
 def wrap_dims(dims, ndim):
     """Each of `dims` wrapped; raises RuntimeError if one appears twice."""
     wrapped = [wrap_dim(d, ndim) for d in dims]

@@ -17,7 +17,7 @@ from ...c10.dispatch_key import INFERENCE_TENSOR
 from ...c10.size import Size
 from ...c10.storage_impl import address_of
 from ...c10.tensor_impl import NO_EDGE, TensorImpl, new, storage_impl, storage_offset, strides_of, wrap
-from ...c10.wrap_dim import wrap_dim
+from ...c10.wrap_dim import wrap_dim_of_some
 from ..utils import tensor_apply, tensor_new  # noqa: F401  (methods and functions that are no operators)
 from ..utils.legacy_tensor import legacy_tensor_new
 from .python_variable_indexing import getitem, setitem
@@ -85,12 +85,12 @@ class TensorBase(TensorImpl):
     def size(self, dim=None):
         """The shape, or the size of one dimension."""
         shape = self._array.shape
-        return Size(shape) if dim is None else shape[wrap_dim(dim, len(shape))]
+        return Size(shape) if dim is None else shape[wrap_dim_of_some(dim, len(shape))]
 
     def stride(self, dim=None):
         """The strides counted in elements, or one of them."""
         strides = strides_of(self)
-        return strides if dim is None else strides[wrap_dim(dim, len(strides))]
+        return strides if dim is None else strides[wrap_dim_of_some(dim, len(strides))]
 
     def storage_offset(self):
         """How many elements of the storage lie before the first element."""
