@@ -43,7 +43,20 @@ def house_map():
     return viz.house_map(step)
 
 
-FIGURES = [autograd, strides, module_tree, dispatch, house_map]
+def schedules():
+    L = readtorch.optim.lr_scheduler
+    return viz.schedule_plotter({
+        "StepLR": lambda o: L.StepLR(o, 10, 0.5),
+        "CosineAnnealingLR": lambda o: L.CosineAnnealingLR(o, 40),
+        "OneCycleLR": lambda o: L.OneCycleLR(o, 0.2, total_steps=40),
+        "warm-up, then ExponentialLR": lambda o: L.SequentialLR(
+            o, [L.LinearLR(o, 0.1, 1, 5), L.ExponentialLR(o, 0.9)], [5]),
+        "CosineAnnealingWarmRestarts": lambda o: L.CosineAnnealingWarmRestarts(o, 6, 2),
+        "LambdaLR": lambda o: L.LambdaLR(o, lambda t: 0.3),
+    }, epochs=40)
+
+
+FIGURES = [autograd, strides, module_tree, dispatch, house_map, schedules]
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
@@ -168,6 +181,31 @@ def test_house_map_rooms_and_walk(visit, page_with):
         press(page, ".", ".")
         assert "enters" in page.locator(".rt-now").inner_text()
         assert page.locator(".rt-mark").count() == 1
+        assert seen.problems == []
+
+
+def test_schedules_step_hide_and_change_their_scale(visit, page_with):
+    with visit(page_with(schedules())) as seen:
+        page, now = seen.page, seen.page.locator(".rt-now")
+        assert page.locator(".rt-chart .rt-line").count() == 6
+        page.locator(".rt-slider").focus()
+        press(page, "ArrowRight", *["."] * 9)
+        assert "After 10 steps: StepLR 0.05, CosineAnnealingLR 0.08536" in now.inner_text()
+        assert page.locator(".rt-rate").first.inner_text() == "0.05"
+        page.locator(".rt-curves input").first.focus()
+        press(page, "Space")
+        assert page.locator(".rt-chart .rt-line").count() == 5
+        assert "StepLR 0.05" not in now.inner_text()
+        levels = page.locator(".rt-chart").text_content()
+        page.get_by_label("scale").select_option("log")
+        assert page.locator(".rt-chart").text_content() != levels
+        assert "1e-" in page.locator(".rt-chart").text_content()
+        page.get_by_label("shows").select_option("momentum")
+        assert page.locator(".rt-chart .rt-line").count() == 1
+        assert page.locator(".rt-rate").all_inner_texts()[:2] == ["as it was"] * 2
+        assert page.locator(".rt-chart").get_attribute("aria-label").startswith("Momentum over 39 steps. OneCycleLR")
+        page.locator(".rt-chart").click(position={"x": 59, "y": 50})
+        assert page.locator(".rt-count").inner_text() == "step 0 of 39"
         assert seen.problems == []
 
 

@@ -14,6 +14,7 @@ that shows itself when it is the last value of a cell::
     viz.autograd(loss, names=net)                     # the graph behind loss; backward in the engine's order
     viz.autograd(loss, names={"x": x, "h": h})        # … with the reader's own names on leaves and results
     viz.module_tree(net)                              # what a Module holds and which dict holds it
+    viz.schedule_plotter({"steps": lambda optimizer: StepLR(optimizer, 30)})  # learning rates, step by step
     viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
 
 Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install readtorch[book]``.
@@ -21,7 +22,7 @@ The models behind the figures (``record_backward``, ``graph_layout``, …) need 
 """
 from __future__ import annotations
 
-__all__ = ["autograd", "dispatch", "house_map", "module_tree", "plot", "strides"]
+__all__ = ["autograd", "dispatch", "house_map", "module_tree", "plot", "schedule_plotter", "strides"]
 
 
 def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0):
@@ -82,6 +83,21 @@ def house_map(call=None, title="The house"):
     from .rooms import survey, trace_rooms
 
     return HouseMap(survey(), trace_rooms(call) if call else None, title=title)
+
+
+def schedule_plotter(schedules, epochs=100, optimizer=None, measure=None, scale="linear",
+                     title="Schedule plotter"):
+    """The learning rate, and the momentum where it changes, that schedulers set epoch by epoch (chapter 12).
+
+    schedules: a dict ``{label: make}`` or pairs; ``make(optimizer)`` gives a scheduler, which is run for real.
+    At most 10. epochs: at most 1000. optimizer: makes the optimizer of each; SGD with a rate of 0.1 and a
+    momentum of 0.9 if None. The rate shown is its first group's.
+    measure: the loss as a function of the epoch, for ReduceLROnPlateau. scale: "linear" or "log".
+    """
+    from ._widgets import SchedulePlotter
+    from .record_schedules import record_schedules
+
+    return SchedulePlotter(record_schedules(schedules, epochs, optimizer, measure), title=title, scale=scale)
 
 
 def plot(draw, alt, width=4.5, height=3.0):

@@ -48,3 +48,13 @@ class HouseMap(StaticWidget):
 
     def __init__(self, survey: dict, trace: dict | None, title: str, **traits):
         super().__init__({**survey, "trace": trace}, title, **traits)
+
+
+class SchedulePlotter(StaticWidget):
+    _esm = front_end("schedules")
+    fallback = "Schedule plotter: learning rates over the epochs of a training (needs JavaScript)."
+
+    epoch = Int(0).tag(sync=True)
+    hidden = List(Int()).tag(sync=True)            # places of the curves that are not drawn
+    scale = Unicode("linear").tag(sync=True)       # or "log"
+    quantity = Unicode("rate").tag(sync=True)      # or "momentum"
