@@ -56,7 +56,7 @@ _add, _add_ = binary_kernel(np.add), binary_inplace_kernel(np.add)
 
 @add.kernel
 def add_cpu(self, other, alpha):
-    if alpha == 1 and alpha is not True:
+    if alpha == 1 and type(alpha) is int:
         return _add(self, other)
     common = result_type(self, other)
     check_alpha(common, alpha)
@@ -69,7 +69,7 @@ def add_cpu(self, other, alpha):
 
 @add.inplace.kernel
 def add_cpu_(self, other, alpha):
-    if alpha == 1 and alpha is not True:
+    if alpha == 1 and type(alpha) is int:
         return _add_(self, other)
     return write_result(self, add_cpu(self, other, alpha))
 
@@ -106,7 +106,7 @@ def check_sub(self, other):
 def sub_cpu(self, other, alpha):
     if self._array.dtype is not other._array.dtype or self._array.dtype is BOOL:
         check_sub(self, other)
-    if alpha == 1 and alpha is not True:
+    if alpha == 1 and type(alpha) is int:
         return _sub(self, other)
     common = result_type(self, other)
     check_alpha(common, alpha)
@@ -121,7 +121,7 @@ def sub_cpu(self, other, alpha):
 def sub_cpu_(self, other, alpha):
     if self._array.dtype is not other._array.dtype or self._array.dtype is BOOL:
         check_sub(self, other)
-    if alpha == 1 and alpha is not True:
+    if alpha == 1 and type(alpha) is int:
         return _sub_(self, other)
     return write_result(self, sub_cpu(self, other, alpha))
 
