@@ -56,7 +56,15 @@ def schedules():
     }, epochs=40)
 
 
-FIGURES = [autograd, strides, module_tree, dispatch, house_map, schedules]
+def hook_timeline():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    for module in net.modules():
+        module.register_forward_pre_hook(lambda module, args: None)
+        module.register_full_backward_hook(lambda module, grad_input, grad_output: None)
+    return viz.hook_timeline(net, torch.ones(1, 2, requires_grad=True))
+
+
+FIGURES = [autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules]
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
@@ -165,6 +173,22 @@ def test_dispatch_steps_to_the_kernel(visit, page_with):
         page.locator(".rt-stepname").first.focus()
         press(page, "Enter")
         assert title.inner_text() == "Python call"
+        assert seen.problems == []
+
+
+def test_hook_timeline_by_keys_and_by_its_cells(visit, page_with):
+    with visit(page_with(hook_timeline())) as seen:
+        page, now = seen.page, seen.page.locator(".rt-now")
+        page.locator(".rt-slider").focus()
+        assert "forward pre-hook" in now.inner_text() and "of net" in now.inner_text()
+        press(page, ".", ".", ".")
+        assert "forward begins of 0" in now.inner_text()
+        assert page.locator(".rt-h-now").count() == 3
+        press(page, "End")
+        assert "backward hook" in now.inner_text() and "of net" in now.inner_text()
+        assert "([1, 2],), ([1, 2],)" in page.locator(".rt-hookstage").inner_text()
+        page.locator("td.rt-h-back").last.click()
+        assert "of 1" in now.inner_text()
         assert seen.problems == []
 
 

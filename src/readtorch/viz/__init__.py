@@ -13,6 +13,7 @@ that shows itself when it is the last value of a cell::
     viz.dispatch("softmax", x, dim=-1)                # … the same by name
     viz.autograd(loss, names=net)                     # the graph behind loss; backward in the engine's order
     viz.autograd(loss, names={"x": x, "h": h})        # … with the reader's own names on leaves and results
+    viz.hook_timeline(net, x)                         # which hooks run around forward and backward, and when
     viz.module_tree(net)                              # what a Module holds and which dict holds it
     viz.schedule_plotter({"steps": lambda optimizer: StepLR(optimizer, 30)})  # learning rates, step by step
     viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
@@ -22,7 +23,8 @@ The models behind the figures (``record_backward``, ``graph_layout``, …) need 
 """
 from __future__ import annotations
 
-__all__ = ["autograd", "dispatch", "house_map", "module_tree", "plot", "schedule_plotter", "strides"]
+__all__ = ["autograd", "dispatch", "hook_timeline", "house_map", "module_tree", "plot", "schedule_plotter",
+           "strides"]
 
 
 def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0):
@@ -71,6 +73,18 @@ def dispatch(function, *args, title="Dispatch stepper", **kwargs):
     from .dispatch_steps import record_dispatch
 
     return DispatchStepper(record_dispatch(function, args, kwargs), title=title)
+
+
+def hook_timeline(module, *args, title="Hook timeline", **kwargs):
+    """Every hook that runs around ``module(*args, **kwargs)`` and the backward of its sum (chapter 7).
+
+    The call is made once, for real, and gradients are accumulated as always; what hooks do, they do. Shows the
+    hooks of the module, of its parts, and the global ones; at least one must run.
+    """
+    from ._widgets import HookTimeline
+    from .record_hooks import record_hooks
+
+    return HookTimeline(record_hooks(module, args, kwargs), title=title)
 
 
 def house_map(call=None, title="The house"):

@@ -39,6 +39,13 @@ class DispatchStepper(StaticWidget):
     step = Int(0).tag(sync=True)
 
 
+class HookTimeline(StaticWidget):
+    _esm = front_end("hooks")
+    fallback = "Hook timeline: what runs around each module's forward and backward (needs JavaScript)."
+
+    step = Int(0).tag(sync=True)
+
+
 class HouseMap(StaticWidget):
     _esm = front_end("house_map")
     fallback = "Map of the house: the rooms of the package and who imports whom (needs JavaScript)."
