@@ -108,7 +108,7 @@ def test_lists_of_all_dtypes_and_layouts(cls, kwargs):
             show.numbers(p)
             show(p.stride())
 
-    same(program, rtol=2e-3)
+    same(program, rtol=3e-2)  # float16
 
 
 def test_tensor_settings_and_differentiable():

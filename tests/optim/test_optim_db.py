@@ -1,0 +1,195 @@
+"""Every optimizer of the reference's optim_db, with every setting that it lists: fifty steps on three problems.
+
+Parameters and state must agree after twenty-five steps. Then each side goes on from the other's checkpoint, and both
+must agree again. The numbers of a tensor may differ by 1e-6 of its largest element (float64) or 1e-4 (float32).
+"""
+import contextlib
+import math
+
+import pytest
+import torch
+
+import readtorch
+from tests.conformance import catalog, optimizer_checks
+from tests.reference import to_readtorch, to_torch
+
+STEPS = 25
+BOUND = {torch.float64: 1e-6, torch.float32: 1e-4}
+INFOS = {name: info for name, info in catalog.optimizer_infos().items() if hasattr(readtorch.optim, name)}
+
+
+class Quadratic:
+    """½ |A x - b|² for a matrix and a vector."""
+
+    shapes = [(4, 3), (5,)]
+
+    def loss(self, data, parameters):
+        x, y = parameters
+        return (data[0] @ x).sub(data[1]).square().sum() / 2 + (data[2] @ y.reshape(5, 1)).square().sum() / 2
+
+    def data(self):
+        return torch.eye(4) + torch.randn(4, 4) / 4, torch.randn(4, 3), torch.eye(5) + torch.randn(5, 5) / 4
+
+
+class LogisticRegression:
+    shapes = [(6, 3), (3,)]
+
+    def loss(self, data, parameters):
+        inputs, targets = data
+        weight, bias = parameters
+        logits = inputs @ weight + bias
+        size = weight.square().sum() + bias.square().sum()
+        return (logits.logsumexp(1) - (logits * targets).sum(1)).mean() + size / 10
+
+    def data(self):
+        return torch.randn(12, 6), torch.nn.functional.one_hot(torch.arange(12) % 3).float()
+
+
+class SmallNetwork:
+    shapes = [(3, 8), (8,), (8, 2), (2,)]
+
+    def loss(self, data, parameters):
+        inputs, targets = data
+        w1, b1, w2, b2 = parameters
+        outputs = (inputs @ w1 + b1).tanh() @ w2 + b2
+        return (outputs - targets).square().mean() + sum(p.square().sum() for p in parameters) / 10
+
+    def data(self):
+        return torch.randn(10, 3), torch.randn(10, 2)
+
+
+PROBLEMS = {problem.__name__: problem for problem in (Quadratic, LogisticRegression, SmallNetwork)}
+
+
+class Run:
+    """One side: parameters, an optimizer, and the problem's data."""
+
+    def __init__(self, T, name, settings, problem, data, parameters):
+        convert = (lambda value: value) if T is torch else to_readtorch
+        self.problem, self.data = problem, convert(data)
+        self.parameters = [T.nn.Parameter(convert(p.clone())) for p in parameters]
+        self.optimizer = getattr(T.optim, name)(self.parameters, **convert(settings))
+
+    def steps(self, count):
+        for _ in range(count):
+            self.optimizer.step(self.closure)
+
+    def closure(self):
+        self.optimizer.zero_grad()
+        loss = self.problem.loss(self.data, self.parameters)
+        loss.backward()
+        return loss
+
+    def checkpoint(self):
+        return [p.detach().clone() for p in self.parameters], self.optimizer.state_dict()
+
+
+def bound_of(name, dtype):
+    if name == "Muon":  # computes its direction in bfloat16, where another order of a sum may round the other way
+        return 1e-3
+    if name == "LBFGS" and dtype == torch.float32:  # divides by differences of gradients, small ones at small rates
+        return 5e-3
+    return BOUND[dtype]
+
+
+def fifty_steps(name, settings, problem, dtype, steps=STEPS):
+    torch.manual_seed(0)
+    data = [t.to(dtype) for t in problem.data()]
+    # Muon takes matrices only
+    start = [torch.randn(shape if name != "Muon" else (1, *shape)[-2:], dtype=dtype) for shape in problem.shapes]
+    ours = Run(readtorch, name, settings, problem, data, start)
+    theirs = Run(torch, name, settings, problem, data, start)
+    agree_after(steps, ours, theirs, bound_of(name, dtype))
+
+    (our_numbers, our_state), (their_numbers, their_state) = ours.checkpoint(), theirs.checkpoint()
+    ours = Run(readtorch, name, settings, problem, data, their_numbers)
+    theirs = Run(torch, name, settings, problem, data, to_torch(our_numbers))
+    ours.optimizer.load_state_dict(to_readtorch(their_state))
+    theirs.optimizer.load_state_dict(to_torch(our_state))
+    agree_after(steps, ours, theirs, bound_of(name, dtype))
+
+
+def agree_after(steps, ours, theirs, bound):
+    for run in (ours, theirs):
+        run.steps(steps)
+    agree(to_torch(ours.checkpoint()), theirs.checkpoint(), bound, "(parameters, state)")
+
+
+def agree(mine, reference, bound, where):
+    """The same structure, the same types, and numbers within the bound."""
+    assert type(mine) is type(reference), where
+    if isinstance(reference, dict):
+        assert list(mine) == list(reference), where
+        for key in reference:
+            agree(mine[key], reference[key], bound, f"{where}[{key!r}]")
+    elif isinstance(reference, (list, tuple)):
+        assert len(mine) == len(reference), where
+        for i, (a, b) in enumerate(zip(mine, reference)):
+            agree(a, b, bound, f"{where}[{i}]")
+    elif isinstance(reference, torch.Tensor):
+        assert mine.dtype == reference.dtype and mine.shape == reference.shape, where
+        size = reference.detach().abs().max().item()
+        difference = (mine.detach() - reference.detach()).abs().max().item()
+        smallest = torch.finfo(reference.dtype).eps  # gradients near 0 are differences of numbers near 1
+        assert difference <= bound * size + smallest, f"{where}: {difference} of {size}"
+    elif isinstance(reference, float):
+        assert math.isclose(mine, reference, rel_tol=bound), f"{where}: {mine} instead of {reference}"
+    else:
+        assert mine == reference, where
+
+
+@contextlib.contextmanager
+def told(description):
+    """Which of the settings it was that failed."""
+    try:
+        yield
+    except AssertionError as error:
+        raise AssertionError(f"{description}: {error}") from error
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("dtype", BOUND, ids=str)
+@pytest.mark.parametrize("name", [name for name in INFOS if name != "LBFGS"])
+def test_fifty_steps(name, dtype, problem):
+    for given in INFOS[name].optim_inputs_func("cpu", dtype):
+        with told(given.desc):
+            fifty_steps(name, given.kwargs, PROBLEMS[problem](), dtype)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("dtype, steps", [(torch.float64, STEPS), (torch.float32, 3)], ids=str)
+def test_lbfgs(dtype, steps, problem):
+    """An iteration a step; few in float32, as each makes the rounding of those before it larger."""
+    for given in INFOS["LBFGS"].optim_inputs_func("cpu", dtype):
+        with told(given.desc):
+            fifty_steps("LBFGS", given.kwargs | {"max_iter": 1}, PROBLEMS[problem](), dtype, steps)
+
+
+@pytest.mark.parametrize("line_search_fn", [None, "strong_wolfe"])
+def test_lbfgs_with_many_iterations_a_step(line_search_fn):
+    """The loss of every evaluation, and how many there are, until it has converged."""
+    for problem in PROBLEMS.values():
+        torch.manual_seed(0)
+        data = [t.double() for t in problem().data()]
+        start = [torch.randn(shape, dtype=torch.float64) for shape in problem.shapes]
+        losses = []
+        for T in (readtorch, torch):
+            losses.append([])
+            settings = {"line_search_fn": line_search_fn, "max_iter": 8, "history_size": 4}
+            run = Run(T, "LBFGS", settings, problem(), data, start)
+
+            def closure():
+                losses[-1].append(run.closure().item())
+                return torch.tensor(losses[-1][-1]) if T is torch else readtorch.tensor(losses[-1][-1])
+
+            for _ in range(2):
+                run.optimizer.step(closure)
+        assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", INFOS)
+def test_arguments_and_errors(name):
+    findings = optimizer_checks.check_class(name)
+    for error in INFOS[name].optim_error_inputs_func("cpu", torch.float32):
+        findings += optimizer_checks.check_error(name, error)
+    assert not findings, [(f.sample, f.reason) for f in findings]
