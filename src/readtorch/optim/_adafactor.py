@@ -10,19 +10,19 @@ r"""Adafactor. In PyTorch: `torch/optim/_adafactor.py`. See chapter 11.
     U ← G / √max(V, ε₁²)
     θ ← θ - α U / max(1, RMS(U) / d)        no step larger than d
 
-RMS(x) is the root of the mean of x². N. Shazeer, M. Stern: Adafactor: adaptive learning rates with sublinear memory
-cost (2018). As in PyTorch, and unlike the paper, V has ε₁² as a lower bound instead of as a term.
+RMS(x) is the root of the mean of x². N. Shazeer, M. Stern: Adafactor: adaptive learning rates with sublinear
+memory cost (2018). As in PyTorch, and unlike the paper, V has ε₁² as a lower bound instead of as a term.
 """
 import readtorch
-from readtorch.optim._common import _check_steps, _count, _loss_of, _to_scalar, _zeros_for
 from readtorch._tensor import Tensor
+from readtorch.optim._common import _check_steps, _count, _loss_of, _to_scalar, _zeros_for
 from readtorch.optim.optimizer import Optimizer
 
 __all__ = ["Adafactor", "adafactor"]
 
 
 class Adafactor(Optimizer):
-    """Adam for parameters so large that their squares would not fit: it remembers one number a row and a column.
+    """For parameters so large that a second array would not fit: one number a row and a column is kept.
 
     eps: (ε₁, ε₂); None for ε₁ is the dtype's `eps`.
     """
@@ -74,9 +74,9 @@ class Adafactor(Optimizer):
         for group in self.param_groups:
             eps1, eps2 = group["eps"]
             adafactor(
-                *self._with_grad(group, "row_var", "col_var", "variance", "step"), d=group["d"], lr=group["lr"],
-                beta2_decay=group["beta2_decay"], weight_decay=group["weight_decay"], eps1=eps1, eps2=eps2,
-                foreach=group["foreach"], maximize=group["maximize"],
+                *self._with_grad(group, "row_var", "col_var", "variance", "step"), d=group["d"],
+                lr=group["lr"], beta2_decay=group["beta2_decay"], weight_decay=group["weight_decay"],
+                eps1=eps1, eps2=eps2, foreach=group["foreach"], maximize=group["maximize"],
             )
         return loss
 
@@ -85,7 +85,7 @@ def adafactor(
     params, grads, row_vars, col_vars, variances, state_steps, foreach=None, grad_scale=None, found_inf=None,
     has_complex=False, *, d, lr, beta2_decay, weight_decay, eps1, eps2, maximize,
 ) -> None:
-    """One step for lists of parameters, gradients and state. A matrix has row_var and col_var, a vector variance."""
+    """One step for lists of parameters, gradients and state: row_var and col_var, a vector has variance."""
     _check_steps(state_steps, "`state_steps`")
     lr = _to_scalar(lr)
     for i, param in enumerate(params):

@@ -68,7 +68,7 @@ def _check_fused(fused, foreach, differentiable):
 
 
 def _check_foreach(foreach, differentiable):
-    # in PyTorch: `foreach=True` runs each line of the formula for all parameters at once. Here it is the plain loop.
+    # in PyTorch: `foreach=True` runs each line of the formula for all parameters at once, here the loop
     if foreach and differentiable:
         raise AssertionError("_foreach ops don't support autograd")
 
@@ -76,7 +76,8 @@ def _check_foreach(foreach, differentiable):
 def _check_capturable(capturable, *tensors, names="params and state_steps", supports_xla=True):
     """Recording a step as a graph is for accelerators, and `tensors`, which it changes, must be there."""
     supported = _get_capturable_supported_devices(supports_xla)
-    if capturable and not (len({t.device.type for t in tensors}) == 1 and tensors[0].device.type in supported):
+    places = {t.device.type for t in tensors}
+    if capturable and not (len(places) == 1 and places.issubset(supported)):
         raise AssertionError(f"If capturable=True, {names} must be on supported devices: {supported}.")
 
 

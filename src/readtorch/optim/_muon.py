@@ -7,11 +7,11 @@ r"""Muon, momentum orthogonalized. In PyTorch: `torch/optim/_muon.py`. See chapt
     θ ← θ - γ λ θ                           lr γ, weight_decay λ
     θ ← θ - γ √max(1, A / B) O              adjust_lr_fn "original"; with "match_rms_adamw" 0.2 √max(A, B)
 
-The iteration starts from X = N / (‖N‖ + …) and applies X ← a X + b (X Xᵀ) X + c (X Xᵀ)² X, an odd polynomial, to the
-singular values of X without computing them. It needs no more than bfloat16.
+The iteration starts from X = N / (‖N‖ + …) and applies X ← a X + b (X Xᵀ) X + c (X Xᵀ)² X, an odd polynomial,
+to the singular values of X without computing them. It needs no more than bfloat16.
 
-K. Jordan and others: Muon: an optimizer for hidden layers in neural networks (2024). J. Liu and others: Muon is
-scalable for LLM training (2025).
+K. Jordan and others: Muon: an optimizer for hidden layers in neural networks (2024). J. Liu and others: Muon
+is scalable for LLM training (2025).
 """
 import math
 
@@ -37,7 +37,8 @@ class Muon(Optimizer):
 
     def __init__(
         self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True,
-        ns_coefficients=(DEFAULT_A, DEFAULT_B, DEFAULT_C), eps=EPS, ns_steps=DEFAULT_NS_STEPS, adjust_lr_fn=None,
+        ns_coefficients=(DEFAULT_A, DEFAULT_B, DEFAULT_C), eps=EPS, ns_steps=DEFAULT_NS_STEPS,
+        adjust_lr_fn=None,
     ) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
@@ -51,7 +52,8 @@ class Muon(Optimizer):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
         defaults = {
             "lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients, "eps": eps, "ns_steps": ns_steps, "adjust_lr_fn": adjust_lr_fn,
+            "ns_coefficients": ns_coefficients, "eps": eps, "ns_steps": ns_steps,
+            "adjust_lr_fn": adjust_lr_fn,
         }
         super().__init__(params, defaults)
         for p in [p for group in self.param_groups for p in group["params"]]:
@@ -70,8 +72,8 @@ class Muon(Optimizer):
         loss = _loss_of(closure)
         for group in self.param_groups:
             muon(
-                *self._with_grad(group, "momentum_buffer"), lr=group["lr"], weight_decay=group["weight_decay"],
-                momentum=group["momentum"], nesterov=group["nesterov"],
+                *self._with_grad(group, "momentum_buffer"), lr=group["lr"],
+                weight_decay=group["weight_decay"], momentum=group["momentum"], nesterov=group["nesterov"],
                 ns_coefficients=group["ns_coefficients"], eps=group["eps"], ns_steps=group["ns_steps"],
                 adjust_lr_fn=group["adjust_lr_fn"], has_complex=False,
             )

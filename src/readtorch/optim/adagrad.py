@@ -33,8 +33,8 @@ class Adagrad(Optimizer):
     """Elements that have moved much move less. Its state exists from the start, not from the first step."""
 
     def __init__(
-        self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None,
-        *, maximize=False, differentiable=False, fused=None,
+        self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
+        foreach=None, *, maximize=False, differentiable=False, fused=None,
     ) -> None:
         _check_lr(lr)
         _check_not_negative("lr_decay value", lr_decay)
@@ -86,8 +86,9 @@ class Adagrad(Optimizer):
 
 
 def adagrad(
-    params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None, has_sparse_grad=False,
-    foreach=None, differentiable=False, has_complex=False, *, lr, weight_decay, lr_decay, eps, maximize,
+    params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None,
+    has_sparse_grad=False, foreach=None, differentiable=False, has_complex=False, *, lr, weight_decay,
+    lr_decay, eps, maximize,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)

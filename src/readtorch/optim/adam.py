@@ -88,12 +88,13 @@ class Adam(Optimizer):
         loss = _loss_of(closure)
         for group in self.param_groups:
             names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
-            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps = self._with_grad(group, *names)
+            lists = self._with_grad(group, *names)
+            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps = lists
             _check_group(group, state_steps)
             beta1, beta2 = group["betas"]
             adam(
-                params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if group["amsgrad"] else [], state_steps,
-                foreach=group["foreach"], capturable=group["capturable"],
+                params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if group["amsgrad"] else [],
+                state_steps, foreach=group["foreach"], capturable=group["capturable"],
                 differentiable=group["differentiable"], fused=group["fused"],
                 decoupled_weight_decay=group["decoupled_weight_decay"], amsgrad=group["amsgrad"], beta1=beta1,
                 beta2=beta2, lr=group["lr"], weight_decay=group["weight_decay"], eps=group["eps"],

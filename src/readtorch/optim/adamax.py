@@ -6,7 +6,8 @@ r"""Adamax. In PyTorch: `torch/optim/adamax.py`. See chapter 11.
     u ← max(β₂ u, |g| + ε)        its size: a maximum that fades
     θ ← θ - γ m / ((1 - β₁ᵗ) u)   lr γ; m starts at 0, step t = 1, 2, … corrects for it
 
-D. P. Kingma, J. Ba: Adam: a method for stochastic optimization (2014), section 7.1: Adam with the infinity norm.
+D. P. Kingma, J. Ba: Adam: a method for stochastic optimization (2014), section 7.1: Adam with the infinity
+norm.
 """
 import readtorch
 from readtorch.optim._common import (

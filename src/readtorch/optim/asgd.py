@@ -7,8 +7,8 @@ r"""Averaged stochastic gradient descent. In PyTorch: `torch/optim/asgd.py`. See
     η ← γ / (1 + λ γ t)ᵅ          for the next step; alpha α
     μ ← 1 / max(1, t - t₀)        from step t₀ on ā is the mean of the parameters since
 
-B. T. Polyak, A. B. Juditsky: Acceleration of stochastic approximation by averaging (1992). The steps change θ; the
-average must be fetched from the state.
+B. T. Polyak, A. B. Juditsky: Acceleration of stochastic approximation by averaging (1992). The steps change
+θ; the average must be fetched from the state.
 """
 import readtorch
 from readtorch.optim._common import (
@@ -42,8 +42,9 @@ class ASGD(Optimizer):
         _check_lr(lr)
         _check_not_negative("weight_decay value", weight_decay)
         defaults = {
-            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
+            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay,
+            "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
+            "capturable": capturable,
         }
         super().__init__(params, defaults)
 

@@ -1,8 +1,8 @@
 r"""L-BFGS. In PyTorch: `torch/optim/lbfgs.py`. See chapter 11.
 
-Newton's step d = -H g needs the inverse Hessian H. L-BFGS never has it: the last steps s = Δθ and the changes y = Δg
-that they made say what H does to a vector (two loops, `_direction`). Then θ ← θ + t d, with t = lr or from a search
-along the line.
+Newton's step d = -H g needs the inverse Hessian H. L-BFGS never has it: the last steps s = Δθ and the changes
+y = Δg that they made say what H does to a vector (`_two_loops`). Then θ ← θ + t d, with t = lr or
+from a search along the line.
 
     q ← -g
     for the pairs (s, y), newest first:   a ← (s·q) / (y·s),   q ← q - a y
@@ -24,7 +24,7 @@ _MEMORY = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "
 
 
 class LBFGS(Optimizer):
-    """Many steps in one `step(closure)`: the closure is evaluated again and again. One group of parameters only.
+    """Many steps in one `step(closure)`, each of which evaluates the closure. One group of parameters only.
 
     max_iter, max_eval: steps and evaluations in one call (max_eval 1.25 max_iter by default).
     line_search_fn: None or "strong_wolfe".
@@ -39,7 +39,8 @@ class LBFGS(Optimizer):
             max_eval = max_iter * 5 // 4
         defaults = {
             "lr": lr, "max_iter": max_iter, "max_eval": max_eval, "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change, "history_size": history_size, "line_search_fn": line_search_fn,
+            "tolerance_change": tolerance_change, "history_size": history_size,
+            "line_search_fn": line_search_fn,
         }
         super().__init__(params, defaults)
         if len(self.param_groups) != 1:
@@ -50,7 +51,8 @@ class LBFGS(Optimizer):
     @readtorch.no_grad()
     def step(self, closure):
         """closure: clears the gradients, computes the loss and its gradients, returns the loss."""
-        assert len(self.param_groups) == 1, f"Expected exactly one param_group, but got {len(self.param_groups)}"
+        groups = len(self.param_groups)
+        assert groups == 1, f"Expected exactly one param_group, but got {groups}"
         group = self.param_groups[0]
         closure = readtorch.enable_grad()(closure)
         state = self.state[self._params[0]]  # one state for all parameters, kept with the first
@@ -168,7 +170,7 @@ def _new_direction(group, state, memory, flat_grad):
 
 
 def _two_loops(flat_grad, old_dirs, old_stps, ro, H_diag, al):
-    """The formula at the head of this file. old_dirs: y; old_stps: s; ro: 1 / (y·s); al: takes the numbers a."""
+    """The formula of the module. old_dirs: y; old_stps: s; ro: 1 / (y·s); al: takes the numbers a."""
     q = flat_grad.neg()
     for i in reversed(range(len(old_dirs))):
         al[i] = old_stps[i].dot(q) * ro[i]

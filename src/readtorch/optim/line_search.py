@@ -4,8 +4,8 @@ With f(t) the loss at x + t d and f′(t) its slope, t must make the loss small 
 
     f(t) <= f(0) + c₁ t f′(0)   and   |f′(t)| <= c₂ |f′(0)|
 
-First t grows until a good one lies between the last two (`_bracket`); then these two are moved towards each other
-(`_zoom`). Where to try next is said by the cubic through two points and their slopes.
+First t grows until a good one lies between the last two (`_bracket`); then these two are moved towards each
+other (`_zoom`). Where to try next is said by the cubic through two points and their slopes.
 
 In PyTorch: `torch/optim/lbfgs.py`. J. Nocedal, S. Wright: Numerical optimization, algorithms 3.5 and 3.6.
 """
@@ -104,7 +104,7 @@ def _lower(bracket):
 
 
 def _away_from_ends(t, low, high, hesitated):
-    """A t near an end of the bracket makes it hardly smaller. Once that is allowed, then t is moved inside."""
+    """A t near an end makes the bracket hardly smaller: allowed once, the next time t is moved inside."""
     margin = 0.1 * (high - low)
     if not min(high - t, t - low) < margin:
         return t, False
@@ -114,7 +114,7 @@ def _away_from_ends(t, low, high, hesitated):
 
 
 def _cubic_interpolate(x1, f1, g1, x2, f2, g2, bounds=None):
-    """Where the cubic with these values f and slopes g at x1 and x2 is least, within the bounds (x1 and x2)."""
+    """Where the cubic with values f and slopes g at x1 and x2 is least, within the bounds or x1 and x2."""
     low, high = bounds if bounds is not None else ((x1, x2) if x1 <= x2 else (x2, x1))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     d2_square = d1**2 - g1 * g2

@@ -47,9 +47,10 @@ class NAdam(Optimizer):
         _check_not_negative("weight_decay value", weight_decay)
         _check_not_negative("momentum_decay value", momentum_decay)
         defaults = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
-            "capturable": capturable, "differentiable": differentiable,
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "differentiable": differentiable,
         }
         super().__init__(params, defaults)
 
@@ -73,9 +74,9 @@ class NAdam(Optimizer):
         for group in self.param_groups:
             beta1, beta2 = group["betas"]
             nadam(
-                *self._with_grad(group, "exp_avg", "exp_avg_sq", "mu_product", "step"), beta1=beta1, beta2=beta2,
-                lr=group["lr"], weight_decay=group["weight_decay"], momentum_decay=group["momentum_decay"],
-                eps=group["eps"], maximize=group["maximize"],
+                *self._with_grad(group, "exp_avg", "exp_avg_sq", "mu_product", "step"), beta1=beta1,
+                beta2=beta2, lr=group["lr"], weight_decay=group["weight_decay"],
+                momentum_decay=group["momentum_decay"], eps=group["eps"], maximize=group["maximize"],
                 decoupled_weight_decay=group["decoupled_weight_decay"], foreach=group["foreach"],
                 capturable=group["capturable"], differentiable=group["differentiable"],
             )
@@ -83,9 +84,9 @@ class NAdam(Optimizer):
 
 
 def nadam(
-    params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False, foreach=None,
-    capturable=False, differentiable=False, has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay,
-    momentum_decay, eps,
+    params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False,
+    foreach=None, capturable=False, differentiable=False, has_complex=False, maximize=False, *, beta1, beta2,
+    lr, weight_decay, momentum_decay, eps,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
@@ -98,15 +99,16 @@ def nadam(
         )
         state_steps[i] += 1
         _single_tensor_nadam(
-            *_as_real(param, grads[i], exp_avgs[i], exp_avg_sqs[i]), mu_products[i], _get_value(state_steps[i]),
-            beta1=beta1, beta2=beta2, lr=lr, weight_decay=weight_decay, momentum_decay=momentum_decay, eps=eps,
-            decoupled_weight_decay=decoupled_weight_decay, maximize=maximize,
+            *_as_real(param, grads[i], exp_avgs[i], exp_avg_sqs[i]), mu_products[i],
+            _get_value(state_steps[i]), beta1=beta1, beta2=beta2, lr=lr, weight_decay=weight_decay,
+            momentum_decay=momentum_decay, eps=eps, decoupled_weight_decay=decoupled_weight_decay,
+            maximize=maximize,
         )
 
 
 def _single_tensor_nadam(
-    param, grad, exp_avg, exp_avg_sq, mu_product, step, *, beta1, beta2, lr, weight_decay, momentum_decay, eps,
-    decoupled_weight_decay, maximize,
+    param, grad, exp_avg, exp_avg_sq, mu_product, step, *, beta1, beta2, lr, weight_decay, momentum_decay,
+    eps, decoupled_weight_decay, maximize,
 ):
     grad = -grad if maximize else grad
     if weight_decay != 0:

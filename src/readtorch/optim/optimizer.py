@@ -156,9 +156,10 @@ class Optimizer:
     _no_sparse_gradients = None  # the words of an algorithm that cannot use them
 
     def _with_grad(self, group, *names):
-        """The parameters of `group` that have a gradient, the gradients, and lists of what `state` calls `names`.
+        """The parameters of `group` that have a gradient, the gradients, and for each name a list of state.
 
-        A parameter's first step begins with the state that the algorithm's `_init_state(group, p, state)` makes.
+        A parameter's first step begins with the state that the algorithm's `_init_state(group, p, state)`
+        makes.
         """
         # in PyTorch: each algorithm has an `_init_group` for all of this
         params, grads = _params_and_grads(group)

@@ -73,17 +73,18 @@ class RAdam(Optimizer):
             beta1, beta2 = group["betas"]
             radam(
                 *self._with_grad(group, "exp_avg", "exp_avg_sq", "step"), beta1=beta1, beta2=beta2,
-                lr=group["lr"], weight_decay=group["weight_decay"], eps=group["eps"], maximize=group["maximize"],
-                foreach=group["foreach"], capturable=group["capturable"],
-                differentiable=group["differentiable"], decoupled_weight_decay=group["decoupled_weight_decay"],
+                lr=group["lr"], weight_decay=group["weight_decay"], eps=group["eps"],
+                maximize=group["maximize"], foreach=group["foreach"], capturable=group["capturable"],
+                differentiable=group["differentiable"],
+                decoupled_weight_decay=group["decoupled_weight_decay"],
             )
         return loss
 
 
 def radam(
     params, grads, exp_avgs, exp_avg_sqs, state_steps, decoupled_weight_decay=False, foreach=None,
-    differentiable=False, capturable=False, has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay,
-    eps,
+    differentiable=False, capturable=False, has_complex=False, maximize=False, *, beta1, beta2, lr,
+    weight_decay, eps,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
@@ -122,5 +123,5 @@ def _single_tensor_radam(
 
 
 def _rectification(rho_t, rho_inf):
-    """How much larger the adaptive rate varies at step t than in the end, as a factor that makes up for it."""
+    """The adaptive rate varies more at step t than in the end: a factor that makes up for it."""
     return ((rho_t - 4) * (rho_t - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho_t)) ** 0.5

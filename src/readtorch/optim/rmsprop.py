@@ -8,8 +8,8 @@ r"""RMSprop. In PyTorch: `torch/optim/rmsprop.py`. See chapter 11.
     b ← μ b + g / s               momentum μ; 0 means none
     θ ← θ - γ b                   lr γ; without momentum θ ← θ - γ g / s
 
-G. Hinton: Neural networks for machine learning, lecture 6 (2012). Centered: A. Graves: Generating sequences with
-recurrent neural networks (2013).
+G. Hinton: Neural networks for machine learning, lecture 6 (2012). Centered: A. Graves: Generating sequences
+with recurrent neural networks (2013).
 """
 from readtorch.optim._common import (
     _as_real,
@@ -84,7 +84,7 @@ def rmsprop(
     differentiable=False, capturable=False, has_complex=False, *, lr, alpha, eps, weight_decay, momentum,
     centered,
 ) -> None:
-    """One step for lists of parameters, gradients and state. Lists that the settings do not need may be empty."""
+    """One step for lists of parameters, gradients and state. What the settings do not need may be empty."""
     _check_steps(state_steps)
     _check_foreach(foreach, differentiable)
     lr = _to_scalar(lr)

@@ -9,7 +9,8 @@ For each element, with a step size η of its own (at first lr) and the gradient 
     θ ← θ - η sign(g)             only the sign of the gradient counts
     g′ ← g
 
-M. Riedmiller, H. Braun: A direct adaptive method for faster backpropagation learning: the RPROP algorithm (1993).
+M. Riedmiller, H. Braun: A direct adaptive method for faster backpropagation learning: the RPROP algorithm
+(1993).
 """
 import readtorch
 from readtorch.optim._common import (
@@ -58,7 +59,8 @@ class Rprop(Optimizer):
         lr = group["lr"]
         state["step"] = _count()
         state["prev"] = _zeros_for(p)
-        state["step_size"] = readtorch.full_like(p.grad, complex(lr, lr) if p.is_complex() else _to_scalar(lr))
+        first = complex(lr, lr) if p.is_complex() else _to_scalar(lr)
+        state["step_size"] = readtorch.full_like(p.grad, first)
 
     @_use_grad_for_differentiable
     def step(self, closure=None):

@@ -114,7 +114,7 @@ def sgd(
 
 
 def _kernel_pays(params):
-    """The first call loads the compiler's library: a third of a second, for which tiny networks need not wait."""
+    """The first call loads the compiler's library: a third of a second. Tiny networks do not wait."""
     return len(params) > 30 or sum([p.numel() for p in params]) > 20_000
 
 

@@ -6,16 +6,16 @@ from ..native_function import native_function
 from .multi_tensor_apply import multi_tensor_apply
 
 _fused_sgd_ = native_function(
-    "_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, "
-    "float momentum, float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, "
-    "Tensor? grad_scale=None, Tensor? found_inf=None) -> ()"
+    "_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, "
+    "float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool maximize, "
+    "bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()"
 )
 
 
 @_fused_sgd_.kernel
 def fused_sgd_cpu_(
-    params, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step,
-    grad_scale, found_inf,
+    params, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize,
+    is_first_step, grad_scale, found_inf,
 ):
     if grad_scale is not None or found_inf is not None:
         raise RuntimeError("_fused_sgd_: grad_scale and found_inf are not supported on the CPU")

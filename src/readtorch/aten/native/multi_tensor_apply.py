@@ -1,12 +1,14 @@
-"""One kernel call for lists of tensors: the elements of all of them are one long row, which the threads share.
+"""One kernel call for lists of tensors: the elements of all are one long row, which the threads share.
 
 Note [ Where an array's elements lie ]
-An array as an argument costs a compiled loop 0.2 µs, and asking an array for its address takes a microsecond: with a
-hundred small parameters an optimizer would do little else. But `id(array)` is the address of a Python object, and an
-array's object is Python's header followed by the address of the elements (NumPy's `PyArray_DATA` reads it there). So a
-kernel is given the objects' addresses, and looks up the elements' itself. The caller's lists keep the objects alive.
+An array as an argument costs a compiled loop 0.2 µs, and asking an array for its address takes 1 µs: with a
+hundred small parameters an optimizer would do little else. But `id(array)` is the address of a Python object,
+and an array's object is Python's header followed by the address of the elements (NumPy's `PyArray_DATA` reads
+it there). So a kernel is given the objects' addresses, and looks up the elements' itself. The caller's lists
+keep the objects alive.
 
-In PyTorch: `aten/src/ATen/native/cuda/MultiTensorApply.cuh`. On the CPU its fused operators call a kernel once a tensor.
+In PyTorch: `aten/src/ATen/native/cuda/MultiTensorApply.cuh`. On the CPU its fused operators call a kernel
+once a tensor.
 """
 import numpy as np
 
@@ -17,25 +19,28 @@ GRAIN = 1 << 18  # elements that are worth a thread
 
 
 def multi_tensor_apply(kernel, lists, numbers=(), numbers_of_each=(), flags=(), read_only=()):
-    """`kernel(objects, ends, like, *numbers, *numbers_of_each, *flags, begin, end)`; it changes the tensors in place.
+    """Call `kernel(objects, ends, like, *numbers, *numbers_of_each, *flags, begin, end)`: a step in place.
 
-    lists: lists of tensors, which in each place have the same shape and dtype. Different dtypes in a list mean a call
-    for each. read_only: positions of lists that are not changed. numbers: floats. numbers_of_each: lists with a float
-    for each tensor.
-    The kernel sees objects[j, i], where the i-th tensor of list j is; ends[i], where its elements end in the long row;
-    like, an empty array of the dtype, in which the numbers are too; and does begin … end of the row.
+    lists: lists of tensors, which in each place have the same shape and dtype. Different dtypes in a list
+    mean a call for each. read_only: positions of lists that are not changed. numbers: floats.
+    numbers_of_each: lists with a float for each tensor. The kernel sees objects[j, i], where the i-th tensor
+    of list j is; ends[i], where its elements end in the long row; like, an empty array of the dtype, in which
+    the numbers are too; and does begin … end of the row.
     """
     arrays = [[t._array for t in tensors] for tensors in lists]
     dtypes = {a.dtype for a in arrays[0]}
     if len(dtypes) > 1:
         for dtype in dtypes:
             chosen = [i for i, a in enumerate(arrays[0]) if a.dtype == dtype]
-            lists_, of_each = [[[each[i] for i in chosen] for each in many] for many in (lists, numbers_of_each)]
-            multi_tensor_apply(kernel, lists_, numbers, of_each, flags, read_only)
+            theirs = [[tensors[i] for i in chosen] for tensors in lists]
+            of_each = [[each[i] for i in chosen] for each in numbers_of_each]
+            multi_tensor_apply(kernel, theirs, numbers, of_each, flags, read_only)
         return
     (dtype,) = dtypes
     wide = dtype if dtype is F4 or dtype is F8 else F4
-    scattered = {i for each in arrays for i, a in enumerate(each) if not (a.dtype is wide and a.flags.c_contiguous)}
+    scattered = {
+        i for each in arrays for i, a in enumerate(each) if not (a.dtype is wide and a.flags.c_contiguous)
+    }
     flat = [list(each) for each in arrays] if scattered else arrays
     for i in scattered:
         for each in flat:
@@ -57,7 +62,7 @@ def multi_tensor_apply(kernel, lists, numbers=(), numbers_of_each=(), flags=(), 
 
 
 def in_memory_order(array, first, dtype):
-    """The elements in the order in which `first` has them in memory: a view where that is `array`'s order too."""
+    """The elements in the order in which `first` has them in memory; a view if `array` has them so, too."""
     return np.ascontiguousarray(array.transpose(order(first)), dtype)
 
 

@@ -1,4 +1,4 @@
-"""Loops over lists of tensors. In PyTorch: `aten/src/ATen/native/cuda/ForeachBinaryOpScalar.cu` and its neighbours."""
+"""Loops over lists of tensors. In PyTorch: `aten/src/ATen/native/cuda/ForeachBinaryOpScalar.cu`, …"""
 from ...cpu.compile import kernel
 from .multi_tensor_apply import elements, piece
 

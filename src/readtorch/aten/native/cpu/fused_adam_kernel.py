@@ -17,14 +17,14 @@ def adam(
     objects, ends, like, weight1, beta2, weight2, eps, weight_decay, keep, sign, step_size_neg,
     bias_correction2_sqrt, begin, end,
 ):
-    """objects: of params, grads, exp_avgs and exp_avg_sqs. step_size_neg, bias_correction2_sqrt: one for each."""
+    """objects: of params, grads, exp_avgs, exp_avg_sqs. step_size_neg, bias_correction2_sqrt: of each."""
     for i in range(ends.size):
         b, e = piece(ends, i, begin, end)
         if b < e:
             adam_step(
                 elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like),
-                elements(objects[2, i], b, e, like), elements(objects[3, i], b, e, like), weight1, beta2, weight2,
-                step_size_neg[i], bias_correction2_sqrt[i], eps, weight_decay, keep, sign,
+                elements(objects[2, i], b, e, like), elements(objects[3, i], b, e, like), weight1, beta2,
+                weight2, step_size_neg[i], bias_correction2_sqrt[i], eps, weight_decay, keep, sign,
             )
 
 

@@ -1,7 +1,8 @@
 """The step of stochastic gradient descent for lists of parameters as one loop.
 
-In PyTorch: `aten/src/ATen/native/cpu/FusedSGDKernel.cpp`. As in `fused_adam_kernel.py`, the arithmetic is that of
-the step written in operators (`optim/sgd.py`), whose `add(…, alpha)` is a fused multiply-add in PyTorch.
+In PyTorch: `aten/src/ATen/native/cpu/FusedSGDKernel.cpp`. As in `fused_adam_kernel.py`, the arithmetic is
+that of the step written in operators (`optim/sgd.py`), whose `add(…, alpha)` is a fused multiply-add in
+PyTorch.
 """
 from ...cpu.compile import kernel
 from ...cpu.multiply_add import fma
@@ -15,7 +16,8 @@ def sgd(objects, ends, like, lr_neg, weight_decay, sign, begin, end):
         b, e = piece(ends, i, begin, end)
         if b < e:
             sgd_step(
-                elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like), lr_neg, weight_decay, sign
+                elements(objects[0, i], b, e, like), elements(objects[1, i], b, e, like), lr_neg,
+                weight_decay, sign,
             )
 
 
@@ -30,7 +32,9 @@ def sgd_step(param, grad, lr_neg, weight_decay, sign):
 
 
 @kernel
-def momentum(objects, ends, like, lr_neg, weight_decay, sign, momentum, weight, nesterov, is_first_step, begin, end):
+def momentum(
+    objects, ends, like, lr_neg, weight_decay, sign, momentum, weight, nesterov, is_first_step, begin, end
+):
     """objects: of params, grads and momentum buffers."""
     for i in range(ends.size):
         b, e = piece(ends, i, begin, end)

@@ -11,7 +11,7 @@ HEADER = object.__basicsize__
 
 @scalar
 def piece(ends, i, begin, end):
-    """Which elements of the i-th tensor belong to begin … end of the long row: from the first number to the second."""
+    """Which elements of the i-th tensor belong to begin … end of the long row: where they begin and end."""
     first = ends[i - 1] if i > 0 else 0
     return max(begin - first, 0), min(end, ends[i]) - first
 
