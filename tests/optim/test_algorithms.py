@@ -86,7 +86,10 @@ def test_adam_for_any_numbers(lr, beta1, beta2, eps, weight_decay):
     compare("Adam", rtol=1e-4, lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=weight_decay)
 
 
-@pytest.mark.parametrize("cls, kwargs", [("SGD", {}), ("SGD", {"momentum": 0.9}), ("Adam", {}), ("Adam", {"amsgrad": True})])
+@pytest.mark.parametrize("cls, kwargs", [
+    ("SGD", {}), ("SGD", {"momentum": 0.9}), ("Adam", {"eps": 0.1, "betas": (0.9, 0.9)}),
+    ("AdamW", {"eps": 0.1, "betas": (0.9, 0.9), "amsgrad": True}),
+])
 def test_lists_of_all_dtypes_and_layouts(cls, kwargs):
     """One call of the kernel for parameters of several dtypes; some lie in memory in another order, or with gaps."""
     def program(T, show):
