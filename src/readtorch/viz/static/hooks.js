@@ -71,7 +71,7 @@ function render({ model, el }) {
       event = events[i];
     rows.forEach(({ cells }) => cells.forEach((td, at) => td.classList.toggle("rt-h-now", at === i)));
     reveal(box, rows[event.lane].cells[i]);
-    const who = event.name === "forward" ? [] : [" ", h("code", {}, event.name)];
+    const who = ["forward", "<lambda>"].includes(event.name) ? [] : [" ", h("code", {}, event.name)];
     const all = event.is_global ? ", registered for all modules" : "";
     play.show(h("b", {}, HOOK_KINDS[event.kind][1]), ...who, ` of ${lanes[event.lane].path}${all}`);
     const nothing = event.kind === "end" || event.kind === "begin" ? null : "None: nothing changes";
