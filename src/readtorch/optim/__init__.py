@@ -2,6 +2,7 @@
 from readtorch.optim import lr_scheduler, swa_utils
 from readtorch.optim._adafactor import Adafactor
 from readtorch.optim._muon import Muon
+from readtorch.optim._stateless import swap_in_optimizer_params_and_state
 from readtorch.optim.adadelta import Adadelta
 from readtorch.optim.adagrad import Adagrad
 from readtorch.optim.adam import Adam
@@ -15,3 +16,12 @@ from readtorch.optim.radam import RAdam
 from readtorch.optim.rmsprop import RMSprop
 from readtorch.optim.rprop import Rprop
 from readtorch.optim.sgd import SGD
+
+__all__ = [
+    "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer",
+    "RAdam", "RMSprop", "Rprop", "SGD", "lr_scheduler", "swa_utils", "swap_in_optimizer_params_and_state",
+]
+
+for public in (Adafactor, Muon, swap_in_optimizer_params_and_state):  # their files are private
+    public.__module__ = __name__
+del public

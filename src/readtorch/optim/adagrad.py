@@ -81,6 +81,7 @@ class Adagrad(Optimizer):
                 params, grads, state_sums, state_steps, lr=group["lr"], weight_decay=group["weight_decay"],
                 lr_decay=group["lr_decay"], eps=group["eps"], foreach=group["foreach"],
                 maximize=group["maximize"], differentiable=group["differentiable"], fused=group["fused"],
+                has_complex=any([p.is_complex() for p in params]),
             )
         return loss
 
@@ -94,6 +95,8 @@ def adagrad(
     _check_steps(state_steps)
     _check_foreach(foreach, differentiable)
     # in PyTorch: `fused=True` is a kernel (`_fused_adagrad_`), here the same loop
+    if fused and (has_sparse_grad or has_complex):
+        raise RuntimeError("`fused` does not support sparse grad or complex param")
     lr = _to_scalar(lr)
     for i, param in enumerate(params):
         state_steps[i] += 1

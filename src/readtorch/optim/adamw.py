@@ -2,9 +2,9 @@
 
 In PyTorch: `torch/optim/adamw.py`. I. Loshchilov, F. Hutter: Decoupled weight decay regularization (2017).
 """
-from readtorch.optim.adam import Adam
+from readtorch.optim.adam import Adam, adam
 
-__all__ = ["AdamW"]
+__all__ = ["AdamW", "adamw"]
 
 
 class AdamW(Adam):
@@ -23,3 +23,17 @@ class AdamW(Adam):
         super().__setstate__(state)
         for group in self.param_groups:
             group["decoupled_weight_decay"] = True  # also in a state that Adam saved
+
+
+def adamw(
+    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None, capturable=False,
+    differentiable=False, fused=None, grad_scale=None, found_inf=None, has_complex=False, *, amsgrad, beta1,
+    beta2, lr, weight_decay, eps, maximize,
+) -> None:
+    """One step for lists of parameters, gradients and state."""
+    adam(
+        params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=foreach,
+        capturable=capturable, differentiable=differentiable, fused=fused, amsgrad=amsgrad, beta1=beta1,
+        beta2=beta2, lr=lr, weight_decay=weight_decay, eps=eps, maximize=maximize,
+        decoupled_weight_decay=True,
+    )
