@@ -33,8 +33,8 @@ class Storage:
 class TensorFacts:
     """What a pickle says of a tensor."""
 
-    storage: Storage
-    dtype: Dtype | str
+    storage: Storage | None  # None on the device meta
+    dtype: Dtype
     shape: tuple
     stride: tuple
     offset: int = 0
@@ -139,7 +139,7 @@ def _tensor(describer, storage, offset, size, stride, requires_grad=False, hooks
 
 
 def _on_meta(describer, dtype, size, stride, requires_grad):
-    return _tensor(describer, Storage("nowhere", dtype, 0), 0, size, stride, requires_grad)
+    return dataclasses.replace(_tensor(describer, Storage("", dtype, 0), 0, size, stride, requires_grad), storage=None)
 
 
 def _parameter(describer, data, requires_grad, hooks=None, state=None):
@@ -214,14 +214,14 @@ def _about_checkpoint(path, reader):
 def _facts(reader):
     for record, text in ("byteorder", "{} endian"), (".storage_alignment", "aligned to {}"), ("version", "version {}"):
         if record in reader:
-            yield _printable(text.format(reader.read(record)[:32].decode(errors="replace").strip()))
+            yield _printable(text.format(reader.text(record).strip()))
 
 
 def _shared(tensors):
     users = {}
     for name, facts in tensors:
-        users.setdefault(facts.storage.key, []).append(name)
-    users.pop("nowhere", None)  # tensors on meta
+        if facts.storage:
+            users.setdefault(facts.storage.key, []).append(name)
     return {key: names for key, names in users.items() if len(names) > 1}
 
 
@@ -230,7 +230,7 @@ def _table(tensors):
     for name, facts in tensors:
         plain = facts.stride == contiguous_strides(facts.shape) and facts.offset == 0
         rows.append((_printable(name), facts.kind, str(facts.dtype).removeprefix("torch."), str(list(facts.shape)), _size(facts.nbytes),
-                     _printable(f"data/{facts.storage.key}"), "" if plain else f"{list(facts.stride)}, {facts.offset}"))
+                     _printable(f"data/{facts.storage.key}") if facts.storage else "meta", "" if plain else f"{list(facts.stride)}, {facts.offset}"))
     return _aligned(rows)
 
 

@@ -22,7 +22,7 @@ class UntypedStorage:
             data = np.array(list(args[0]), np.uint8)
         else:
             data = np.empty(args[0] if args else 0, np.uint8)
-        self._impl = StorageImpl(data)
+        self._impl = StorageImpl(data) if device is None else storage_impl(wrap(data).to(device))
         self._impl._face = weakref.ref(self)
 
     # --------------------------------------------------------------------------------------------- what it is
@@ -104,7 +104,13 @@ class UntypedStorage:
         return self
 
     def cpu(self):
-        return self
+        return self.to(device="cpu")
+
+    def to(self, *, device, non_blocking=False):
+        """The same bytes on another device; the storage itself if that is where they are."""
+        if str(device) == str(self.device):
+            return self
+        return untyped(storage_impl(wrap(self._impl.buffer).to(device, non_blocking=non_blocking)))
 
     def byteswap(self, dtype):
         """Turn the bytes of every element of type `dtype` round, in place."""

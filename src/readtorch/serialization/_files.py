@@ -72,7 +72,8 @@ def _mode_of(path):
         mode = os.stat(path).st_mode
     except FileNotFoundError:
         return None
-    os.close(os.open(path, os.O_WRONLY))  # a file that may not be written to may not be replaced either
+    if stat.S_ISREG(mode):
+        os.close(os.open(path, os.O_WRONLY))  # a file that may not be written to may not be replaced either
     return mode
 
 

@@ -142,6 +142,9 @@ class _Checkpoint:
 
     def __init__(self, reader, map_location, mapped_path=None):
         self.reader = reader
+        self.serialization_id = reader.serialization_id()
+        self.format_version = reader.text(".format_version")
+        self.alignment = _alignment(reader)
         self.restore = get_restore_location(map_location)
         self.swaps = _byte_order(reader) != sys.byteorder
         self.file = memoryview(_map(mapped_path, reader.size)) if mapped_path else None
@@ -152,12 +155,12 @@ class _Checkpoint:
         typename, kind, key, location, numel = saved_id
         if typename != "storage":
             raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got '{typename}'")
+        dtype = _element_type(kind)
         if key not in self.loaded:
-            self.loaded[key] = self._load_storage(kind, key, location, numel)
+            self.loaded[key] = self._load_storage(dtype, key, location, numel)
         return self.loaded[key]
 
-    def _load_storage(self, kind, key, location, numel):
-        dtype = _element_type(kind)
+    def _load_storage(self, dtype, key, location, numel):
         if type(key) is not str or type(location) is not str or type(numel) is not int:
             raise pickle.UnpicklingError("a storage's key and location must be texts, its size an int")
         name = f"data/{key}"
@@ -203,12 +206,20 @@ def _element_type(kind):
     return kind.dtype
 
 
+def _alignment(reader):
+    """To what multiple storages are aligned in the file. It changes nothing here: their places stand in the directory."""
+    text = reader.text(".storage_alignment", "64")
+    if not text.isdigit():
+        raise ValueError(f"the record .storage_alignment holds no number: {text}")
+    return int(text)
+
+
 def _byte_order(reader):
     if "byteorder" in reader:
-        order = reader.read("byteorder")
-        if order not in (b"little", b"big"):
-            raise ValueError("Unknown endianness type: " + order[:32].decode(errors="replace"))
-        return order.decode()
+        order = reader.text("byteorder")
+        if order not in ("little", "big"):
+            raise ValueError("Unknown endianness type: " + order)
+        return order
     default = config.get_default_load_endianness()
     return {None: "little", config.LoadEndianness.LITTLE: "little", config.LoadEndianness.BIG: "big",
             config.LoadEndianness.NATIVE: sys.byteorder}[default]

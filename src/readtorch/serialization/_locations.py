@@ -83,7 +83,8 @@ def _backend_tag(backend, storage):
 
 def _deserialize(backend, storage, location):
     if location == backend or re.match(f"{backend}(:|[0-9]+)", location):
-        return storage.to(device=_validate_device(location, backend))
+        device = _validate_device(location, backend)
+        return storage.to(device=device)
     return None
 
 

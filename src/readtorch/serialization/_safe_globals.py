@@ -193,19 +193,21 @@ def _check_tensor(unpickler, source, offset, size, stride, metadata=None):
 
 def _check_tensor_v2(unpickler, source, offset, size, stride, requires_grad, hooks, metadata=None):
     _check_tensor(unpickler, source, offset, size, stride, metadata)
+    _require(type(requires_grad) is bool, "for a tensor whose requires_grad is no bool")
 
 
 def _check_tensor_v3(unpickler, source, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
-    _check_tensor(unpickler, source, offset, size, stride, metadata)
+    _check_tensor_v2(unpickler, source, offset, size, stride, requires_grad, hooks, metadata)
     _require(type(dtype) is scalar_type.dtype, "_rebuild_tensor_v3 without a dtype")
 
 
-def _check_parameter(unpickler, data=None, *rest):
+def _check_parameter(unpickler, data=None, requires_grad=True, backward_hooks=None):
     _require(data is None or isinstance(data, _tensor.Tensor), "Parameter without a tensor")
+    _require(type(requires_grad) is bool, "for a tensor whose requires_grad is no bool")
 
 
 def _check_parameter_with_state(unpickler, data, requires_grad, backward_hooks, state):
-    _check_parameter(unpickler, data)
+    _check_parameter(unpickler, data, requires_grad)
     _check_state(unpickler, state)
 
 

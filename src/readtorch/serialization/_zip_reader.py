@@ -12,12 +12,14 @@ import zlib
 from typing import NamedTuple
 
 from ._zip_writer import (CENTRAL, CENTRAL_HEADER, END, END_64, END_64_LOCATOR, ENDS, ENDS_64, LOCAL, LOCAL_HEADER, LOCATES_64,
-                          MOST_16, MOST_32, SERIALIZATION_ID)
+                          MOST_32, SERIALIZATION_ID)
 
 OLDEST_VERSION, NEWEST_VERSION = 1, 10  # of the file format
 STORED, DEFLATED = 0, 8
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
+_IS_FOLDER = 0x10
 _LONGEST_COMMENT = 0xFFFF
+_LONGEST_TEXT = 1000
 _DEFLATE_AT_MOST = 1032  # to one: what DEFLATE can reach
 
 
@@ -58,6 +60,8 @@ class ZipReader:
         records, at = [], 0
         for _ in range(count):
             record, at = _central_record(directory, at)
+            if record.start + LOCAL_HEADER.size + record.stored_size > self.size:
+                raise _damaged("reading zip archive", "invalid header or archive is corrupted")
             records.append(record)
         if sum(record.stored_size for record in records) > self.size:
             raise _damaged("reading zip archive", "records overlap")
@@ -70,23 +74,30 @@ class ZipReader:
         at = tail.rfind(ENDS.to_bytes(4, "little"), 0, max(0, reach - END.size + 4))
         if at < 0:
             raise _damaged("reading zip archive", "failed finding central directory")
-        _, _, _, _, count, size, start, _ = END.unpack_from(tail, at)
-        if count == MOST_16 or size == MOST_32 or start == MOST_32:
-            count, size, start = self._find_directory_64(self.size - reach + at)
+        _, *disks, count_here, count, size, start, _ = END.unpack_from(tail, at)
+        long = self._find_directory_64(self.size - reach + at)
+        if long:
+            *disks, count_here, count, size, start = long
+        if count != count_here or disks not in ([0, 0], [1, 1]):
+            raise _damaged("reading zip archive", "unsupported multidisk archive")
         if count * CENTRAL_HEADER.size > size or start + size > self.size:
             raise _damaged("reading zip archive", "invalid header or archive is corrupted")
         return count, size, start
 
     def _find_directory_64(self, end):
-        """The same, in the record that has room for long numbers; its place stands right before the old end."""
+        """The last six fields of the end record with room for long numbers, if its place stands right before the old end."""
         what = "reading zip archive"
-        signature, _, place, _ = END_64_LOCATOR.unpack(self._read(end - END_64_LOCATOR.size, END_64_LOCATOR.size, what))
+        if end < END_64_LOCATOR.size + END_64.size:
+            return None
+        signature, _, place, disks = END_64_LOCATOR.unpack(self._read(end - END_64_LOCATOR.size, END_64_LOCATOR.size, what))
         if signature != LOCATES_64:
-            raise _damaged(what, "failed finding central directory")
-        signature, *_, count, size, start = END_64.unpack(self._read(place, END_64.size, what))
+            return None
+        signature, length, _, _, *fields = END_64.unpack(self._read(place, END_64.size, what))
         if signature != ENDS_64:
-            raise _damaged(what, "failed finding central directory")
-        return count, size, start
+            return None
+        if disks != 1 or length < END_64.size - 12:
+            raise _damaged(what, "invalid header or archive is corrupted")
+        return fields
 
     def _index(self, records):
         prefix = self.archive_name + "/"
@@ -104,9 +115,9 @@ class ZipReader:
         name = ".data/version" if ".data/version" in self else "version"
         if name not in self:
             raise RuntimeError('Expected hasRecord("version") to be true, but got false.')
-        text = self.read(name)[:32]
+        text = self.text(name)
         if not text.strip().isdigit():
-            raise RuntimeError(f"Couldn't parse the version {text.decode(errors='replace')} as Long Long.")
+            raise RuntimeError(f"Couldn't parse the version {text} as Long Long.")
         if int(text) < OLDEST_VERSION:
             raise RuntimeError(f"Attempted to read a PyTorch file with version {int(text)}, but the minimum supported version "
                                f"for reading is {OLDEST_VERSION}. Your PyTorch script module file is too old.")
@@ -129,9 +140,18 @@ class ZipReader:
             raise _damaged(f"locating file {name}", "file not found")
         return self._by_name[name]
 
+    def text(self, name, absent=""):
+        """The text in a small record. Raises RuntimeError if it is none."""
+        if name not in self:
+            return absent
+        data = self.read(name)
+        if len(data) > _LONGEST_TEXT or not data.isascii():
+            raise _damaged(f"reading file {name}", "the record is no short text")
+        return data.decode()
+
     def serialization_id(self):
         """Forty digits that tell checkpoints apart, or an empty text if the file has none."""
-        return self.read(SERIALIZATION_ID).decode(errors="replace") if SERIALIZATION_ID in self else ""
+        return self.text(SERIALIZATION_ID)
 
     def offset(self, name):
         """Where a record's data starts in the archive."""
@@ -176,7 +196,7 @@ def _central_record(directory, at):
     what = "reading zip archive"
     if at + CENTRAL_HEADER.size > len(directory):
         raise _damaged(what, "invalid header or archive is corrupted")
-    (signature, _, _, flags, method, _, _, _, stored_size, size, path_length, extra_length, comment_length, _, _, _,
+    (signature, _, _, flags, method, _, _, _, stored_size, size, path_length, extra_length, comment_length, disk, _, attributes,
      start) = CENTRAL_HEADER.unpack_from(directory, at)
     path_at = at + CENTRAL_HEADER.size
     extra_at = path_at + path_length
@@ -185,7 +205,9 @@ def _central_record(directory, at):
         raise _damaged(what, "invalid header or archive is corrupted")
     if MOST_32 in (stored_size, size, start):
         size, stored_size, start = _long_numbers(directory[extra_at:extra_at + extra_length], size, stored_size, start)
-    if flags & _ENCRYPTED or method not in (STORED, DEFLATED):
+    if disk > 1:
+        raise _damaged(what, "unsupported multidisk archive")
+    if flags & _ENCRYPTED or attributes & _IS_FOLDER or method not in (STORED, DEFLATED):
         raise _damaged(what, "unsupported method")
     if method == STORED and stored_size != size or size > stored_size * _DEFLATE_AT_MOST:
         raise _damaged(what, "invalid header or archive is corrupted")
