@@ -22,6 +22,7 @@ GROUPS = {
     "chain": Group(each=1.1),
     "module": Group(each=1.0),
     "MLP step": Group(each=0.9),
+    "optimizer step": Group(mean=1.0),
     "training step": Group(mean=1.0, each=1.25),
     "training step, two threads": Group(mean=1.15, each=1.5, threads=2),
     "inference": Group(mean=1.15),
@@ -213,6 +214,22 @@ def _(api):
 @case("MLP step", "MLP 784-256-10, batch 64, Adam")
 def _(api):
     return _training(api, "MLP 784-256-10, batch 64", 1e-5, api.optim.Adam)
+
+
+# The best form of each side: its fused operator
+
+
+def _optimizer_step(api, name, shapes):
+    params = [api.nn.Parameter(api.randn(*shape)) for shape in shapes]
+    for p in params:
+        p.grad = api.randn(*p.shape)
+    return getattr(api.optim, name)(params, lr=1e-3, fused=True).step
+
+
+for _name in ("SGD", "Adam", "AdamW"):
+    for _words, _shapes in (("100 small parameters", [(10, 10)] * 100), ("10 million elements", [(10**7,)])):
+        case("optimizer step", f"{_name}, {_words}")(
+            lambda api, name=_name, shapes=_shapes: _optimizer_step(api, name, shapes))
 
 
 for _network in NETWORKS:

@@ -1,7 +1,8 @@
 """Every optimizer of the reference's optim_db, with every setting that it lists: fifty steps on three problems.
 
-Parameters and state must agree after twenty-five steps. Then each side goes on from the other's checkpoint, and both
-must agree again. The numbers of a tensor may differ by 1e-6 of its largest element (float64) or 1e-4 (float32).
+Parameters and state must agree after twenty-five steps. Then each side goes on from the other's checkpoint,
+and both must agree again. The numbers of a tensor may differ by 1e-6 of its largest element (float64) or 1e-4
+(float32).
 """
 import contextlib
 import math
@@ -85,9 +86,9 @@ class Run:
 
 
 def bound_of(name, dtype):
-    if name == "Muon":  # computes its direction in bfloat16, where another order of a sum may round the other way
+    if name == "Muon":  # its direction is computed in bfloat16: another order of a sum may round otherwise
         return 1e-3
-    if name == "LBFGS" and dtype == torch.float32:  # divides by differences of gradients, small ones at small rates
+    if name == "LBFGS" and dtype == torch.float32:  # it divides by differences of gradients
         return 5e-3
     return BOUND[dtype]
 

@@ -1,5 +1,6 @@
-"""What optim_db does not list: complex and differentiable parameters, hyperparameters that are tensors, errors of a
-step, functional forms, old checkpoints, and an optimizer that works on other parameters for a while."""
+"""What optim_db does not list: complex and differentiable parameters, hyperparameters that are tensors, errors
+of a step, functional forms, old checkpoints, and an optimizer that works on other parameters for a while.
+"""
 import copy
 import importlib
 import inspect
@@ -11,7 +12,8 @@ from tests.programs import same
 
 FIRST_ORDER = {
     "Adadelta": {"weight_decay": 0.1}, "Adagrad": {"lr_decay": 0.1, "initial_accumulator_value": 0.2},
-    "Adamax": {"weight_decay": 0.1}, "NAdam": {"weight_decay": 0.1}, "RAdam": {"weight_decay": 0.1, "betas": (0.9, 0.8)},
+    "Adamax": {"weight_decay": 0.1}, "NAdam": {"weight_decay": 0.1},
+    "RAdam": {"weight_decay": 0.1, "betas": (0.9, 0.8)},
     "RMSprop": {"centered": True, "momentum": 0.5}, "Rprop": {}, "ASGD": {"t0": 1, "weight_decay": 0.1},
     "Adam": {"amsgrad": True}, "AdamW": {}, "SGD": {"momentum": 0.9, "nesterov": True},
 }
@@ -111,7 +113,8 @@ def test_old_checkpoints(name):
         for key, value in old["state"][0].items():
             if value.dim() == 0:
                 old["state"][0][key] = value.item()
-        for key in ("maximize", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay", "centered"):
+        for key in ("maximize", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay",
+                    "centered"):
             old["param_groups"][0].pop(key, None)
         fresh = getattr(T.optim, name)([p])
         fresh.load_state_dict(old)

@@ -86,6 +86,8 @@ def _get_capturable_supported_devices(supports_xla=True):
 
 
 def _device_dtype_check_for_fused(p):
+    if p._keys & CPU and p.dtype.is_floating_point:  # the common case, asked quickly
+        return
     # in PyTorch: also mps, xpu, hpu, mtia and private backends
     supported = ["cuda", "cpu"]
     if not (p.device.type in supported and p.is_floating_point()):
