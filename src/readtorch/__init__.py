@@ -34,7 +34,7 @@ from ._tensor_str import set_printoptions  # noqa: E402,F401
 from .autograd import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,  # noqa: E402,F401
                        set_grad_enabled)
 from .functional import (atleast_1d, atleast_2d, atleast_3d, block_diag, broadcast_shapes, broadcast_tensors,  # noqa: E402,F401
-                         cartesian_prod, cdist, meshgrid, split)
+                         cartesian_prod, cdist, meshgrid, split, unravel_index)
 from .storage import TypedStorage, UntypedStorage  # noqa: E402,F401
 from .storage import legacy_classes as _legacy_storages  # noqa: E402
 from .serialization import load, save  # noqa: E402,F401
@@ -44,7 +44,8 @@ from .random import (default_generator, fork_rng, get_rng_state, initial_seed, m
 # FloatStorage, LongStorage …: names in checkpoints.
 globals().update(_legacy_storages)
 
-from . import __future__, cuda, fft, func, linalg, nn, ops, optim, serialization, special, testing, utils, version  # noqa: E402,F401
+from . import __future__, cuda, fft, func, linalg, nn, ops, optim, serialization, signal, special, testing, utils, version  # noqa: E402,F401
+from ._lowrank import pca_lowrank, svd_lowrank  # noqa: E402,F401
 from .version import __version__  # noqa: E402,F401
 
 

@@ -3,13 +3,17 @@ atleast_1d …
 
 In PyTorch: `torch/functional.py`.
 """
+import itertools
 import operator
 import warnings
+
+import numpy as np
 
 from .aten.functions import at
 from .aten.native import joining
 from .aten.native.tensor_shape import broadcast_shape, view_on_grid
 from .c10.size import Size
+from .c10.tensor_impl import wrap
 
 
 def _list_of(tensors):
@@ -114,3 +118,23 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     if compute_mode not in _COMPUTE_MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     return at.cdist(x1, x2, p, _COMPUTE_MODES[compute_mode])
+
+
+def unravel_index(indices, shape):
+    """The coordinates of flat indices into a tensor of that shape: a tuple with one tensor for each dimension.
+
+    Raises TypeError for indices that are not integers or a shape that is none, ValueError for negative sizes.
+    """
+    if indices._array.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, list, tuple)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    for size in shape:
+        if not isinstance(size, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+    if any(size < 0 for size in shape):
+        raise ValueError(f"'shape' cannot have negative values, but got {shape}")
+    steps = list(itertools.accumulate((1, *reversed(shape[1:])), operator.mul))[::-1] if shape else []
+    steps, sizes = (wrap(np.array(numbers, np.int64)) for numbers in (steps, shape))
+    return (indices.unsqueeze(-1).floor_divide(steps) % sizes).unbind(-1)

@@ -28,7 +28,7 @@ RANDOM = {"rand_like", "randn_like", "randn", "rand", "randint", "randint_like",
           "nn.functional.dropout3d"}
 UNINITIALISED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
 # Their factors are only determined up to signs or phases; op_db's output_process_fn_grad removes these.
-UP_TO_PHASE = {"linalg.svd", "linalg.eigh", "linalg.eig", "svd", "qr", "linalg.qr"}
+UP_TO_PHASE = {"svd_lowrank", "pca_lowrank", "linalg.svd", "linalg.eigh", "linalg.eig", "svd", "qr", "linalg.qr"}
 
 # Which of several equal elements comes first is not specified unless sort is asked to be stable. Name -> where
 # the argument `dim` stands.

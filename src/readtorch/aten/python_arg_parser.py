@@ -58,6 +58,12 @@ class Signature:
             raise _Mismatch(f"got an unexpected keyword argument '{next(iter(kwargs))}'", len(args))
         return bound, out
 
+    def call_out(self, bound, out):
+        """Calls the out= operator: with each of several outputs, or with the list of them if it wants one."""
+        is_list = self.out_operator.schema.arguments[-1].type.is_list
+        outs = out if isinstance(out, (tuple, list)) and not is_list else (out,)
+        return self.out_operator.call(*bound, *outs)
+
     def _dtype_for_out(self, dtype, of_out):
         if dtype not in (None, of_out):
             names = scalar_type.SCALAR_TYPE_NAMES
@@ -281,7 +287,7 @@ def make_parser(packet, is_method):
             if out is None:
                 result = signature.operator.call(*bound)
                 return require_grad(result) if kwargs.get("requires_grad") else result
-            return signature.out_operator.call(*bound, *(out if isinstance(out, (tuple, list)) else (out,)))
+            return signature.call_out(bound, out)
         raise TypeError(describe_failures(packet.name, signatures, failures, args, kwargs, is_method))
     return parse
 

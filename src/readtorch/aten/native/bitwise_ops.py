@@ -5,6 +5,8 @@ In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `cpu/BinaryOpsKernel.cpp`.
 import numpy as np
 
 from ...c10.scalar_type import BOOL, FLOAT
+from ...c10.tensor_impl import type_name, wrap_result
+from ...c10.wrap_dim import wrap_dim
 from ..native_function import native_function, python_face
 from .exact_out import exact_out, found_dtype
 from .tensor_iterator import (NUMBERS, computing, not_implemented, number_of, result_type, scalar_tensor,
@@ -95,3 +97,23 @@ def __ilshift__(self, other):
 def __irshift__(self, other):
     """`self >>= other`."""
     return self.bitwise_right_shift_(other)
+
+
+# --------------------------------------------------------------------------------------------------- hash_tensor
+
+hash_tensor = native_function("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", BOTH,
+                              out=True)
+
+
+@hash_tensor.kernel
+def hash_tensor_cpu(self, dim, keepdim, mode):
+    """All elements, as 64 bits (a double or a long), combined by xor: one flipped bit anywhere changes it."""
+    if mode:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    x = self._array
+    axes = tuple([wrap_dim(d, x.ndim) for d in dim]) if dim else tuple(range(x.ndim))
+    bits = np.ascontiguousarray(x).astype(np.int64 if x.dtype.kind in "biu" else np.float64).reshape(x.shape)
+    return wrap_result(np.bitwise_xor.reduce(bits.view(np.uint64), axes if x.ndim else (), keepdims=keepdim))
+
+
+exact_out(hash_tensor, lambda out, *_: f"Expected result to be of dtype uint64, but got {type_name(out)}")

@@ -21,6 +21,11 @@ def expected_dtype(out, result, *arguments):
     return f"Expected out tensor to have dtype {c_name(result)}, but got {c_name(out)} instead"
 
 
+def check_expected_dtype(out, result):
+    if out._array.dtype != result._array.dtype:
+        raise RuntimeError(expected_dtype(out, result))
+
+
 def found_dtype(out, result, *arguments):
     return f"Found dtype {type_name(out)} but expected {type_name(result)}"
 

@@ -9,6 +9,7 @@ from ...c10.dispatch_key import CPU
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
+from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
 from ..native_function import native_function
 from .copy import copy_in_format, suggested_format
@@ -246,3 +247,45 @@ class BlockDiagBackward0:
         return pieces
 
 
+# ----------------------------------------------------------------------------------------------------- chunk_cat
+
+_chunk_cat = native_function("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", out=True)
+
+
+@_chunk_cat.kernel
+def chunk_cat_cpu(tensors, dim, num_chunks):
+    """Each tensor is cut into so many chunks along `dim`, padded with zeros; chunk i of all of them form row i."""
+    dim = check_chunk_cat(tensors, dim, num_chunks)
+    lead = tensors[0]._array.shape[:dim]
+    return wrap(np.concatenate([chunked(t._array, dim, num_chunks).reshape((*lead, num_chunks, -1)) for t in tensors], -1))
+
+
+def check_chunk_cat(tensors, dim, num_chunks):
+    """The dimension, wrapped. Raises RuntimeError."""
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if num_chunks < 1:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    if dim < 0:
+        if len({t._array.ndim for t in tensors}) > 1:
+            raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
+        dim = wrap_dim(dim, tensors[0]._array.ndim)
+    for t in tensors:
+        if not t._array.size:
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        if dim >= t._array.ndim:
+            raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+        if t._array.dtype != tensors[0]._array.dtype:
+            raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+        if t._array.shape[:dim] != tensors[0]._array.shape[:dim]:
+            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+    return dim
+
+
+def chunked(x, dim, num_chunks):
+    missing = -x.shape[dim] % num_chunks
+    return np.pad(x, [(0, missing if d == dim else 0) for d in range(x.ndim)])
+
+
+_checked_out(_chunk_cat)
+_chunk_cat.backward(NOT_IMPLEMENTED)

@@ -90,6 +90,7 @@ def where_nonzero_composite(condition):
 # ------------------------------------------------------------------------------------------------- nonzero
 
 nonzero = native_function("nonzero(Tensor self) -> Tensor", BOTH, out=True)
+nonzero_static = native_function("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", BOTH, out=True)
 argwhere = native_function("argwhere(Tensor self) -> Tensor", BOTH, direct=True)
 nonzero_numpy = native_function("nonzero_numpy(Tensor self) -> Tensor[]", "")
 
@@ -99,6 +100,17 @@ def nonzero_cpu(self):
     """The indices of all elements that are not 0, one row each."""
     array = self._array
     return wrap(np.argwhere(array) if array.ndim else np.empty((int(bool(array)), 0), np.int64))
+
+
+@nonzero_static.kernel
+def nonzero_static_cpu(self, size, fill_value):
+    """The first `size` rows of nonzero; `fill_value` where there are not so many."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    result = np.full((size, self._array.ndim), fill_value, np.int64)
+    found = nonzero_cpu(self)._array[:size]
+    result[:len(found)] = found
+    return wrap(result)
 
 
 @argwhere.compose

@@ -12,7 +12,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ..dispatcher import NO_TENSOR_KEYS
 from ..native_function import contiguous_strides, native_function, packets, python_face
 from ..python_arg_parser import make_parser
-from .copy import allocate, allocate_like, check_device, number_as
+from .copy import allocate, allocate_in_order, allocate_like, check_device, number_as
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE_OPTIONS = f"{OPTIONS}, MemoryFormat? memory_format=None"
@@ -115,6 +115,25 @@ def empty_strided_cpu(size, stride, dtype, layout, device, pin_memory):
         raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
                            f"({len(stride)})")
     return wrap(allocate(size, stride, numpy_type(dtype)))
+
+
+empty_permuted = native_function(f"empty_permuted(SymInt[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor", "function")
+
+
+@empty_permuted.kernel
+def empty_permuted_cpu(size, physical_layout, dtype, layout, device, pin_memory):
+    """Memory without gaps; `physical_layout` names the dimensions from the slowest to the fastest."""
+    check_options(layout, device)
+    if len(size) != len(physical_layout):
+        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
+                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
+    for i, d in enumerate(physical_layout):
+        if not 0 <= d < len(size):
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at index "
+                               f"{i}).  NB: negative dims not currently supported; file an issue if you want it.")
+        if d in physical_layout[:i]:
+            raise RuntimeError("Duplicate dim not allowed")
+    return wrap(allocate_in_order(size, reversed(physical_layout), numpy_type(dtype)))
 
 
 eye_square = native_function(f"eye(SymInt n, *, {OPTIONS}) -> Tensor", "function", out=True)

@@ -256,3 +256,10 @@ def unary_float_kernel(function, refusal=None, refused="c"):
 def conj(t):
     """`t.conj()`, without the call when `t` is real."""
     return t.conj() if t._array.dtype.kind == "c" else t
+
+
+def no_derivative(what):
+    """A formula for an input that PyTorch has no derivative for."""
+    def formula(grad):
+        raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+    return formula

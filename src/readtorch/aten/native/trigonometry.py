@@ -9,8 +9,9 @@ from ..functions import at
 from ..native_function import alias_of, native_function
 from .activation import FROM_SIZE, are_flat, in_one_pass, loops
 from .scalar_ops import add_scalar
-from .tensor_iterator import binary_float_kernel, conj, float_result_type, not_implemented, unary_float_kernel
-from .unary_ops import unary
+from .tensor_iterator import (binary_float_kernel, conj, float_result_type, no_derivative, not_implemented,
+                              unary_float_kernel)
+from .unary_ops import node_of_its_own, unary
 from .vectorized import loop
 
 BOTH = "function, method"
@@ -71,18 +72,6 @@ acosh = unary("acosh", unary_float_kernel(np.arccosh))
 atanh = unary("atanh", unary_float_kernel(np.arctanh))
 
 
-def without_inplace_derivative(name):
-    """A formula for an in-place operator that PyTorch gives none."""
-    def self(grad):
-        raise NotImplementedError(f"the derivative for 'inplace version of {name}' is not implemented.")
-    return self
-
-
-def node_of_its_own(operator):
-    """Make the in-place form an operator apart, with another node than the functional one."""
-    operator.inplace.variant_of = None
-    return operator.inplace
-
 
 @sinh.backward
 class SinhBackward0:
@@ -110,17 +99,17 @@ class AsinhBackward0:
 
 @node_of_its_own(asinh).backward
 class AsinhBackward1:
-    self = without_inplace_derivative("asinh")
+    self = no_derivative("inplace version of asinh")
 
 
 @node_of_its_own(acosh).backward
 class AcoshBackward1:
-    self = without_inplace_derivative("acosh")
+    self = no_derivative("inplace version of acosh")
 
 
 @node_of_its_own(atanh).backward
 class AtanhBackward1:
-    self = without_inplace_derivative("atanh")
+    self = no_derivative("inplace version of atanh")
 
 
 @acosh.backward

@@ -27,6 +27,12 @@ def unary(name, kernel, converts_out=True):
     return operator
 
 
+def node_of_its_own(operator):
+    """Make the in-place form an operator apart, with another node than the functional one."""
+    operator.inplace.variant_of = None
+    return operator.inplace
+
+
 def refused_with(text, error=RuntimeError):
     """dtype -> an error with a fixed message."""
     return lambda dtype: error(text)

@@ -1,0 +1,109 @@
+"""segment_reduce: sum, product, mean or extreme of stretches of a tensor, given by their lengths or offsets.
+
+In PyTorch: `aten/src/ATen/native/SegmentReduce.cpp`.
+"""
+import numpy as np
+
+from ...c10.scalar_type import op_math_type
+from ...c10.tensor_impl import dtype_of, wrap
+from ...c10.wrap_dim import wrap_dim
+from ..native_function import alias_of, native_function
+
+NAMES = {"max": "amax", "min": "amin"}
+REDUCTIONS = {"sum": (np.add, 0.0), "mean": (np.add, 0.0), "prod": (np.multiply, 1.0), "amax": (np.maximum, -np.inf),
+              "amin": (np.minimum, np.inf)}
+
+segment_reduce = native_function(
+    "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, "
+    "int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor")
+backward = native_function(
+    "_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, "
+    "Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor")
+alias_of("_segment_reduce", "segment_reduce")
+
+
+def check_lengths(data, lengths, axis, unsafe):
+    if lengths.shape[:-1] != data.shape[:lengths.ndim - 1] or lengths.ndim - 1 != axis:
+        raise RuntimeError("segment_reduce(): Expected lengths to be of shape data.shape[:axis] with one dimension more.")
+    if not unsafe:
+        if lengths.size and lengths.min() < 0:
+            raise RuntimeError("lengths contains negative value!")
+        if (lengths.sum(-1) != data.shape[axis]).any():
+            raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to "
+                               "data.size(lengths.dim()-1) when !unsafe.")
+
+
+def edges_of(lengths, offsets):
+    """Where the segments begin and where the last one ends, along the last dimension."""
+    if offsets is not None:
+        return offsets._array
+    zero = np.zeros((*lengths._array.shape[:-1], 1), np.int64)
+    return np.concatenate([zero, lengths._array.cumsum(-1)], -1)
+
+
+def segments(edges):
+    """(row before the axis, segment number, begin, end) of each segment."""
+    for row in np.ndindex(edges.shape[:-1]):
+        for i, (begin, end) in enumerate(zip(edges[row][:-1], edges[row][1:])):
+            yield row, i, begin, end
+
+
+@segment_reduce.kernel
+def segment_reduce_cpu(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
+    x = data._array
+    axis = wrap_dim(axis, x.ndim)
+    kind = NAMES.get(reduce, reduce)
+    if kind not in REDUCTIONS:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if offsets is None:
+        check_lengths(x, lengths._array, axis, unsafe)
+    edges = edges_of(lengths, offsets)
+    ufunc, neutral = REDUCTIONS[kind]
+    start = neutral if initial is None else initial
+    wide = x.astype(op_math_type(dtype_of(data)).numpy)
+    result = np.empty((*x.shape[:axis], edges.shape[-1] - 1, *x.shape[axis + 1:]), wide.dtype)
+    for row, i, begin, end in segments(edges):
+        value = ufunc.reduce(wide[row][begin:end], 0, initial=start)
+        if kind == "mean":
+            value = value / (end - begin) if end > begin else np.nan if initial is None else value
+        result[row][i] = value
+    return wrap(result.astype(x.dtype))
+
+
+@backward.kernel
+def segment_reduce_backward_cpu(grad, output, data, reduce, lengths, offsets, axis, initial):
+    """Each segment's gradient, shared out: to all, in equal parts, among those that reached the extreme, or times the
+    product of the others."""
+    x, axis = data._array, wrap_dim(axis, data._array.ndim)
+    kind = NAMES.get(reduce, reduce)
+    result = np.zeros_like(x)
+    for row, i, begin, end in segments(edges_of(lengths, offsets)):
+        if end > begin:
+            result[row][begin:end] = share(kind, grad._array[row][i], output._array[row][i], x[row][begin:end], initial)
+    return wrap(result)
+
+
+def share(kind, g, y, x, initial):
+    if kind == "sum":
+        return np.broadcast_to(g, x.shape)
+    if kind == "mean":
+        return np.broadcast_to(g / len(x), x.shape)
+    if kind == "prod":
+        return g * products_of_others(x, 1 if initial is None else initial)
+    wins = (x == y) | np.isnan(x)
+    return g * wins / np.maximum(wins.sum(0), 1)
+
+
+def products_of_others(x, start):
+    result = np.empty_like(x)
+    for k in range(len(x)):
+        result[k] = np.delete(x, k, 0).prod(0) * start
+    return result
+
+
+@segment_reduce.backward
+class SegmentReduceBackward0:
+    def data(grad, result, data, reduce, lengths, offsets, axis, initial):
+        return backward.call(grad, result, data, reduce, lengths, offsets, axis, initial)

@@ -1,0 +1,147 @@
+"""Special functions of two numbers: zeta, the incomplete gamma functions, orthogonal polynomials.
+
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `Math.h`.
+"""
+import math
+
+import numpy as np
+
+from ...c10.scalar_type import COMPLEX, op_math_type
+from ...c10.tensor_impl import wrap_result
+from ..functions import at
+from ..native_function import alias_of, native_function
+from .special_functions import scipy_function, zeta_array
+from .tensor_iterator import (broadcast_error, compute, float_result_type, no_derivative, not_implemented, result_type,
+                              scalar_tensor)
+
+
+def pairs(name, function, first, second):
+    """Declare `special.<name>` of two tensors, and of a tensor and a number. Returns the three overloads."""
+    text = f"special_{name}"
+    options = {"module": "special", "name": name, "out": True}
+    of_tensors = native_function(f"{text}(Tensor {first}, Tensor {second}) -> Tensor", **options)
+    of_number = native_function(f"{text}.{first}_scalar(Scalar {first}, Tensor {second}) -> Tensor", **options)
+    with_number = native_function(f"{text}.{second}_scalar(Tensor {first}, Scalar {second}) -> Tensor", **options)
+    refusal = not_implemented(f"{name}_cpu")
+
+    @of_tensors.kernel
+    def pair_cpu(x, y):
+        common = float_result_type(x, y)
+        if common.category == COMPLEX or op_math_type(common) is not common:
+            raise refusal(common)
+        try:
+            return wrap_result(compute(function, (x._array, y._array), common))
+        except ValueError:
+            raise broadcast_error(x._array.shape, y._array.shape) from None
+
+    of_number.kernel(lambda x, y: pair_cpu(scalar_tensor(x), y))
+    with_number.kernel(lambda x, y: pair_cpu(x, scalar_tensor(y)))
+    return of_tensors, of_number, with_number
+
+
+# ------------------------------------------------------------------------------------------------------- zeta
+
+zeta, zeta_of_number, zeta_with_number = pairs("zeta", zeta_array, "self", "other")
+
+
+@zeta.backward
+class SpecialZetaBackward0:
+    self = no_derivative("zeta")
+
+    def other(grad, self, other):
+        return grad * -self * zeta.call(self + 1.0, other)
+
+
+@zeta_of_number.backward
+class SpecialZetaBackward1:
+    def other(grad, self, other):
+        return grad * -self * zeta_of_number.call(self + 1.0, other)
+
+
+@zeta_with_number.backward
+class SpecialZetaBackward2:
+    self = no_derivative("zeta")
+
+
+# ------------------------------------------------------------------------------------ incomplete gamma functions
+
+def incomplete_gamma(name, scipy_name):
+    """Declare igamma or igammac: the share of the gamma function's integral below, or above, a point."""
+    operator = native_function(f"{name}(Tensor self, Tensor other) -> Tensor", "function, method", inplace=True, out=True)
+    function, refusal = scipy_function(scipy_name), not_implemented(f"{name}_cpu")
+
+    @operator.kernel
+    def incomplete_gamma_cpu(self, other):
+        common = result_type(self, other)
+        if not common.is_floating_point:
+            raise refusal(common)
+        try:
+            return wrap_result(compute(function, (self._array, other._array), common))
+        except ValueError:
+            raise broadcast_error(self._array.shape, other._array.shape) from None
+    return operator
+
+
+igamma = incomplete_gamma("igamma", "gammainc")
+igammac = incomplete_gamma("igammac", "gammaincc")
+alias_of("gammainc", "igamma", module="special")
+alias_of("gammaincc", "igammac", module="special")
+
+
+@igamma.backward
+class IgammaBackward0:
+    self = no_derivative("igamma: input")
+
+    def other(grad, self, other):
+        return grad * ((self - 1) * other.log() - other - at.lgamma(self)).exp()
+
+
+@igammac.backward
+class IgammacBackward0:
+    self = no_derivative("igammac: input")
+
+    def other(grad, self, other):
+        return -grad * ((self - 1) * other.log() - other - at.lgamma(self)).exp()
+
+
+# --------------------------------------------------------------------------------------- orthogonal polynomials
+
+def polynomials(name, first, step, highest=None):
+    """Declare a family of polynomials: number 0 is 1, number 1 is `first(x)`, and each further one comes from the
+    two before it: P[k] = step(k, x, P[k-1], P[k-2]). Below 0 all are 0.
+
+    highest: the numbers above which it is nan, for float32 and float64.
+    """
+    def value(x, n):
+        x, n = np.broadcast_arrays(x, np.trunc(n))
+        before, last = np.ones_like(x), np.asarray(first(x), x.dtype)
+        result = np.where(n < 0, x.dtype.type(0), np.where(n == 0, before, last))
+        result[n != n] = np.nan
+        limit = math.inf if highest is None else highest[x.dtype.itemsize > 4]
+        for k in range(2, int(min(np.max(n, initial=0, where=n == n), limit)) + 1):
+            before, last = last, np.asarray(step(k, x, last, before), x.dtype)
+            result[n == k] = last[n == k]
+        result[n > limit] = np.nan
+        return result
+    return pairs(name, value, "x", "n")
+
+
+def doubled(k, x, last, before):
+    return 2 * x * last - before
+
+
+def doubled_shifted(k, x, last, before):
+    return 2 * (2 * x - 1) * last - before
+
+
+for _kind, _first in (("t", lambda y: y), ("u", lambda y: 2 * y), ("v", lambda y: 2 * y - 1), ("w", lambda y: 2 * y + 1)):
+    polynomials(f"chebyshev_polynomial_{_kind}", _first, doubled)
+    polynomials(f"shifted_chebyshev_polynomial_{_kind}", lambda x, first=_first: first(2 * x - 1), doubled_shifted)
+polynomials("hermite_polynomial_h", lambda x: 2 * x, lambda k, x, last, before: 2 * (x * last - (k - 1) * before),
+            highest=(128, 512))
+polynomials("hermite_polynomial_he", lambda x: x, lambda k, x, last, before: x * last - (k - 1) * before,
+            highest=(128, 512))
+polynomials("laguerre_polynomial_l", lambda x: 1 - x,
+            lambda k, x, last, before: ((2 * k - 1 - x) * last - (k - 1) * before) / k)
+polynomials("legendre_polynomial_p", lambda x: x,
+            lambda k, x, last, before: ((2 * k - 1) * x * last - (k - 1) * before) / k)
