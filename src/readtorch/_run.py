@@ -70,12 +70,16 @@ def run(script, arguments):
     runpy.run_path(script, run_name="__main__")
 
 
+# What reading a file can raise that is no checkpoint, or a damaged one.
+UNREADABLE = (OSError, EOFError, ValueError, RuntimeError, ImportError, pickle.UnpicklingError)
+
+
 def inspect(parser, path):
     """Print what is in a checkpoint; a file that cannot be read ends the program with its error."""
     from ._inspect import lines_about
     try:
         print(*lines_about(path), sep="\n")
-    except (OSError, EOFError, ValueError, RuntimeError, ImportError, pickle.UnpicklingError) as error:
+    except UNREADABLE as error:
         parser.exit(1, f"readtorch inspect: {path}: {error}\n")
 
 

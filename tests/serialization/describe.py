@@ -37,10 +37,17 @@ class _Describer:
         if ("tensor", id(tensor)) in self.numbers:
             return "again", self.numbers["tensor", id(tensor)]
         attributes = {name: self.of(part) for name, part in sorted(tensor.__dict__.items())}
-        storage = self.of_storage(tensor.untyped_storage(), T)
+        storage = self.of_storage_under(tensor, T)
         number = self.number(("tensor", id(tensor)), tensor)
         return (number, type(tensor).__name__, str(tensor.dtype), tuple(tensor.shape), _strides(tensor), _offset(tensor),
                 tensor.requires_grad, storage, tuple(attributes.items()))
+
+    def of_storage_under(self, tensor, T):
+        if T is torch and (tensor.is_conj() or tensor.is_neg()):  # readtorch carries out what PyTorch only notes
+            whole = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())
+            whole = whole.conj().resolve_conj() if tensor.is_conj() else whole
+            return self.of_storage((whole.neg() if tensor.is_neg() else whole).untyped_storage(), T)
+        return self.of_storage(tensor.untyped_storage(), T)
 
     def of_storage(self, storage, T):
         if storage.nbytes() == 0:
@@ -61,7 +68,7 @@ class _Describer:
                 return type(value).__name__, number, tuple(parts), tuple(extra)
             parts = sorted(map(repr, value)) if isinstance(value, set) else [self.of(v) for v in value]
             return type(value).__name__, number if isinstance(value, list) else None, tuple(parts)
-        return type(value).__name__, repr(value)
+        return type(value).__name__, str(value) if type(value).__name__ == "StorageType" else getattr(value, "__name__", repr(value))
 
 
 def _bytes(storage, T):

@@ -27,6 +27,8 @@ from tests.serialization.mutants import FORBIDDEN, mutant
 
 CLEAR = (pickle.UnpicklingError, RuntimeError, EOFError, ValueError)
 SECONDS = 5
+# What PyTorch answers to its own files with a float8 or uint16 tensor that requires grad; readtorch loads it.
+LEAF_THAT_CANNOT_BE_SET = "a leaf Variable that requires grad is being used in an in-place operation"
 # Memory: what the file holds, once as bytes and once as Python objects, and a little for the machinery.
 BYTES_PER_BYTE, BYTES_MORE = 120, 3_000_000
 WATCHED = ("os.", "subprocess.", "exec", "compile", "import", "open", "socket.", "ctypes.", "shutil.", "sys.unraisablehook", "pty.",
@@ -97,6 +99,8 @@ def compare_with_reference(data, found):
     try:
         theirs = torch.load(io.BytesIO(data))
     except Exception as error:
+        if LEAF_THAT_CANNOT_BE_SET in str(error):
+            return []
         return [f"loads what the reference refuses: {type(error).__name__}: {str(error)[-300:]}"]
     try:
         return [] if describe(found) == describe(theirs) else ["loads something else than the reference"]

@@ -21,10 +21,6 @@ class Unpicklable:
         raise RuntimeError("cannot be pickled")
 
 
-class Interrupted(io.RawIOBase):
-    """A storage whose bytes cannot be had: the save fails halfway through the file."""
-
-
 def names(folder):
     return sorted(p.name for p in folder.iterdir())
 

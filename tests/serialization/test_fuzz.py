@@ -37,14 +37,15 @@ def test_the_watch_sees_what_a_pickle_runs():
     """Against a loader that does run pickles the same checks must complain."""
     program = """
 import os, pickle, zipfile, io, sys
-import readtorch
+import readtorch, tracemalloc
 from tests.serialization import fuzz
+tracemalloc.start()
 readtorch.load = lambda file: pickle.loads(zipfile.ZipFile(file).read("archive/data.pkl"))
 from tests.serialization.mutants import with_pickle
 _, error, complaints = fuzz.load_watched(with_pickle(b"cos\\nsystem\\nX\\x04\\0\\0\\0true\\x85R."), fuzz.Watch())
 assert any("os.system" in c for c in complaints), complaints
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    done = subprocess.run([sys.executable, "-c", "import tracemalloc; tracemalloc.start()\n" + program], cwd=ROOT, env=environment,
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

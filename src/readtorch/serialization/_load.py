@@ -156,9 +156,12 @@ class _Checkpoint:
         if typename != "storage":
             raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got '{typename}'")
         dtype = _element_type(kind)
-        if key not in self.loaded:
-            self.loaded[key] = self._load_storage(dtype, key, location, numel)
-        return self.loaded[key]
+        if key in self.loaded:
+            return self.loaded[key]
+        storage = self._load_storage(dtype, key, location, numel)
+        if storage.nbytes():  # as in PyTorch, where an empty storage has no address to be known by
+            self.loaded[key] = storage
+        return storage
 
     def _load_storage(self, dtype, key, location, numel):
         if type(key) is not str or type(location) is not str or type(numel) is not int:

@@ -88,12 +88,17 @@ def _deserialize(backend, storage, location):
     return None
 
 
+_MODULES_OF_PYTORCH = ("cuda", "xpu", "mtia")  # other devices bring theirs along
+
+
 def _validate_device(location, backend):
     """The device that a tag names. Raises RuntimeError if this machine has it not."""
-    from .. import cuda
-    module = cuda if backend == "cuda" else None
     advice = ("If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') "
               "to map your storages to the CPU.")
+    from .. import cuda
+    module = cuda if backend == "cuda" else None
+    if backend not in _MODULES_OF_PYTORCH:
+        raise RuntimeError(f"The {backend.upper()} device module is not registered. {advice}")
     if module is None or not module.is_available():
         raise RuntimeError(f"Attempting to deserialize object on a {backend.upper()} device but torch.{backend}.is_available() "
                            f"is False. {advice}")

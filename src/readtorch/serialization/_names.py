@@ -9,6 +9,7 @@ from ..c10.device import device
 from ..c10.size import Size
 
 _OURS, _THEIRS = "readtorch", "torch"
+_FUNCTIONAL = "readtorch.nn.functional."  # a package here, one module in PyTorch
 
 # Objects that PyTorch keeps elsewhere: (module, name) here -> there.
 _ELSEWHERE = {
@@ -29,6 +30,8 @@ _HERE["torch.tensor", "Tensor"] = "readtorch._tensor", "Tensor"  # as files of 2
 
 def torch_name(module, name):
     """What PyTorch calls it: ("readtorch.nn.modules.linear", "Linear") -> ("torch.nn.modules.linear", "Linear")."""
+    if module.startswith(_FUNCTIONAL):
+        module = _FUNCTIONAL[:-1]
     return _ELSEWHERE.get((module, name)) or (_first_word(module, _OURS, _THEIRS), name)
 
 
