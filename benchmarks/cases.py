@@ -4,6 +4,8 @@ A case prepares its data and returns the function to time; or (function, k) when
 `GROUPS` says what the ratios of a group are held to (time here / time of torch eager).
 """
 import dataclasses
+import os
+import tempfile
 
 from tests.training import models, tasks
 
@@ -26,6 +28,7 @@ GROUPS = {
     "training step": Group(mean=1.0, each=1.25),
     "training step, two threads": Group(mean=1.15, each=1.5, threads=2),
     "inference": Group(mean=1.15),
+    "checkpoint": Group(each=1.2),
 }
 
 
@@ -236,3 +239,25 @@ for _network in NETWORKS:
     for _threads in ("", ", two threads"):
         case(f"training step{_threads}", f"train {_network}{_threads}")(lambda api, network=_network: _training(api, network))
     case("inference", f"infer {_network}")(lambda api, network=_network: _inference(api, network))
+
+
+# Checkpoints, to and from a file on the disk: the processor's time, without the disk's
+
+
+def _checkpoint(api, shapes, work):
+    """A state_dict in a directory of its own, saved beforehand."""
+    tensors = {f"layer{i}.weight": api.randn(*shape) for i, shape in enumerate(shapes)}
+    folder = tempfile.TemporaryDirectory()
+    path = os.path.join(folder.name, "model.pt")
+    api.save(tensors, path)
+    actions = {"save": lambda: api.save(tensors, path), "load": lambda: api.load(path),
+               "load, mapped": lambda: api.load(path, mmap=True)}
+
+    def run(folder=folder):  # the directory lives as long as the function
+        actions[work]()
+    return run
+
+
+for _work in ("save", "load", "load, mapped"):
+    for _words, _shapes in (("100 MB", [(5_000_000,)] * 5), ("1,000 small tensors", [(10,)] * 1000)):
+        case("checkpoint", f"{_work}, {_words}")(lambda api, work=_work, shapes=_shapes: _checkpoint(api, shapes, work))
