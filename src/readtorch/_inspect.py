@@ -1,8 +1,9 @@
-"""`readtorch inspect FILE`: what is in a checkpoint, without loading it and without running anything that it names.
+"""`readtorch inspect FILE`: what is in a checkpoint, without loading it or running what it names.
 
-The pickle is read by the same unpickler that `load` uses, but every class and function in it is replaced by a stand-in that
-only remembers what it was given. So files that need `weights_only=False` can be looked at safely, too, and no tensor's bytes are
-read. Explained in the chapter "state_dict, load_state_dict, save and load".
+The pickle is read by the same unpickler that `load` uses, but every class and function in it is replaced by a
+stand-in that only remembers what it was given. So files that need `weights_only=False` can be looked at
+safely, too, and no tensor's bytes are read. Explained in the chapter "state_dict, load_state_dict, save and
+load".
 """
 import dataclasses
 import io
@@ -62,7 +63,7 @@ class Object:
         self.items = []  # of a subclass of list or dict
 
 
-# ------------------------------------------------------------------------------------------------ reading the pickle
+# ----------------------------------------------------------------------------------------- reading the pickle
 
 
 class Describer(Unpickler):
@@ -76,7 +77,9 @@ class Describer(Unpickler):
     def find_global(self, module, name):
         path = f"{module}.{name}"
         allowed = _get_allowed_globals().get(path)
-        if path.startswith(("torch._utils._rebuild", "torch._tensor._rebuild")) or isinstance(allowed, type) and name in _TENSORS:
+        if path.startswith(("torch._utils._rebuild", "torch._tensor._rebuild")):
+            return Named(path)
+        if isinstance(allowed, type) and name in _TENSORS:
             return Named(path)
         if allowed is None:
             self.unknown[path] += 1
@@ -86,7 +89,8 @@ class Describer(Unpickler):
     def persistent_load(self, pid):
         _, kind, key, _, numel = pid
         dtype = kind.dtype if isinstance(kind, StorageType) else None
-        if type(key) is not str or type(numel) is not int or not (dtype or kind is UntypedStorage or isinstance(kind, Named)):
+        known = dtype or kind is UntypedStorage or isinstance(kind, Named)
+        if type(key) is not str or type(numel) is not int or not known:
             raise self.damaged("a storage without key, size or class")
         made = Storage(key, dtype, numel * (dtype.itemsize if dtype else 1))
         return self.storages.setdefault(key, made)
@@ -125,7 +129,9 @@ class Describer(Unpickler):
 
     def _target(self, what, *classes):
         target = self.stack[-1]
-        return target.items if isinstance(target, Object) and list in classes else super()._target(what, *classes)
+        if isinstance(target, Object) and list in classes:
+            return target.items
+        return super()._target(what, *classes)
 
 
 _TENSORS = {"Tensor", "Parameter"}
@@ -139,7 +145,8 @@ def _tensor(describer, storage, offset, size, stride, requires_grad=False, hooks
 
 
 def _on_meta(describer, dtype, size, stride, requires_grad):
-    return dataclasses.replace(_tensor(describer, Storage("", dtype, 0), 0, size, stride, requires_grad), storage=None)
+    made = _tensor(describer, Storage("", dtype, 0), 0, size, stride, requires_grad)
+    return dataclasses.replace(made, storage=None)
 
 
 def _parameter(describer, data, requires_grad, hooks=None, state=None):
@@ -149,7 +156,8 @@ def _parameter(describer, data, requires_grad, hooks=None, state=None):
 def _typed(describer, function, cls, args, state):
     kind = cls.path.rpartition(".")[2]
     made = describer.call(function, args)
-    return dataclasses.replace(made, kind="Buffer" if isinstance(state, dict) and state.get("_is_buffer") is True else kind)
+    is_buffer = isinstance(state, dict) and state.get("_is_buffer") is True
+    return dataclasses.replace(made, kind="Buffer" if is_buffer else kind)
 
 
 _REBUILDERS = {"_rebuild_tensor": _tensor, "_rebuild_tensor_v2": _tensor, "_rebuild_tensor_v3": _tensor,
@@ -172,7 +180,7 @@ def tensors_in(value):
 def _parts(name, value):
     if isinstance(value, dict):
         for key, part in value.items():
-            # a module keeps its children in these, but nobody calls them so: `0.weight`, not `_modules.0._parameters.weight`
+            # a module keeps its parts in these, but nobody says `_modules.0._parameters.weight`
             hidden = isinstance(key, str) and key in ("_modules", "_parameters", "_buffers")
             yield (name if hidden else f"{name}.{key}" if name else str(key)), part
     elif isinstance(value, (list, tuple, set)):
@@ -181,10 +189,11 @@ def _parts(name, value):
     elif isinstance(value, Object):
         yield name, list(value.args) if isinstance(value.args, tuple) else None
         yield name, value.state
-        yield name, dict(value.items) if all(isinstance(item, tuple) and len(item) == 2 for item in value.items) else value.items
+        pairs = all(isinstance(item, tuple) and len(item) == 2 for item in value.items)
+        yield name, dict(value.items) if pairs else value.items
 
 
-# ---------------------------------------------------------------------------------------------------- showing it
+# ------------------------------------------------------------------------------------------------- showing it
 
 
 def lines_about(path):
@@ -205,14 +214,17 @@ def _about_checkpoint(path, reader):
     lines += _table(tensors)
     lines += ["", f"{_count(len(tensors), 'tensor')} in {_count(len(describer.storages), 'storage')} of "
               f"{_size(sum(s.nbytes for s in describer.storages.values()))}"]
-    lines += [_printable(f"data/{key} is shared by {', '.join(names)}") for key, names in _shared(tensors).items()]
+    for key, names in _shared(tensors).items():
+        lines.append(_printable(f"data/{key} is shared by {', '.join(names)}"))
     if describer.unknown:
-        lines += ["", "load refuses this file unless weights_only=False, or these are allowed:", *sorted(map(_printable, describer.unknown))]
+        lines += ["", "load refuses this file unless weights_only=False, or these are allowed:",
+                  *sorted(map(_printable, describer.unknown))]
     return lines
 
 
 def _facts(reader):
-    for record, text in ("byteorder", "{} endian"), (".storage_alignment", "aligned to {}"), ("version", "version {}"):
+    shown = ("byteorder", "{} endian"), (".storage_alignment", "aligned to {}"), ("version", "version {}")
+    for record, text in shown:
         if record in reader:
             yield _printable(text.format(reader.text(record).strip()))
 
@@ -229,8 +241,10 @@ def _table(tensors):
     rows = [("name", "kind", "dtype", "shape", "size", "storage", "stride, offset")]
     for name, facts in tensors:
         plain = facts.stride == contiguous_strides(facts.shape) and facts.offset == 0
-        rows.append((_printable(name), facts.kind, str(facts.dtype).removeprefix("torch."), str(list(facts.shape)), _size(facts.nbytes),
-                     _printable(f"data/{facts.storage.key}") if facts.storage else "meta", "" if plain else f"{list(facts.stride)}, {facts.offset}"))
+        where = _printable(f"data/{facts.storage.key}") if facts.storage else "meta"
+        rows.append((_printable(name), facts.kind, str(facts.dtype).removeprefix("torch."),
+                     str(list(facts.shape)), _size(facts.nbytes), where,
+                     "" if plain else f"{list(facts.stride)}, {facts.offset}"))
     return _aligned(rows)
 
 
@@ -247,7 +261,8 @@ def _about_safetensors(path):
     with safetensors.safe_open(path, framework="np") as file:
         parts = [(name, file.get_slice(name)) for name in file.keys()]
         rows = [("name", "dtype", "shape", "size")]
-        rows += [(_printable(name), part.get_dtype(), str(part.get_shape()), _size(_stored(part))) for name, part in parts]
+        for name, part in parts:
+            rows.append((_printable(name), part.get_dtype(), str(part.get_shape()), _size(_stored(part))))
         facts = [_printable(f"{key} = {value}") for key, value in (file.metadata() or {}).items()]
     total = sum(_stored(part) for _, part in parts)
     return [f"{path}: safetensors, {_size(os.path.getsize(path))}", *facts, "", *_aligned(rows), "",
@@ -255,7 +270,8 @@ def _about_safetensors(path):
 
 
 def _stored(part):
-    bits = {"BOOL": 8, "BF16": 16, "C64": 64}.get(part.get_dtype()) or int(part.get_dtype()[1:].partition("_")[0])
+    name = part.get_dtype()  # "F32", "I64", "F8_E5M2" … and these:
+    bits = {"BOOL": 8, "BF16": 16, "C64": 64}.get(name) or int(name[1:].partition("_")[0])
     return math.prod(part.get_shape()) * bits // 8
 
 

@@ -20,19 +20,23 @@ def tensor_over(storage, numpy_dtype, sizes, strides, offset, cls=None):
 
 
 def _rebuild_tensor(storage, storage_offset, size, stride):
-    """A tensor over a TypedStorage. Raises RuntimeError if it would leave it, or for negative sizes and strides."""
+    """A tensor over a TypedStorage. Raises RuntimeError if it would leave it."""
     return _tensor_within(storage.untyped()._impl, storage.dtype, storage_offset, size, stride)
 
 
 def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
-    """The same, as PyTorch has pickled tensors since 0.4. backward_hooks: empty, see Note [ Hooks are not saved ]."""
-    return _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, storage.dtype, metadata)
+    """As PyTorch has pickled tensors since 0.4. backward_hooks: see Note [ Hooks are not saved ]."""
+    return _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks,
+                              storage.dtype, metadata)
 
 
-def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
-    """The same for dtypes that came after storages had stopped having classes of their own, such as uint16 and float8."""
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype,
+                       metadata=None):
+    """The same for dtypes younger than the classes of storages: uint16, float8 …"""
     impl = storage.untyped()._impl
-    tensor = _tensor_within(_resolved(impl, dtype, metadata) if metadata else impl, dtype, storage_offset, size, stride)
+    if metadata:
+        impl = _resolved(impl, dtype, metadata)
+    tensor = _tensor_within(impl, dtype, storage_offset, size, stride)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
@@ -46,10 +50,12 @@ def _tensor_within(storage, dtype, offset, size, stride):
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     reach = 0 if 0 in size else offset + 1 + sum((n - 1) * step for n, step in zip(size, stride))
-    # in PyTorch: `set_` makes a storage that is too short longer, with whatever bytes the memory happens to hold
+    # in PyTorch: `set_` makes a storage that is too short longer, with whatever bytes the memory holds
     if min(numbers) < 0 or reach * dtype.itemsize > storage.nbytes:
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
-                           f"{dtype.itemsize} requiring a storage size of {reach * dtype.itemsize} are out of bounds for "
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset "
+                           f"{offset}, and itemsize "
+                           f"{dtype.itemsize} requiring a storage size of {reach * dtype.itemsize} are out "
+                           "of bounds for "
                            f"storage of size {storage.nbytes}")
     try:
         return tensor_over(storage, dtype.numpy, size, stride, min(offset, storage.nbytes // dtype.itemsize))
@@ -80,7 +86,7 @@ def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
 
 
 def _get_obj_state(obj):
-    """What Python keeps about a tensor: its `__dict__`, or (`__dict__`, slots) if its class declares slots."""
+    """What Python keeps about a tensor: its `__dict__`, or (`__dict__`, slots) if its class has slots."""
     slots = {name: getattr(obj, name) for name in _slots_of_subclass(type(obj)) if hasattr(obj, name)}
     return (obj.__dict__, slots) if slots else obj.__dict__
 
@@ -108,8 +114,9 @@ def _set_obj_state(obj, state):
 def warn_if_has_hooks(tensor):
     """Note [ Hooks are not saved ]
 
-    A hook is a function of the program, not data of the model: pickled by name it breaks as soon as the function moves. So
-    pickles leave a tensor's hooks out, with a warning, and hold an empty dictionary where older files held them.
+    A hook is a function of the program, not data of the model: pickled by name it breaks as soon as the
+    function moves. So pickles leave a tensor's hooks out, with a warning, and hold an empty dictionary where
+    older files held them.
     """
     for hook in (tensor._backward_hooks or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
@@ -121,7 +128,7 @@ def warn_if_has_hooks(tensor):
 
 
 def deepcopy_tensor(t, memo):
-    """A deep copy of a leaf: its storage is copied once a `memo`, so tensors that shared it share the copy."""
+    """A deep copy of a leaf. Its storage is copied once a `memo`: tensors that shared it share the copy."""
     storage = storage_impl(t)
     copied_storage = memo.get(id(storage))
     if copied_storage is None:

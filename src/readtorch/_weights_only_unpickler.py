@@ -1,20 +1,22 @@
 """An unpickler that builds tensors, containers and numbers, and nothing else.
 
-In PyTorch: `torch/_weights_only_unpickler.py`. Explained in the chapter "state_dict, load_state_dict, save and load".
+In PyTorch: `torch/_weights_only_unpickler.py`. Explained in the chapter "state_dict, load_state_dict, save
+and load".
 
 Note [ What a hostile pickle cannot do ]
 
-A pickle is a program, and `pickle.load` runs it: it may import any function and call it. This unpickler knows the few
-instructions that `save` needs, and finds classes and functions in a table (`serialization/_safe_globals.py`): a name that is
-not there is refused, nothing is imported. There PyTorch's stops. Ours also refuses what would exhaust the machine without
-leaving the table:
+A pickle is a program, and `pickle.load` runs it: it may import any function and call it. This unpickler knows
+the few instructions that `save` needs, and finds classes and functions in a table
+(`serialization/_safe_globals.py`): a name that is not there is refused, nothing is imported. There PyTorch's
+stops. Ours also refuses what would exhaust the machine without leaving the table:
 
 - `bytearray(10**12)` fills the memory. So each function that may be called has a check of its arguments.
-- A list that stands in the file once may be copied by `set(…)` a million times. So all copies together may be no longer than
-  the pickle itself, as they are in every pickle that somebody saved.
-- A tuple of itself and itself, sixty times over, is a short program, but to hash it as the key of a dictionary takes 2**60
-  steps; one nested a million deep overflows the C stack; and numbers can be chosen so that their hashes are all the same. So
-  keys are looked at first: tuples not too large and not too many, integers of 64 bits, no complex numbers.
+- A list that stands in the file once may be copied by `set(…)` a million times. So all copies together may be
+  no longer than the pickle itself, as they are in every pickle that somebody saved.
+- A tuple of itself and itself, sixty times over, is a short program, but to hash it as a dictionary's key
+  takes 2**60 steps; one nested a million deep overflows the C stack; and numbers can be chosen so that their
+  hashes are all the same. So keys are looked at first: tuples not too large and not too many, integers of 64
+  bits, no complex numbers.
 """
 import functools
 import struct
@@ -34,7 +36,7 @@ _MOST_IN_A_KEY = 1_000
 _LONGEST_LINE = 10_000
 _INSTRUCTIONS = {}  # code -> name of a method, or function of the unpickler
 _STOP = ord(".")
-_int32, _uint16, _uint32, _float64 = struct.Struct("<i"), struct.Struct("<H"), struct.Struct("<I"), struct.Struct(">d")
+_int32, _uint16, _uint32, _float64 = map(struct.Struct, ("<i", "<H", "<I", ">d"))
 
 
 def instruction(*codes):
@@ -58,7 +60,8 @@ def number(code, layout):
 
 
 class Unpickler:
-    """Runs the pickle in `file`. Raises UnpicklingError for what it does not allow or understand, EOFError if it breaks off.
+    """Runs the pickle in `file`. Raises UnpicklingError for what it does not allow or understand, EOFError if
+    it breaks off.
 
     encoding: of the byte strings of Python 2; "bytes" leaves them bytes.
     `persistent_load(id)` is the caller's: it makes a storage from ("storage", type, key, location, numel).
@@ -120,18 +123,20 @@ class Unpickler:
     def persistent_load(self, pid):
         raise UnpicklingError("unsupported persistent id encountered")
 
-    # ------------------------------------------------------------------------------------- classes and functions
+    # ---------------------------------------------------------------------------------- classes and functions
 
     def find_global(self, module, name):
         """The class or function that the pickle calls `module.name`."""
         full_path = f"{module}.{name}"
         if module in _blocklisted_modules:
-            raise UnpicklingError(f"Trying to load unsupported GLOBAL {full_path} whose module {module} is blocked.")
+            raise UnpicklingError(f"Trying to load unsupported GLOBAL {full_path} whose module {module} is "
+                                  "blocked.")
         for allowed in (_get_allowed_globals(), _get_user_allowed_globals()):
             if full_path in allowed:
                 return allowed[full_path]
         if _safe_globals.is_pytorchs(full_path):
-            raise UnpicklingError(f"readtorch does not build {full_path} from a checkpoint: only PyTorch does")
+            raise UnpicklingError(f"readtorch does not build {full_path} from a checkpoint: only PyTorch "
+                                  "does")
         shown = full_path.removeprefix("builtins.")
         raise UnpicklingError(
             f"Unsupported global: GLOBAL {shown} was not an allowed global by default. "
@@ -224,7 +229,7 @@ class Unpickler:
             raise UnpicklingError(f"Only persistent_load of storage is allowed, but got {type(pid[0])}")
         self.stack.append(self.persistent_load(pid))
 
-    # ------------------------------------------------------------------------------------------------ containers
+    # --------------------------------------------------------------------------------------------- containers
 
     @instruction(b"a")  # APPEND
     def _append(self):
@@ -247,11 +252,13 @@ class Unpickler:
         self._set("SETITEMS", items[::2], items[1::2])
 
     def _set(self, code, keys, values):
-        target = self._target(f"{code} for dict, collections.OrderedDict, collections.Counter", dict, OrderedDict, Counter)
+        target = self._target(f"{code} for dict, collections.OrderedDict, collections.Counter",
+                              dict, OrderedDict, Counter)
         self.check_keys(keys)
         if len(keys) != len(values):
             raise self.damaged("a key without a value")
-        target.update(zip(keys, values)) if type(target) is not Counter else dict.update(target, zip(keys, values))
+        for key, value in zip(keys, values):  # `update` of a Counter would add
+            target[key] = value
 
     def _target(self, what, *classes):
         target = self.stack[-1]
@@ -276,7 +283,7 @@ class Unpickler:
             raise self.damaged("an empty stack")
         self.stack[-count:] = [tuple(self.stack[-count:])]
 
-    # ----------------------------------------------------------------------------------- numbers, texts, the memo
+    # ------------------------------------------------------------------------------- numbers, texts, the memo
 
     constant(b"N", lambda: None)  # NONE
     constant(b"\x88", lambda: True)  # NEWTRUE
@@ -332,7 +339,9 @@ class Unpickler:
 
 
 def set_state(instance, state):
-    """What `pickle` does with a state: `__setstate__` if there is one, else attributes, and slots beside them."""
+    """What `pickle` does with a state: `__setstate__` if there is one, else attributes, and slots beside
+    them.
+    """
     if hasattr(instance, "__setstate__"):
         instance.__setstate__(state)
         return

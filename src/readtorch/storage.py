@@ -131,7 +131,8 @@ class UntypedStorage:
             if shared and size < nbytes:
                 file.truncate(nbytes)
             elif size < nbytes:
-                raise RuntimeError(f"file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>")
+                raise RuntimeError(f"file <{filename}> size <{size}> is smaller than the required mapping "
+                                   f"size <{nbytes}>")
             mapped = mmap.mmap(file.fileno(), nbytes, access=access) if nbytes else bytearray()
         return untyped(StorageImpl(np.frombuffer(mapped, np.uint8), resizable=False))
 
@@ -230,17 +231,19 @@ class TypedStorage:
         return f"{rows}\n[torch.storage.TypedStorage{facts} of size {len(self)}]"
 
 
-# Until PyTorch 1.10 storages had a class for each dtype. Checkpoints still say with such a name what a storage holds.
+# Until PyTorch 1.10 each dtype had a class of storages. Checkpoints still use the names.
 CLASS_NAMES = {getattr(scalar_type, name): f"{kind}Storage" for name, kind in {
-    "float64": "Double", "float32": "Float", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int",
-    "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex128": "ComplexDouble",
-    "complex64": "ComplexFloat",
+    "float64": "Double", "float32": "Float", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
+    "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
+    "complex128": "ComplexDouble", "complex64": "ComplexFloat",
 }.items()}
 DTYPES_WITH_CLASS = frozenset(CLASS_NAMES)
 
 
 class _LegacyStorageMeta(type):
-    """`isinstance(storage, FloatStorage)` asks a TypedStorage for its dtype: no object is of the class itself."""
+    """`isinstance(storage, FloatStorage)` asks a TypedStorage for its dtype: no object is of the class
+    itself.
+    """
 
     def __instancecheck__(cls, instance):
         return type(instance) is TypedStorage and instance.dtype is getattr(cls, "dtype", None)
@@ -254,8 +257,9 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
 
 
 # FloatStorage, LongStorage … by name: names of `readtorch`, as they are names of `torch`.
-legacy_classes = {name: _LegacyStorageMeta(name, (_LegacyStorage,), {"dtype": dtype, "__module__": "readtorch"})
-                  for dtype, name in CLASS_NAMES.items()}
+legacy_classes = {
+    name: _LegacyStorageMeta(name, (_LegacyStorage,), {"dtype": dtype, "__module__": "readtorch"})
+    for dtype, name in CLASS_NAMES.items()}
 
 
 def _get_dtype_from_pickle_storage_type(name):

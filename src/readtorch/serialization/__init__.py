@@ -1,6 +1,7 @@
 """`save` and `load`: any Python object with tensors in it, to a file and back.
 
-In PyTorch: `torch/serialization.py`, `caffe2/serialize`. Explained in the chapter "state_dict, load_state_dict, save and load".
+In PyTorch: `torch/serialization.py`, `caffe2/serialize`. Explained in the chapter "state_dict,
+load_state_dict, save and load".
 
     _save, _load          the two ways
     _zip_writer, _zip_reader    the archive: records with names
@@ -22,20 +23,20 @@ from ._load import UNSAFE_MESSAGE, load  # noqa: F401
 from ._load import _starts_with, _ZIP_MAGIC
 from ._locations import (default_restore_location, location_tag, register_package, validate_cuda_device)
 from ._safe_globals import (_add_safe_globals as add_safe_globals, _clear_safe_globals as clear_safe_globals,
-                            _get_allowed_globals, _get_safe_globals as get_safe_globals, _get_user_allowed_globals,
-                            _safe_globals as safe_globals)
+                            _get_allowed_globals, _get_safe_globals as get_safe_globals,
+                            _get_user_allowed_globals, _safe_globals as safe_globals)
 from ._save import DEFAULT_PROTOCOL, save  # noqa: F401
 from ._storage_type import StorageType
 from ._zip_reader import ZipReader
-from .config import (LoadEndianness, get_crc32_options, get_default_load_endianness, get_default_mmap_options, set_crc32_options,
-                     set_default_load_endianness, set_default_mmap_options, skip_data)
+from .config import (LoadEndianness, get_crc32_options, get_default_load_endianness, get_default_mmap_options,
+                     set_crc32_options, set_default_load_endianness, set_default_mmap_options, skip_data)
 
 __all__ = [
-    "SourceChangeWarning", "mkdtemp", "register_package", "check_module_version_greater_or_equal", "validate_cuda_device",
-    "location_tag", "default_restore_location", "save", "load", "StorageType", "LoadEndianness", "get_crc32_options",
-    "set_crc32_options", "get_default_load_endianness", "set_default_load_endianness", "get_default_mmap_options",
-    "set_default_mmap_options", "clear_safe_globals", "get_safe_globals", "add_safe_globals", "safe_globals",
-    "get_unsafe_globals_in_checkpoint", "skip_data",
+    "SourceChangeWarning", "mkdtemp", "register_package", "check_module_version_greater_or_equal",
+    "validate_cuda_device", "location_tag", "default_restore_location", "save", "load", "StorageType",
+    "LoadEndianness", "get_crc32_options", "set_crc32_options", "get_default_load_endianness",
+    "set_default_load_endianness", "get_default_mmap_options", "set_default_mmap_options",
+    "clear_safe_globals", "get_safe_globals", "add_safe_globals", "safe_globals", "get_unsafe_globals_in_checkpoint", "skip_data",
 ]
 
 
@@ -64,18 +65,24 @@ def get_unsafe_globals_in_checkpoint(f):
             raise ValueError("Expected input to be a checkpoint returned by torch.save")
         reader = ZipReader(file)
         if "constants.pkl" in reader:
-            raise ValueError("Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint")
+            raise ValueError("Expected input to be a checkpoint returned by torch.save but got a "
+                             "torchscript checkpoint")
         named = _weights_only_unpickler.get_globals_in_pkl(io.BytesIO(reader.read("data.pkl")))
         return list(named - safe)
 
 
 def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True):
-    """Whether `module.__version__` is at least `req_version_tuple`. Raises RuntimeError, or warns, if it cannot be read."""
+    """Whether `module.__version__` is at least `req_version_tuple`.
+
+    Raises RuntimeError, or only warns, if it cannot be read as numbers.
+    """
     try:
         parts = module.__version__.split(".")
-        return tuple(type(wanted)(part) for wanted, part in zip(req_version_tuple, parts, strict=False)) >= req_version_tuple
+        version = tuple(type(wanted)(part) for wanted, part in zip(req_version_tuple, parts))
+        return version >= req_version_tuple
     except Exception as error:
-        message = (f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared"
+        message = (f"'{module.__name__}' module version string is malformed '{module.__version__}' and "
+                   "cannot be compared"
                    f" with tuple {req_version_tuple}")
         if error_if_malformed:
             raise RuntimeError(message) from error

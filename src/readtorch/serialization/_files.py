@@ -1,17 +1,19 @@
 """Files that `save` and `load` are given: paths and file objects; how a save to a path is all or nothing.
 
-In PyTorch: the openers of `torch/serialization.py`, which write to the path itself. Explained in the chapter "state_dict,
-load_state_dict, save and load".
+In PyTorch: the openers of `torch/serialization.py`, which write to the path itself. Explained in the chapter
+"state_dict, load_state_dict, save and load".
 
 Note [ A save is all or nothing ]
 
-A program that dies while it writes leaves half a file, and if that overwrote the last checkpoint the training is lost. So
-`save` writes a new file beside the old one and renames it when it is complete: to rename is one step of the file system, and
-whoever opens the path sees the old file or the new one, never a part. Before that the data is brought to the disk, so that a
-power cut cannot leave the new name without its contents either.
+A program that dies while it writes leaves half a file, and if that overwrote the last checkpoint the training
+is lost. So `save` writes a new file beside the old one and renames it when it is complete: to rename is one
+step of the file system, and whoever opens the path sees the old file or the new one, never a part. Before
+that the data is brought to the disk, so that a power cut cannot leave the new name without its contents
+either.
 
-The new file gets the permissions that `open` gives, or those of the file that it replaces. A symbolic link stays one: the
-file that it leads to is replaced. What is no regular file, such as /dev/stdout or a pipe, is written to directly.
+The new file gets the permissions that `open` gives, or those of the file that it replaces. A symbolic link
+stays one: the file that it leads to is replaced. What is no regular file, such as /dev/stdout or a pipe, is
+written to directly.
 """
 import contextlib
 import io
@@ -40,14 +42,17 @@ def _check_seekable(file):
         file.seek(file.tell())
     except (io.UnsupportedOperation, AttributeError) as error:
         if "seek" in str(error) or "tell" in str(error):
-            raise type(error)(f"{error}. You can only torch.load from a file that is seekable. Please pre-load the data into a "
+            raise type(error)(f"{error}. You can only torch.load from a file that is seekable. Please "
+                              "pre-load the data into a "
                               "buffer like io.BytesIO and try to load from it instead.") from None
         raise
 
 
 @contextlib.contextmanager
 def open_for_writing(name_or_file):
-    """A file to write to. For a path it takes the path's place at the end of the block: Note [ A save is all or nothing ]."""
+    """A file to write to. For a path it takes the path's place at the end of the block: Note [ A save is all
+    or nothing ].
+    """
     if not is_path(name_or_file):
         yield name_or_file
         if hasattr(name_or_file, "flush"):

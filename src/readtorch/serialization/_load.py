@@ -1,7 +1,7 @@
 """`load`: the way back from a checkpoint to objects.
 
-In PyTorch: `load` and `_load` of `torch/serialization.py`. Explained in the chapter "state_dict, load_state_dict, save and
-load".
+In PyTorch: `load` and `_load` of `torch/serialization.py`. Explained in the chapter "state_dict,
+load_state_dict, save and load".
 """
 import functools
 import io
@@ -39,13 +39,15 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     """The object that `save`, here or in PyTorch, wrote.
 
     f: path, or a file object that can seek.
-    map_location: where storages go: a device or its name, a dictionary from saved to wanted tags, or a function of (storage on
-    the CPU, saved tag) that returns a storage or None. By default they go where they were.
-    weights_only: True, the default: only tensors, containers, numbers and texts are built, and what `add_safe_globals` named;
-    anything else raises UnpicklingError. False: the file is a program that is run; only for files you trust.
-    mmap: storages are not read but mapped: their bytes come from the file when they are first used. Only for a path.
+    map_location: where storages go: a device or its name, a dictionary from saved to wanted tags, or a
+    function of (storage on the CPU, saved tag) that returns a storage or None. By default they go where they were.
+    weights_only: True, the default: only tensors, containers, numbers and texts are built, and what
+    `add_safe_globals` named; anything else raises UnpicklingError. False: the file is a program that is run;
+    only for files you trust.
+    mmap: storages are not read but mapped: their bytes come from the file when first used. Only for a path.
     pickle_module, pickle_load_args: for weights_only=False.
-    Raises RuntimeError for a damaged file, UnpicklingError for one that is no checkpoint or in a format of before PyTorch 1.6.
+    Raises RuntimeError for a damaged file, UnpicklingError for one that is no checkpoint or in a format of
+    before PyTorch 1.6.
     """
     weights_only = _decide_weights_only(weights_only, pickle_module)
     if weights_only and pickle_load_args:
@@ -75,11 +77,13 @@ def _decide_weights_only(weights_only, pickle_module):
     force, forbid = (os.getenv(f"TORCH_FORCE_{name}_LOAD", "0").lower() in ("1", "y", "yes", "true")
                      for name in ("WEIGHTS_ONLY", "NO_WEIGHTS_ONLY"))
     if force and forbid:
-        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` "
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or "
+                           "`TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` "
                            "should be set, but both were set.")
     if forbid and unset:
         warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the"
-                      "`weights_only` argument was not explicitly passed to `torch.load`, forcing weights_only=False.",
+                      "`weights_only` argument was not explicitly passed to `torch.load`, forcing "
+                      "weights_only=False.",
                       UserWarning, stacklevel=3)
         weights_only = False
     weights_only = force or weights_only
@@ -88,7 +92,7 @@ def _decide_weights_only(weights_only, pickle_module):
     return weights_only
 
 
-# ------------------------------------------------------------------------------------------ what is no checkpoint
+# -------------------------------------------------------------------------------------- what is no checkpoint
 
 
 def _starts_with(file, magic):
@@ -102,7 +106,8 @@ def _not_a_checkpoint(file, f, mmap):
     """The error for a file that is no zip archive."""
     if mmap:
         name = f"{f}, " if isinstance(f, str) else ""
-        return RuntimeError(f"mmap can only be used with files saved with `torch.save({name}_use_new_zipfile_serialization="
+        return RuntimeError(f"mmap can only be used with files saved with "
+                            f"`torch.save({name}_use_new_zipfile_serialization="
                             "True), please torch.save your checkpoint with this option in order to use mmap.")
     start = file.tell()
     head = file.read(512)
@@ -113,13 +118,16 @@ def _not_a_checkpoint(file, f, mmap):
         # in PyTorch: still loads it
         return pickle.UnpicklingError(
             "This checkpoint is in the format that PyTorch wrote before version 1.6 (or with "
-            "_use_new_zipfile_serialization=False). readtorch reads the zip format only: load it with PyTorch and save it again.")
-    return pickle.UnpicklingError("This is not a checkpoint: torch.save writes a zip archive, and the file does not begin as one.")
+            "_use_new_zipfile_serialization=False). readtorch reads the zip format only: load it with "
+            "PyTorch and save it again.")
+    return pickle.UnpicklingError("This is not a checkpoint: torch.save writes a zip archive, and the file "
+                                  "does not begin as one.")
 
 
 def _torchscript(weights_only):
     if weights_only:
-        return RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. "
+        return RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to "
+                            "``torch.load``. "
                             + UNSAFE_MESSAGE)
     # in PyTorch: hands it to torch.jit.load
     return RuntimeError("This file is a TorchScript archive, written by torch.jit.save, not a checkpoint")
@@ -134,7 +142,7 @@ def _load_safetensors(path, map_location):
     return load_file(path, "cpu" if map_location is None else str(map_location))
 
 
-# --------------------------------------------------------------------------------------------------- the storages
+# ----------------------------------------------------------------------------------------------- the storages
 
 
 class _Checkpoint:
@@ -154,7 +162,8 @@ class _Checkpoint:
         """The storage behind ("storage", class, key, location, number of elements)."""
         typename, kind, key, location, numel = saved_id
         if typename != "storage":
-            raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got '{typename}'")
+            raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got "
+                               f"'{typename}'")
         dtype = _element_type(kind)
         if key in self.loaded:
             return self.loaded[key]
@@ -169,7 +178,8 @@ class _Checkpoint:
         name = f"data/{key}"
         size = self.reader.record(name).size
         if size != numel * dtype.itemsize:
-            raise RuntimeError(f"record size ({size} bytes) does not match expected size ({numel * dtype.itemsize} bytes = "
+            raise RuntimeError(f"record size ({size} bytes) does not match expected size "
+                               f"({numel * dtype.itemsize} bytes = "
                                f"{numel} elements * {dtype.itemsize} bytes/element)")
         storage = self._read(name, size)
         if self.swaps:
@@ -190,14 +200,17 @@ class _Checkpoint:
 
 
 def _aligned(size):
-    """Fresh memory of that size at an address that is a multiple of 64: the system copies a file into it a quarter faster."""
+    """Fresh memory of that size at an address that is a multiple of 64: the system copies a file into it a
+    quarter faster.
+    """
     memory = np.empty(size + 63, np.uint8)
     start = -address_of(memory) % 64
     return memory.data[start:start + size]
 
 
 def _map(path, size):
-    return UntypedStorage.from_file(path, config.get_default_mmap_options() == config.MAP_SHARED, size)._impl.buffer
+    shared = config.get_default_mmap_options() == config.MAP_SHARED
+    return UntypedStorage.from_file(path, shared, size)._impl.buffer
 
 
 def _element_type(kind):
@@ -205,12 +218,15 @@ def _element_type(kind):
     if kind is UntypedStorage:
         return StorageType("ByteStorage").dtype
     if not isinstance(kind, StorageType):
-        raise pickle.UnpicklingError(f"{kind if isinstance(kind, type) else type(kind)} is not a class of storages")
+        raise pickle.UnpicklingError(f"{kind if isinstance(kind, type) else type(kind)} is not a class of "
+                                     "storages")
     return kind.dtype
 
 
 def _alignment(reader):
-    """To what multiple storages are aligned in the file. It changes nothing here: their places stand in the directory."""
+    """To what multiple storages are aligned in the file. It changes nothing here: their places stand in the
+    directory.
+    """
     text = reader.text(".storage_alignment", "64")
     if not text.isdigit():
         raise ValueError(f"the record .storage_alignment holds no number: {text}")
@@ -228,11 +244,12 @@ def _byte_order(reader):
             config.LoadEndianness.NATIVE: sys.byteorder}[default]
 
 
-# ----------------------------------------------------------------------------------------------------- the pickle
+# ------------------------------------------------------------------------------------------------- the pickle
 
 
 def _load_weights_only(checkpoint, encoding):
-    unpickler = _weights_only_unpickler.Unpickler(io.BytesIO(checkpoint.reader.read("data.pkl")), encoding=encoding)
+    data = io.BytesIO(checkpoint.reader.read("data.pkl"))
+    unpickler = _weights_only_unpickler.Unpickler(data, encoding=encoding)
     unpickler.persistent_load = checkpoint.persistent_load
     try:
         return unpickler.load()
@@ -241,7 +258,8 @@ def _load_weights_only(checkpoint, encoding):
 
 
 def _load_with(pickle_module, checkpoint, pickle_load_args):
-    unpickler = _unpickler_class(pickle_module)(io.BytesIO(checkpoint.reader.read("data.pkl")), **pickle_load_args)
+    data = io.BytesIO(checkpoint.reader.read("data.pkl"))
+    unpickler = _unpickler_class(pickle_module)(data, **pickle_load_args)
     unpickler.checkpoint = checkpoint
     return unpickler.load()
 
@@ -271,7 +289,8 @@ def _weights_only_message(message):
     if re.search(r"GLOBAL (\S+) was not an allowed global by default.", message):
         text = ("Weights only load failed. This file can still be loaded, to do so you have two options, "
                 "\033[1mdo those steps only if you trust the source of the checkpoint\033[0m. "
-                f"\n\t(1) {UNSAFE_MESSAGE}\n\t(2) Alternatively, to load with `weights_only=True` please check "
+                f"\n\t(1) {UNSAFE_MESSAGE}\n\t(2) Alternatively, to load with `weights_only=True` please "
+                "check "
                 "the recommended steps in the following error message.\n\tWeightsUnpickler error: " + message)
     elif re.search(r"whose module (\S+) is blocked", message):
         text = f"Weights only load failed. {UNSAFE_MESSAGE}\n\n\n{message}"

@@ -1,10 +1,11 @@
 """Where storages come from and go to: the location tags in a checkpoint, and `map_location`.
 
-In PyTorch: the package registry of `torch/serialization.py`. Explained in the chapter "state_dict, load_state_dict, save and
-load".
+In PyTorch: the package registry of `torch/serialization.py`. Explained in the chapter "state_dict,
+load_state_dict, save and load".
 
-A checkpoint says of each storage where it was: "cpu", "cuda:1". A tagger finds that out when saving; a deserializer takes a
-storage that was read to the CPU to where its tag says. Each device brings a pair of them, asked in the order of its priority.
+A checkpoint says of each storage where it was: "cpu", "cuda:1". A tagger finds that out when saving; a
+deserializer takes a storage that was read to the CPU to where its tag says. Each device brings a pair of
+them, asked in the order of its priority.
 """
 import functools
 import re
@@ -16,7 +17,9 @@ _package_registry = []  # (priority, tagger, deserializer), lowest priority firs
 
 
 def register_package(priority, tagger, deserializer):
-    """Add a device. tagger(storage) gives its tag or None; deserializer(storage, tag) the storage on its device or None."""
+    """Add a device. tagger(storage) gives its tag or None; deserializer(storage, tag) the storage on its
+    device or None.
+    """
     _package_registry.append((priority, tagger, deserializer))
     _package_registry.sort()
 
@@ -36,7 +39,8 @@ def default_restore_location(storage, location):
         result = deserializer(storage, location)
         if result is not None:
             return result
-    raise RuntimeError(f"don't know how to restore data location of {_type_name(storage)} (tagged with {location})")
+    raise RuntimeError(f"don't know how to restore data location of {_type_name(storage)} (tagged with "
+                       f"{location})")
 
 
 def _type_name(storage):
@@ -58,7 +62,7 @@ def get_restore_location(map_location):
     return restore
 
 
-# ------------------------------------------------------------------------------------------------- the devices
+# ------------------------------------------------------------------------------------------------ the devices
 
 
 def _cpu_tag(storage):
@@ -93,20 +97,23 @@ _MODULES_OF_PYTORCH = ("cuda", "xpu", "mtia")  # other devices bring theirs alon
 
 def _validate_device(location, backend):
     """The device that a tag names. Raises RuntimeError if this machine has it not."""
-    advice = ("If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') "
+    advice = ("If you are running on a CPU-only machine, please use torch.load with "
+              "map_location=torch.device('cpu') "
               "to map your storages to the CPU.")
     from .. import cuda
     module = cuda if backend == "cuda" else None
     if backend not in _MODULES_OF_PYTORCH:
         raise RuntimeError(f"The {backend.upper()} device module is not registered. {advice}")
     if module is None or not module.is_available():
-        raise RuntimeError(f"Attempting to deserialize object on a {backend.upper()} device but torch.{backend}.is_available() "
+        raise RuntimeError(f"Attempting to deserialize object on a {backend.upper()} device but "
+                           f"torch.{backend}.is_available() "
                            f"is False. {advice}")
     device = Device(location)
     device = Device(backend, device.index or 0)
     if device.index >= module.device_count():
         raise RuntimeError(f"Attempting to deserialize object on {backend.upper()} device {device.index} but "
-                           f"torch.{backend}.device_count() is {module.device_count()}. Please use torch.load with "
+                           f"torch.{backend}.device_count() is {module.device_count()}. Please use "
+                           "torch.load with "
                            "map_location to map your storages to an existing device.")
     return device
 
@@ -119,5 +126,6 @@ def validate_cuda_device(location):
 register_package(10, _cpu_tag, _cpu_deserialize)
 register_package(20, functools.partial(_backend_tag, "cuda"), functools.partial(_deserialize, "cuda"))
 register_package(22, _meta_tag, _meta_deserialize)
-for _priority, _backend in (24, "hpu"), (25, "xpu"), (26, "mtia"):  # not built here; their tags give the clear error
-    register_package(_priority, functools.partial(_backend_tag, _backend), functools.partial(_deserialize, _backend))
+for _priority, _backend in (24, "hpu"), (25, "xpu"), (26, "mtia"):  # not built here: the clear error is
+    register_package(_priority, functools.partial(_backend_tag, _backend),
+                     functools.partial(_deserialize, _backend))

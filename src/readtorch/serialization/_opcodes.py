@@ -1,10 +1,10 @@
 """Pickles taken apart without running them: where they name a class or function.
 
-A pickle is a program for a small stack machine: one byte says what to do, an argument may follow. To find the instructions
-that matter the others have to be stepped over, not searched: any bytes may stand in a text.
+A pickle is a program for a small stack machine: one byte says what to do, an argument may follow. To find the
+instructions that matter the others have to be stepped over, not searched: any bytes may stand in a text.
 
-In PyTorch: `get_globals_in_pkl` (`torch/_weights_only_unpickler.py`). Explained in the chapter "state_dict, load_state_dict,
-save and load".
+In PyTorch: `get_globals_in_pkl` (`torch/_weights_only_unpickler.py`). Explained in the chapter "state_dict,
+load_state_dict, save and load".
 """
 import re
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
@@ -19,7 +19,8 @@ _STEPPED_OVER = re.compile(rb"""(?:
     | G .{8}
     | [FILPSVgp] [^\n]* \n                 # a line
 )++""", re.DOTALL | re.VERBOSE)
-_LENGTH_BYTES = {ord("U"): 1, ord("C"): 1, 0x8A: 1, ord("T"): 4, ord("B"): 4, ord("X"): 4, 0x8B: 4}  # then so many bytes
+# Instructions followed by a length, of so many bytes, and that many bytes.
+_LENGTH_BYTES = {ord("U"): 1, ord("C"): 1, 0x8A: 1, ord("T"): 4, ord("B"): 4, ord("X"): 4, 0x8B: 4}
 _GLOBAL = re.compile(rb"c([^\n]*)\n([^\n]*)\n")
 _STOP = ord(".")
 
@@ -27,7 +28,8 @@ _STOP = ord(".")
 def globals_in(data):
     """Yield (start, end, module, name) of every instruction that names a class or function.
 
-    data: a pickle of protocol 0 to 3, bytes. Raises UnpicklingError for other instructions, EOFError if it breaks off.
+    data: a pickle of protocol 0 to 3, bytes. Raises UnpicklingError for other instructions, EOFError if it
+    breaks off.
     """
     at = 0
     while True:
@@ -60,7 +62,9 @@ def rename_globals(data, new_name):
 
 
 def python3_name(module, name):
-    """The present (module, name) of what a pickle of protocol 2 calls as Python 2 did: `__builtin__` was `builtins`."""
+    """The present (module, name) of what a pickle of protocol 2 calls as Python 2 did: `__builtin__` was
+    `builtins`.
+    """
     if (module, name) in NAME_MAPPING:
         return NAME_MAPPING[module, name]
     return IMPORT_MAPPING.get(module, module), name

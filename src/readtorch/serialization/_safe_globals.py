@@ -1,6 +1,7 @@
 """The classes and functions that a checkpoint may name, and what they may be called with.
 
-In PyTorch: part of `torch/_weights_only_unpickler.py`. Explained in the chapter "state_dict, load_state_dict, save and load".
+In PyTorch: part of `torch/_weights_only_unpickler.py`. Explained in the chapter "state_dict, load_state_dict,
+save and load".
 """
 import functools
 import re
@@ -16,7 +17,8 @@ from ._layouts import _get_layout
 from ._names import torch_name
 from ._storage_type import StorageType
 
-_marked_safe_globals_set = set()  # what the user allowed: functions and classes, or (one of them, its full name)
+# What the user allowed: functions and classes, or pairs of one and its full name.
+_marked_safe_globals_set = set()
 
 
 def _add_safe_globals(safe_globals):
@@ -56,7 +58,8 @@ def _get_user_allowed_globals():
             allowed[".".join(torch_name(item.__module__, item.__qualname__))] = item
             continue
         if len(item) != 2:
-            raise ValueError("Expected tuple of length 2 (global, str of callable full path), but got tuple of length: "
+            raise ValueError("Expected tuple of length 2 (global, str of callable full path), but got tuple "
+                             "of length: "
                              f"{len(item)}")
         if type(item[1]) is not str:
             raise TypeError("Expected second item in tuple to be str of callable full path, but got: "
@@ -105,7 +108,8 @@ def _get_allowed_globals():
     return allowed
 
 
-_PYTORCHS = re.compile(r"torch\.(_utils\._rebuild_\w+|cuda\.\w+Storage|\w+Storage|(cuda|sparse|cuda\.sparse)\.\w+Tensor|\w+Tensor|"
+_PYTORCHS = re.compile(r"torch\.(_utils\._rebuild_\w+|(cuda\.)?\w+Storage|"
+                       r"((cuda|sparse|cuda\.sparse)\.)?\w+Tensor|"
                        r"(q?u?int|bits|float|complex)\d\w*|per_(tensor|channel)_\w+)")
 
 
@@ -114,7 +118,7 @@ def is_pytorchs(full_path):
     return _PYTORCHS.fullmatch(full_path) is not None
 
 
-# ----------------------------------------------------------------------- what the functions may be called with
+# ---------------------------------------------------------------------- what the functions may be called with
 # A check is called like the function, with the unpickler before the arguments, and raises UnpicklingError.
 
 
@@ -122,8 +126,9 @@ def is_pytorchs(full_path):
 def checks():
     """Function -> its check. What is not here is not called: see Note [ What a hostile pickle cannot do ]."""
     return {
-        OrderedDict: _check_pairs, Counter: _check_counts, set: _check_items, complex: _check_numbers, Size: _check_size,
-        encode: _check_text, bytearray: _check_bytes, device: _check_names, _get_layout: _check_names,
+        OrderedDict: _check_pairs, Counter: _check_counts, set: _check_items, complex: _check_numbers,
+        Size: _check_size, encode: _check_text, bytearray: _check_bytes, device: _check_names,
+        _get_layout: _check_names,
         parameter_class(): _check_parameter,
         _utils._rebuild_parameter: _check_parameter,
         _utils._rebuild_parameter_with_state: _check_parameter_with_state,
@@ -140,7 +145,8 @@ def _require(truth, what):
 
 
 def _check_pairs(unpickler, pairs=()):
-    _require(type(pairs) in (list, tuple) and all(type(p) in (list, tuple) and len(p) == 2 for p in pairs), "OrderedDict so")
+    _require(type(pairs) in (list, tuple), "OrderedDict so")
+    _require(all(type(pair) in (list, tuple) and len(pair) == 2 for pair in pairs), "OrderedDict so")
     unpickler.copies(pairs)
     unpickler.check_keys(key for key, _ in pairs)
 
@@ -183,9 +189,12 @@ _MOST_DIMENSIONS = 64  # NumPy's limit
 
 
 def _check_tensor(unpickler, source, offset, size, stride, metadata=None):
-    _require(isinstance(source, (storage.TypedStorage, storage.UntypedStorage)), "_rebuild_tensor without a storage")
-    _require(all(type(n) in (tuple, list, Size) and len(n) <= _MOST_DIMENSIONS for n in (size, stride)), "_rebuild_tensor so")
-    if metadata:  # a conjugate or negative: what PyTorch notes on the tensor is carried out here, which takes memory
+    is_storage = isinstance(source, (storage.TypedStorage, storage.UntypedStorage))
+    _require(is_storage, "_rebuild_tensor without a storage")
+    for numbers in (size, stride):
+        good = type(numbers) in (tuple, list, Size) and len(numbers) <= _MOST_DIMENSIONS
+        _require(good, "_rebuild_tensor so")
+    if metadata:  # a conjugate or negative: PyTorch only notes it, here it is computed, which takes memory
         _require(type(metadata) is dict and source.untyped() not in unpickler.resolved,
                  "for a second conjugate of a storage: use resolve_conj() before saving")
         unpickler.resolved.add(source.untyped())
@@ -212,7 +221,8 @@ def _check_parameter_with_state(unpickler, data, requires_grad, backward_hooks, 
 
 
 def _check_typed_tensor(unpickler, function, cls, args, state):
-    _require(any(function is f for f in _rebuild_functions()) and type(args) is tuple, "_rebuild_from_type_v2 so")
+    rebuilds = any(function is known for known in _rebuild_functions())
+    _require(rebuilds and type(args) is tuple, "_rebuild_from_type_v2 so")
     checks()[function](unpickler, *args)
     _require(isinstance(cls, type) and issubclass(cls, _tensor.Tensor), "_rebuild_from_type_v2 so")
     _check_state(unpickler, state)
@@ -220,7 +230,8 @@ def _check_typed_tensor(unpickler, function, cls, args, state):
 
 def _check_state(unpickler, state):
     parts = state if type(state) is tuple else (state, None)
-    _require(len(parts) == 2 and all(part is None or type(part) is dict for part in parts), "for such a state")
+    good = len(parts) == 2 and all(part is None or type(part) is dict for part in parts)
+    _require(good, "for such a state")
     for part in parts:
         unpickler.copies(part or ())
         _require(all(type(name) is str for name in part or ()), "for such a state")

@@ -1,7 +1,7 @@
 """`save`: a pickle in which storages are numbers, and beside it the storages' bytes.
 
-In PyTorch: `save` and `_save` of `torch/serialization.py`. Explained in the chapter "state_dict, load_state_dict, save and
-load".
+In PyTorch: `save` and `_save` of `torch/serialization.py`. Explained in the chapter "state_dict,
+load_state_dict, save and load".
 
 Note [ The records of a checkpoint ]
 
@@ -36,21 +36,23 @@ DEFAULT_PROTOCOL = 2
 
 def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_new_zipfile_serialization=True,
          _disable_byteorder_record=False):
-    """Write `obj` to a file that `load`, here and in PyTorch, reads back: tensors that share a storage share it again.
+    """Write `obj` to a file that `load`, here and in PyTorch, reads back: tensors that share a storage share
+    it again.
 
     f: path, or a file object with `write`. A path is replaced when the new file is complete, not before.
     pickle_module, pickle_protocol: what turns Python's objects into bytes.
     Raises what pickling raises, RuntimeError for a directory that is not there.
     """
     if not is_path(f) and not hasattr(f, "write"):
-        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' "
+                             "attribute")
     if not _use_new_zipfile_serialization:
         # in PyTorch: the format of before 1.6
         raise ValueError("readtorch writes the zip format only: _use_new_zipfile_serialization must be True")
     name = _archive_name(os.fspath(f)) if is_path(f) else "archive"
     with open_for_writing(f) as file:
-        writer = ZipWriter(file.write, lambda count: file.seek(count, os.SEEK_CUR), name, config.save.compute_crc32,
-                           config.save.storage_alignment)
+        writer = ZipWriter(file.write, lambda count: file.seek(count, os.SEEK_CUR), name,
+                           config.save.compute_crc32, config.save.storage_alignment)
         _save(obj, writer, pickle_module, pickle_protocol, _disable_byteorder_record)
         writer.write_end_of_file()
 
@@ -77,7 +79,9 @@ def _save(obj, writer, pickle_module, pickle_protocol, _disable_byteorder_record
 
 
 def _pickled(obj, pickle_module, protocol):
-    """The pickle of `obj`, with PyTorch's names for our classes, and the storages that it refers to by their keys."""
+    """The pickle of `obj`, with PyTorch's names for our classes, and the storages that it refers to by their
+    keys.
+    """
     buffer = io.BytesIO()
     pickler = _pickler_class(pickle_module, protocol >= 4)(buffer, protocol=protocol)
     pickler.dump(obj)
@@ -87,7 +91,9 @@ def _pickled(obj, pickle_module, protocol):
 
 @functools.cache
 def _pickler_class(pickle_module, names_on_stack):
-    """A Pickler that refers to storages. From protocol 4 on it is one in Python, which can write PyTorch's names itself."""
+    """A Pickler that refers to storages. From protocol 4 on it is one in Python, which can write PyTorch's
+    names itself.
+    """
     renames = names_on_stack and pickle_module is pickle
     return type("Pickler", (_RefersToStorages, _RenamingPickler if renames else pickle_module.Pickler), {})
 
@@ -115,7 +121,8 @@ class _RefersToStorages:
             self.storages[key] = storage
         address = impl.data_ptr()
         if address and self.dtypes.setdefault(address, dtype) is not dtype:
-            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as "
+                               "different types")
         kind = storages.legacy_classes[storages.CLASS_NAMES[dtype]] if cls is TypedStorage else UntypedStorage
         return "storage", kind, key, location_tag(storage), len(obj)
 

@@ -1,18 +1,19 @@
 """The zip archive that `load` reads: where its records are, and their bytes.
 
-In PyTorch: `PyTorchStreamReader` (`caffe2/serialize/inline_container.cc`) over the C library miniz. Explained in the
-chapter "state_dict, load_state_dict, save and load".
+In PyTorch: `PyTorchStreamReader` (`caffe2/serialize/inline_container.cc`) over the C library miniz. Explained
+in the chapter "state_dict, load_state_dict, save and load".
 
-The file may be anybody's, so nothing it says is believed before it is checked against the file's length: no record leaves
-the file, together they claim no more bytes than it has, and a compressed one expands to just the size it declared.
+The file may be anybody's, so nothing it says is believed before it is checked against the file's length: no
+record leaves the file, together they claim no more bytes than it has, and a compressed one expands to just
+the size it declared.
 """
 import os
 import struct
 import zlib
 from typing import NamedTuple
 
-from ._zip_writer import (CENTRAL, CENTRAL_HEADER, END, END_64, END_64_LOCATOR, ENDS, ENDS_64, LOCAL, LOCAL_HEADER, LOCATES_64,
-                          MOST_32, SERIALIZATION_ID)
+from ._zip_writer import (CENTRAL, CENTRAL_HEADER, END, END_64, END_64_LOCATOR, ENDS, ENDS_64, LOCAL,
+                          LOCAL_HEADER, LOCATES_64, MOST_32, SERIALIZATION_ID)
 
 OLDEST_VERSION, NEWEST_VERSION = 1, 10  # of the file format
 STORED, DEFLATED = 0, 8
@@ -36,7 +37,8 @@ class Record(NamedTuple):
 class ZipReader:
     """The records of an archive, by name.
 
-    file: seekable and readable; the archive reaches from its position to its end. Raises RuntimeError if it is damaged.
+    file: seekable and readable; the archive reaches from its position to its end. Raises RuntimeError if it
+    is damaged.
     """
 
     def __init__(self, file):
@@ -52,7 +54,7 @@ class ZipReader:
         self._by_name = self._index(records)
         self._check_version()
 
-    # --------------------------------------------------------------------------------------------- the directory
+    # ------------------------------------------------------------------------------------------ the directory
 
     def _read_directory(self):
         count, size, start = self._find_directory()
@@ -85,11 +87,14 @@ class ZipReader:
         return count, size, start
 
     def _find_directory_64(self, end):
-        """The last six fields of the end record with room for long numbers, if its place stands right before the old end."""
+        """The last six fields of the end record with room for long numbers, if its place stands right before
+        the old end.
+        """
         what = "reading zip archive"
         if end < END_64_LOCATOR.size + END_64.size:
             return None
-        signature, _, place, disks = END_64_LOCATOR.unpack(self._read(end - END_64_LOCATOR.size, END_64_LOCATOR.size, what))
+        locator = self._read(end - END_64_LOCATOR.size, END_64_LOCATOR.size, what)
+        signature, _, place, disks = END_64_LOCATOR.unpack(locator)
         if signature != LOCATES_64:
             return None
         signature, length, _, _, *fields = END_64.unpack(self._read(place, END_64.size, what))
@@ -119,13 +124,16 @@ class ZipReader:
         if not text.strip().isdigit():
             raise RuntimeError(f"Couldn't parse the version {text} as Long Long.")
         if int(text) < OLDEST_VERSION:
-            raise RuntimeError(f"Attempted to read a PyTorch file with version {int(text)}, but the minimum supported version "
-                               f"for reading is {OLDEST_VERSION}. Your PyTorch script module file is too old.")
+            raise RuntimeError(f"Attempted to read a PyTorch file with version {int(text)}, but the minimum "
+                               "supported version "
+                               f"for reading is {OLDEST_VERSION}. Your PyTorch script module file is too "
+                               "old.")
         if int(text) > NEWEST_VERSION:
-            raise RuntimeError(f"Attempted to read a PyTorch file with version {int(text)}, but the maximum supported version "
+            raise RuntimeError(f"Attempted to read a PyTorch file with version {int(text)}, but the maximum "
+                               "supported version "
                                f"for reading is {NEWEST_VERSION}.")
 
-    # ----------------------------------------------------------------------------------------------- the records
+    # -------------------------------------------------------------------------------------------- the records
 
     def __contains__(self, name):
         return name in self._by_name
@@ -196,15 +204,16 @@ def _central_record(directory, at):
     what = "reading zip archive"
     if at + CENTRAL_HEADER.size > len(directory):
         raise _damaged(what, "invalid header or archive is corrupted")
-    (signature, _, _, flags, method, _, _, _, stored_size, size, path_length, extra_length, comment_length, disk, _, attributes,
-     start) = CENTRAL_HEADER.unpack_from(directory, at)
+    (signature, _, _, flags, method, _, _, _, stored_size, size, path_length, extra_length, comment_length,
+     disk, _, attributes, start) = CENTRAL_HEADER.unpack_from(directory, at)
     path_at = at + CENTRAL_HEADER.size
     extra_at = path_at + path_length
     after = extra_at + extra_length + comment_length
     if signature != CENTRAL or after > len(directory):
         raise _damaged(what, "invalid header or archive is corrupted")
     if MOST_32 in (stored_size, size, start):
-        size, stored_size, start = _long_numbers(directory[extra_at:extra_at + extra_length], size, stored_size, start)
+        extra = directory[extra_at:extra_at + extra_length]
+        size, stored_size, start = _long_numbers(extra, size, stored_size, start)
     if disk > 1:
         raise _damaged(what, "unsupported multidisk archive")
     if flags & _ENCRYPTED or attributes & _IS_FOLDER or method not in (STORED, DEFLATED):
@@ -219,7 +228,9 @@ def _central_record(directory, at):
 
 
 def _long_numbers(extra, *fields):
-    """`fields`, those that say 2**32 - 1 replaced by the long numbers of the extra field 1, which come in their order."""
+    """`fields`, those that say 2**32 - 1 replaced by the long numbers of the extra field 1, which come in
+    their order.
+    """
     at = 0
     while at + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, at)
@@ -243,5 +254,6 @@ def _expand(record, data):
 
 
 def _damaged(doing, reason):
-    return RuntimeError(f"PytorchStreamReader failed {doing}: {reason}. There is a high likelihood that the file is damaged: not "
+    return RuntimeError(f"PytorchStreamReader failed {doing}: {reason}. There is a high likelihood that the "
+                        "file is damaged: not "
                         "saved properly, not transferred correctly, or changed afterwards.")

@@ -1,19 +1,20 @@
 """The zip archive that `save` writes, byte for byte as PyTorch lays it out.
 
-In PyTorch: `PyTorchStreamWriter` (`caffe2/serialize/inline_container.cc`), which calls the C library miniz. Explained in
-the chapter "state_dict, load_state_dict, save and load".
+In PyTorch: `PyTorchStreamWriter` (`caffe2/serialize/inline_container.cc`), which calls the C library miniz.
+Explained in the chapter "state_dict, load_state_dict, save and load".
 
 Note [ The bytes of a checkpoint ]
 
-    local header | name | extra: padding | data | data descriptor     once a record, data at a multiple of the alignment
+    local header | name | extra: padding | data | data descriptor   once a record
     …
-    central directory: a header and the name of every record          where they are, how long, their checksums
+    central directory: a header and the name of every record        where they are, how long, their checksums
     end of the central directory, twice: with 64-bit numbers, and as old readers expect it
 
-All records lie in one folder, named after the file. Nothing is compressed, so a storage's bytes stand in the file as they
-stand in memory: `load(..., mmap=True)` points a tensor straight at them. The padding puts them at a multiple of 64 bytes.
-A record's length and checksum follow its data, in the descriptor, because a writer that never seeks back learns them last.
-Numbers from 2**32 - 1 on do not fit the old fields: those then hold 2**32 - 1, and an "extra" field holds the number.
+All records lie in one folder, named after the file. Nothing is compressed, so a storage's bytes stand in the
+file as they stand in memory: `load(..., mmap=True)` points a tensor straight at them. The padding puts them
+at a multiple of 64 bytes. A record's length and checksum follow its data, in the descriptor, because a writer
+that never seeks back learns them last. Numbers from 2**32 - 1 on do not fit the old fields: those then hold
+2**32 - 1, and an "extra" field holds the number.
 """
 import hashlib
 import struct
@@ -25,8 +26,8 @@ CENTRAL_HEADER = struct.Struct("<IHHHHHHIIIHHHHHII")
 DESCRIPTOR, DESCRIPTOR_64 = struct.Struct("<IIII"), struct.Struct("<IIQQ")
 END_64, END_64_LOCATOR, END = struct.Struct("<IQHHIIQQQQ"), struct.Struct("<IIQI"), struct.Struct("<IHHHHIIH")
 
-LOCAL, CENTRAL, DESCRIBES, ENDS_64, LOCATES_64, ENDS = (0x04034B50, 0x02014B50, 0x08074B50, 0x06064B50, 0x07064B50,
-                                                        0x06054B50)
+LOCAL, CENTRAL, DESCRIBES = 0x04034B50, 0x02014B50, 0x08074B50
+ENDS_64, LOCATES_64, ENDS = 0x06064B50, 0x07064B50, 0x06054B50
 UTF8, HAS_DESCRIPTOR = 0x800, 0x008
 MOST_32 = 0xFFFFFFFF
 MOST_16 = 0xFFFF
@@ -39,7 +40,8 @@ _GATHERED = 1 << 16  # a record up to this size is joined with its headers befor
 class ZipWriter:
     """Writes records one after the other.
 
-    write: takes bytes-like objects. skip: moves on by a number of bytes without writing them, for records without data.
+    write: takes bytes-like objects. skip: moves on by a number of bytes without writing them, for records
+    without data.
     """
 
     def __init__(self, write, skip, archive_name, compute_crc32=True, alignment=64):
@@ -53,7 +55,9 @@ class ZipWriter:
         self._combined_crc32 = 0
 
     def write_record(self, name, data, size=None):
-        """Add a record. data: bytes-like; or None: room for `size` bytes, to be filled in by somebody else later."""
+        """Add a record. data: bytes-like; or None: room for `size` bytes, to be filled in by somebody else
+        later.
+        """
         if name in self._names:
             raise RuntimeError(f"Tried to serialize file twice: {name}")
         self._names.add(name)
@@ -83,7 +87,8 @@ class ZipWriter:
         self._position += len(header) + size + len(descriptor)
 
     def _extra(self, start, path_length, sizes):
-        """The extra field of a local header: long numbers if there are any, then padding up to the alignment."""
+        """The extra field of a local header: long numbers if there are any, then padding up to the alignment.
+        """
         long = _long_numbers(sizes, start)
         before = start + LOCAL_HEADER.size + path_length + len(long) + 4
         padding = -before % self._alignment
@@ -125,8 +130,9 @@ def _long_numbers(sizes, start):
 def _central_header(path, flags, crc32, size, start):
     long = _long_numbers(struct.pack("<QQ", size, size) if size >= MOST_32 else b"", start)
     size, start = min(size, MOST_32), min(start, MOST_32)
-    return CENTRAL_HEADER.pack(CENTRAL, 0, 0, flags, 0, 0, 0, crc32, size, size, len(path), len(long), 0, 0, 0, 0,
-                               start) + path + long
+    header = CENTRAL_HEADER.pack(CENTRAL, 0, 0, flags, 0, 0, 0, crc32, size, size, len(path), len(long),
+                                 0, 0, 0, 0, start)
+    return header + path + long
 
 
 def _end(count, start, size):
@@ -134,4 +140,5 @@ def _end(count, start, size):
     made_by_unix, needs = 0x031E, 0x002D
     return (END_64.pack(ENDS_64, END_64.size - 12, made_by_unix, needs, 0, 0, count, count, size, start)
             + END_64_LOCATOR.pack(LOCATES_64, 0, start + size, 1)
-            + END.pack(ENDS, 0, 0, min(count, MOST_16), min(count, MOST_16), min(size, MOST_32), min(start, MOST_32), 0))
+            + END.pack(ENDS, 0, 0, min(count, MOST_16), min(count, MOST_16), min(size, MOST_32),
+                       min(start, MOST_32), 0))

@@ -1,7 +1,7 @@
 """What `save` and `load` do unless told otherwise.
 
-In PyTorch: `torch/utils/serialization/config.py` and the getters and setters of `torch/serialization.py`. Explained in the
-chapter "state_dict, load_state_dict, save and load".
+In PyTorch: `torch/utils/serialization/config.py` and the getters and setters of `torch/serialization.py`.
+Explained in the chapter "state_dict, load_state_dict, save and load".
 """
 import sys
 import threading
@@ -17,7 +17,7 @@ class load:
     mmap = False
     endianness = None  # of files without a `byteorder` record; None means little
     mmap_flags = MAP_PRIVATE
-    calculate_storage_offsets = False  # in PyTorch: saves reading headers; here the offsets come with the directory
+    calculate_storage_offsets = False  # in PyTorch: saves reading headers; here it changes nothing
 
 
 class save:
@@ -48,7 +48,9 @@ def get_default_load_endianness():
 
 
 def set_default_load_endianness(endianness):
-    """Set the byte order of files that do not name theirs. Raises TypeError for anything but a LoadEndianness or None."""
+    """Set the byte order of files that do not name theirs. Raises TypeError for anything but a LoadEndianness
+    or None.
+    """
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
     load.endianness = endianness
@@ -60,7 +62,9 @@ def get_crc32_options():
 
 
 def set_crc32_options(compute_crc32):
-    """Whether `save` writes checksums. Without them other programs may call the file damaged; `load` does not look."""
+    """Whether `save` writes checksums. Without them other programs may call the file damaged; `load` does not
+    look.
+    """
     save.compute_crc32 = compute_crc32
 
 
@@ -91,7 +95,8 @@ class set_default_mmap_options:
 
 
 class skip_data:
-    """Within this block `save` leaves room for the bytes of storages without writing them, and `load` reads none.
+    """Within this block `save` leaves room for the bytes of storages without writing them, and `load` reads
+    none.
 
     materialize_fake_tensors: accepted; there are no fake tensors here.
     """

@@ -1,8 +1,8 @@
 """Dictionaries of tensors in the safetensors format: names, shapes and bytes, no pickle.
 
-The library `safetensors` reads and writes the format; its module for PyTorch imports PyTorch, so this one stands in for it
-with the same four functions. In PyTorch: `safetensors.torch`, which `torch.load` calls for a path that ends in .safetensors.
-Explained in the chapter "state_dict, load_state_dict, save and load".
+The library `safetensors` reads and writes the format; its module for PyTorch imports PyTorch, so this one
+stands in for it with the same four functions. In PyTorch: `safetensors.torch`, which `torch.load` calls for a
+path that ends in .safetensors. Explained in the chapter "state_dict, load_state_dict, save and load".
 """
 import numpy as np
 
@@ -13,18 +13,23 @@ _DTYPES = {
     "F64": readtorch.float64, "F32": readtorch.float32, "F16": readtorch.float16, "BF16": readtorch.bfloat16,
     "I64": readtorch.int64, "I32": readtorch.int32, "I16": readtorch.int16, "I8": readtorch.int8,
     "U64": readtorch.uint64, "U32": readtorch.uint32, "U16": readtorch.uint16, "U8": readtorch.uint8,
-    "BOOL": readtorch.bool, "C64": readtorch.complex64, "F8_E4M3": readtorch.float8_e4m3fn, "F8_E5M2": readtorch.float8_e5m2,
+    "BOOL": readtorch.bool, "C64": readtorch.complex64, "F8_E4M3": readtorch.float8_e4m3fn,
+    "F8_E5M2": readtorch.float8_e5m2,
 }
 
 
 def save(tensors, metadata=None):
-    """The bytes of a file. tensors: name -> tensor, contiguous, of different storages. metadata: text -> text."""
+    """The bytes of a file. tensors: name -> tensor, contiguous, of different storages. metadata: text ->
+    text.
+    """
     from safetensors import numpy
     return numpy.save(_arrays(tensors), metadata)
 
 
 def save_file(tensors, filename, metadata=None):
-    """Write `save`'s bytes to a file. Raises RuntimeError for tensors that share memory, ValueError for gaps in them."""
+    """Write `save`'s bytes to a file. Raises RuntimeError for tensors that share memory, ValueError for gaps
+    in them.
+    """
     from safetensors import numpy
     numpy.save_file(_arrays(tensors), filename, metadata)
 
@@ -51,11 +56,13 @@ def _arrays(tensors):
     owners = {}
     for name, tensor in tensors.items():
         if not tensor.is_contiguous():
-            raise ValueError(f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. Call "
+            raise ValueError(f"You are trying to save a non contiguous tensor: `{name}` which is not "
+                             "allowed. Call "
                              "`.contiguous()` on it before saving.")
         owner = owners.setdefault(storage_impl(tensor), name)
         if owner != name:
-            raise RuntimeError(f"Some tensors share memory, this will lead to duplicate memory on disk and potential differences "
+            raise RuntimeError(f"Some tensors share memory, this will lead to duplicate memory on disk and "
+                               "potential differences "
                                f"when loading them again: {owner}, {name}")
     return {name: tensor.detach()._array for name, tensor in tensors.items()}
 
