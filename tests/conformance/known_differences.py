@@ -42,6 +42,13 @@ DIFFERENCES = [
     Difference("pca_lowrank", r"complex.* is not a view", LAZY_CONJ),
     Difference("special.bessel_j0", r"float64 .*not close", OWN_SERIES),
     Difference("special.bessel_y1", r"float64 .*not close", OWN_SERIES),
+    Difference("special.hermite_polynomial_he", r" float32 .*not close",
+               "the terms of the recurrence cancel; a fused multiply-add, which PyTorch's compiler puts in, rounds "
+               "otherwise than two operations"),
+    Difference("_segment_reduce", r" b?float16 .*not close",
+               "16-bit sums: PyTorch rounds after each addition, readtorch at the end"),
+    Difference("istft", r"complex128 .*gradient\[1\]: a tensor instead of None",
+               "PyTorch gives a complex window that is shorter than a frame no gradient; ours has one"),
     Difference("as_strided_scatter", r"gradient\[0\]",
                "PyTorch hands on the gradient of the part that was replaced; ours that of the part that was kept"),
     Difference("linalg.householder_product", r"^function complex128 .*: second gradient",

@@ -4,7 +4,6 @@ In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`; derivative in `Fu
 """
 import numpy as np
 
-from ...c10.scalar_type import op_math_type
 from ...c10.tensor_impl import dtype_of
 from ..functions import at
 from ..native_function import native_function
@@ -14,11 +13,11 @@ from .tensor_iterator import not_implemented
 
 
 def lowest(dtype):
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
 def highest(dtype):
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    return np.iinfo(dtype).max if dtype.kind in "iu" else np.inf
 
 
 REDUCTIONS = {"prod": np.multiply, "mean": np.add, "amax": np.maximum, "amin": np.minimum}
@@ -56,18 +55,15 @@ def index_reduce_cpu(self, dim, index, source, reduce, include_self):
     places = index._array.reshape(-1)
     target = slices_along(self, dim)
     check_places(places, target.shape[0], "index out of range in self")
-    wide = op_math_type(dtype_of(self)).numpy
-    values = slices_along(source, dim).astype(wide)
-    result = target.astype(wide)
+    values = slices_along(source, dim)
     if not include_self:
-        result[places] = NEUTRAL[reduce](wide)
-    REDUCTIONS[reduce].at(result, places, values)
+        target[places] = NEUTRAL[reduce](target.dtype)
+    REDUCTIONS[reduce].at(target, places, values)
     if reduce == "mean":
-        counts = np.full(len(result), int(include_self))
+        counts = np.full(len(target), int(include_self))
         np.add.at(counts, places, 1)
-        counts = np.maximum(counts, 1).reshape(-1, *[1] * (result.ndim - 1))
-        result = result // counts if wide.kind in "iu" else result / counts.astype(wide)
-    target[...] = result
+        counts = np.maximum(counts, 1).reshape(-1, *[1] * (target.ndim - 1)).astype(target.dtype)
+        target[...] = target // counts if target.dtype.kind in "iu" else target / counts
 
 
 @index_reduce.backward
