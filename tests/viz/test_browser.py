@@ -64,7 +64,14 @@ def hook_timeline():
     return viz.hook_timeline(net, torch.ones(1, 2, requires_grad=True))
 
 
-FIGURES = [autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules]
+def checkpoint_diff():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    other = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(3), torch.nn.PReLU())
+    other[1].bias = net[0].bias
+    return viz.checkpoint_diff(net, other)
+
+
+FIGURES = [autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff]
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
@@ -189,6 +196,24 @@ def test_hook_timeline_by_keys_and_by_its_cells(visit, page_with):
         assert "([1, 2],), ([1, 2],)" in page.locator(".rt-hookstage").inner_text()
         page.locator("td.rt-h-back").last.click()
         assert "of 1" in now.inner_text()
+        assert seen.problems == []
+
+
+def test_checkpoint_diff_by_keys_and_its_filter(visit, page_with):
+    with visit(page_with(checkpoint_diff())) as seen:
+        page, title = seen.page, seen.page.locator(".rt-dtitle")
+        page.locator(".rt-diff button[tabindex='0']").focus()
+        assert title.inner_text() == "0.weight"
+        assert "size mismatch" in page.locator(".rt-detail").inner_text()
+        press(page, "ArrowDown", "ArrowUp", "End")
+        assert title.inner_text() == "2.weight" and "unexpected" in page.locator(".rt-detail").inner_text()
+        rows = page.locator(".rt-diff tbody tr:visible")
+        assert rows.count() == 8
+        page.locator(".rt-check input").focus()
+        press(page, "Space")
+        assert rows.count() == page.locator(".rt-diff tbody tr:not(.rt-v-same)").count() < 8
+        rows.first.click()
+        assert title.inner_text() == "0.weight"
         assert seen.problems == []
 
 

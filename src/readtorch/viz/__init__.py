@@ -14,6 +14,7 @@ that shows itself when it is the last value of a cell::
     viz.autograd(loss, names=net)                     # the graph behind loss; backward in the engine's order
     viz.autograd(loss, names={"x": x, "h": h})        # … with the reader's own names on leaves and results
     viz.hook_timeline(net, x)                         # which hooks run around forward and backward, and when
+    viz.checkpoint_diff(net, "net.pt")                # what loading a checkpoint would change, name by name
     viz.module_tree(net)                              # what a Module holds and which dict holds it
     viz.schedule_plotter({"steps": lambda optimizer: StepLR(optimizer, 30)})  # learning rates, step by step
     viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
@@ -23,8 +24,8 @@ The models behind the figures (``record_backward``, ``graph_layout``, …) need 
 """
 from __future__ import annotations
 
-__all__ = ["autograd", "dispatch", "hook_timeline", "house_map", "module_tree", "plot", "schedule_plotter",
-           "strides"]
+__all__ = ["autograd", "checkpoint_diff", "dispatch", "hook_timeline", "house_map", "module_tree", "plot",
+           "schedule_plotter", "strides"]
 
 
 def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0):
@@ -85,6 +86,19 @@ def hook_timeline(module, *args, title="Hook timeline", **kwargs):
     from .record_hooks import record_hooks
 
     return HookTimeline(record_hooks(module, args, kwargs), title=title)
+
+
+def checkpoint_diff(left, right, names=("model", "checkpoint"), title="Checkpoint diff", differences=False):
+    """Two state dicts side by side: what loading the right one into the left one would do (chapter 8).
+
+    left, right: a state dict, a Module, or the path of a checkpoint, which is read by ``readtorch.load``.
+    Nested checkpoints are compared under dotted names. names: of the two sides. differences: hide equal rows
+    at first.
+    """
+    from ._widgets import CheckpointDiff
+    from .diff_checkpoints import diff_checkpoints
+
+    return CheckpointDiff(diff_checkpoints(left, right, names), title=title, differences=differences)
 
 
 def house_map(call=None, title="The house"):

@@ -4,7 +4,7 @@ The functions of ``readtorch.viz`` make these; the models come from the files be
 """
 from __future__ import annotations
 
-from traitlets import Int, List, Unicode
+from traitlets import Bool, Int, List, Unicode
 
 from ._base import StaticWidget, front_end
 
@@ -44,6 +44,14 @@ class HookTimeline(StaticWidget):
     fallback = "Hook timeline: what runs around each module's forward and backward (needs JavaScript)."
 
     step = Int(0).tag(sync=True)
+
+
+class CheckpointDiff(StaticWidget):
+    _esm = front_end("checkpoint_diff")
+    fallback = "Checkpoint diff: two state dicts side by side, name by name (needs JavaScript)."
+
+    selected = Unicode("").tag(sync=True)        # a name; the first row if it is none
+    differences = Bool(False).tag(sync=True)     # whether equal rows are hidden
 
 
 class HouseMap(StaticWidget):
