@@ -1,8 +1,9 @@
 """Singular values of large matrices, nearly: a random subspace that holds most of the matrix is found first.
 
-In PyTorch: `torch/_lowrank.py`. The algorithms are 4.4 and 5.1 of N. Halko, P. Martinsson, J. Tropp: Finding structure
-with randomness (2009).
+In PyTorch: `torch/_lowrank.py`. The algorithms are 4.4 and 5.1 of N. Halko, P. Martinsson, J. Tropp: Finding
+structure with randomness (2009).
 """
+
 from .aten.functions import at
 from .c10 import scalar_type
 from .linalg import qr, svd
@@ -11,12 +12,14 @@ from .linalg import qr, svd
 def get_approximate_basis(A, q, niter=2, M=None):
     """Q (*, m, q) with orthonormal columns, so that Q Qᴴ (A - M) is nearly A - M.
 
-    Random combinations of the columns; each of `niter` rounds of multiplying with Aᴴ and A turns them further towards
-    the directions of the greatest singular values.
+    Random combinations of the columns; each of `niter` rounds of multiplying with Aᴴ and A turns them further
+    towards the directions of the greatest singular values.
     """
+
     def apply(matrix, mean, x):
         product = matrix.matmul(x)
         return product if mean is None else product - mean.matmul(x)
+
     niter = 2 if niter is None else niter
     Q = qr(apply(A, M, at.randn(A.shape[-1], q, dtype=floating_dtype(A)))).Q
     for _ in range(niter):

@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/_ops.py`. Explained in the chapter "One operator call".
 """
+
 import sys
 from types import ModuleType
 
@@ -49,8 +50,11 @@ class OpOverloadPacket:
                 failures.append(str(error))
                 continue
             return operator.call(*bound)
-        raise RuntimeError("Overloaded torch operator invoked from Python failed to match any schema:\n"
-                           + "\n\n".join(failures) + "\n\n")
+        raise RuntimeError(
+            "Overloaded torch operator invoked from Python failed to match any schema:\n"
+            + "\n\n".join(failures)
+            + "\n\n"
+        )
 
     def overloads(self):
         return [op.schema.overload or "default" for op in self._operators]
@@ -58,7 +62,9 @@ class OpOverloadPacket:
     def __getattr__(self, overload):
         operator = registry.get(f"aten::{self._name}" + ("" if overload == "default" else f".{overload}"))
         if operator is None:
-            raise AttributeError(f"The underlying op of 'aten.{self._name}' has no overload name '{overload}'")
+            raise AttributeError(
+                f"The underlying op of 'aten.{self._name}' has no overload name '{overload}'"
+            )
         return OpOverload(operator)
 
     def __repr__(self):
@@ -75,12 +81,16 @@ def bind(schema, args, kwargs):
     In PyTorch: `createStackForSchema` and `tryMatchSchema` in `torch/csrc/jit/python/pybind_utils.h`.
     """
     if len(args) + len(kwargs) > len(schema.arguments):
-        raise RuntimeError(f"aten::{schema.name}() expected at most {len(schema.arguments)} argument(s) but "
-                           f"received {len(args) + len(kwargs)} argument(s). Declaration: {schema}")
+        raise RuntimeError(
+            f"aten::{schema.name}() expected at most {len(schema.arguments)} argument(s) but "
+            f"received {len(args) + len(kwargs)} argument(s). Declaration: {schema}"
+        )
     positional = sum(not a.keyword_only for a in schema.arguments)
     if len(args) > positional:
-        raise RuntimeError(f"aten::{schema.name}() takes {positional} positional argument(s) but {len(args)} "
-                           f"was/were given.  Declaration: {schema}")
+        raise RuntimeError(
+            f"aten::{schema.name}() takes {positional} positional argument(s) but {len(args)} "
+            f"was/were given.  Declaration: {schema}"
+        )
     bound = [_converted(schema, i, value) for i, value in enumerate(args)]
     for position in range(len(args), len(schema.arguments)):
         argument = schema.arguments[position]
@@ -89,12 +99,15 @@ def bind(schema, args, kwargs):
         elif argument.has_default or argument.type.optional:
             bound.append(argument.default)
         else:
-            raise RuntimeError(f"aten::{schema.name}() is missing value for argument '{argument.name}'. "
-                               f"Declaration: {schema}")
+            raise RuntimeError(
+                f"aten::{schema.name}() is missing value for argument '{argument.name}'. "
+                f"Declaration: {schema}"
+            )
     unknown = [name for name in kwargs if all(a.name != name for a in schema.arguments)]
     if unknown:
-        raise RuntimeError(f"Unknown keyword argument '{unknown[0]}' for operator 'aten::{schema.name}'. "
-                           f"Schema: {schema}")
+        raise RuntimeError(
+            f"Unknown keyword argument '{unknown[0]}' for operator 'aten::{schema.name}'. Schema: {schema}"
+        )
     return bound
 
 
@@ -108,10 +121,12 @@ def _converted(schema, position, value):
     expected = _TYPE_NAMES.get(argument.type.base, argument.type.base)
     expected = f"List[{expected}]" if argument.type.is_list else expected
     expected = f"Optional[{expected}]" if argument.type.optional else expected
-    raise RuntimeError(f"aten::{schema.name}() Expected a value of type '{expected}' for argument "
-                       f"'{argument.name}' but instead found type '{type(value).__name__}'.\n"
-                       f"Position: {position}\nValue: {value!r}\nDeclaration: {schema}\n"
-                       f"Cast error details: Unable to cast {value} to {expected}")
+    raise RuntimeError(
+        f"aten::{schema.name}() Expected a value of type '{expected}' for argument "
+        f"'{argument.name}' but instead found type '{type(value).__name__}'.\n"
+        f"Position: {position}\nValue: {value!r}\nDeclaration: {schema}\n"
+        f"Cast error details: Unable to cast {value} to {expected}"
+    )
 
 
 class _Aten(ModuleType):
@@ -128,7 +143,9 @@ aten = _Aten("readtorch.ops.aten")
 
 
 def operator_keys(operator):
-    """What calls of `operator` can reach: kernels by backend, a composite, and Autograd if it has a derivative."""
+    """What calls of `operator` can reach: kernels by backend, a composite, and Autograd if it has a
+    derivative.
+    """
     keys = [NAMES[key] for key in operator.kernels]
     if operator.composite is not None:
         keys.append("CompositeImplicitAutograd")

@@ -34,7 +34,8 @@ def test_a_packet_lists_all_failures():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("call", [
-    lambda T, x: x + 0.3, lambda T, x: 1.7 - x, lambda T, x: x * 0.1, lambda T, x: x / 3.14159, lambda T, x: x // 0.3,
+    lambda T, x: x + 0.3, lambda T, x: 1.7 - x, lambda T, x: x * 0.1, lambda T, x: x / 3.14159, lambda T, x:
+    x // 0.3,
     lambda T, x: T.add(x, 0.7, alpha=0.3), lambda T, x: T.fmod(x, 0.3), lambda T, x: x < 0.3,
     lambda T, x: T.logspace(0, 1.7, 9, dtype=x.dtype)])
 def test_numbers_beside_16_bit_tensors(call, dtype):

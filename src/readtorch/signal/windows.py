@@ -1,17 +1,30 @@
 """Windows: M weights that let a piece of a signal fade in and out before its spectrum is taken.
 
 sym=False gives the periodic window: the symmetric one of M + 1 weights without its last.
-All raise ValueError for a negative M, a dtype other than float32 and float64, or a parameter out of its range.
+All raise ValueError for a negative M, a dtype other than float32 and float64, or a parameter out of its
+range.
 In PyTorch: `torch/signal/windows/windows.py`.
 """
+
 import math
 
 from ..aten.functions import at
 from ..c10 import scalar_type
 from ..c10.layout import strided
 
-__all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
-           "hann", "kaiser", "nuttall"]
+__all__ = [
+    "bartlett",
+    "blackman",
+    "cosine",
+    "exponential",
+    "gaussian",
+    "general_cosine",
+    "general_hamming",
+    "hamming",
+    "hann",
+    "kaiser",
+    "nuttall",
+]
 
 
 def _options(name, M, dtype, layout, device, requires_grad):
@@ -36,7 +49,9 @@ def _length(M, sym):
     return M if not sym and M > 1 else M - 1
 
 
-def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
+def exponential(
+    M, *, center=None, tau=1.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False
+):
     """exp(-|n - center| / tau); the center is the middle unless sym is False."""
     options = _options("exponential", M, dtype, layout, device, requires_grad)
     if tau <= 0:
@@ -64,7 +79,7 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=strided, device=None, r
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     if M == 0:
         return at.empty((0,), **options)
-    return (-_steps(M, -_length(M, sym) / 2, 1 / (std * math.sqrt(2)), options) ** 2).exp()
+    return (-(_steps(M, -_length(M, sym) / 2, 1 / (std * math.sqrt(2)), options) ** 2)).exp()
 
 
 def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
@@ -106,8 +121,15 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=strided, device=None, r
 
 def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """alpha - (1 - alpha) cos x"""
-    return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device,
-                          requires_grad=requires_grad)
+    return general_cosine(
+        M,
+        a=[alpha, 1.0 - alpha],
+        sym=sym,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
+    )
 
 
 def hamming(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
@@ -117,17 +139,33 @@ def hamming(M, *, sym=True, dtype=None, layout=strided, device=None, requires_gr
 
 def hann(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """(1 - cos x) / 2, which touches 0 at both ends."""
-    return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_hamming(
+        M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 def blackman(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """0.42 - 0.5 cos x + 0.08 cos 2x"""
     _options("blackman", M, dtype, layout, device, requires_grad)
-    return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device,
-                          requires_grad=requires_grad)
+    return general_cosine(
+        M,
+        a=[0.42, 0.5, 0.08],
+        sym=sym,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
+    )
 
 
 def nuttall(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Four terms, with the lowest sidelobes of these windows."""
-    return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, dtype=dtype, layout=layout,
-                          device=device, requires_grad=requires_grad)
+    return general_cosine(
+        M,
+        a=[0.3635819, 0.4891775, 0.1365995, 0.0106411],
+        sym=sym,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
+    )

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/Histogram.cpp`, `cpu/HistogramKernel.cpp`.
 """
+
 import numpy as np
 
 from ...c10.tensor_impl import dtype_of, wrap
@@ -15,20 +16,29 @@ from .tensor_iterator import not_implemented
 BOTH = "function, method"
 _WEIGHTS = "Tensor? weight=None, bool density=False"
 _PAIR = "(Tensor hist, Tensor bin_edges)"
-histogram_at = native_function(f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_WEIGHTS}) -> {_PAIR}", BOTH, out=True)
+histogram_at = native_function(
+    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_WEIGHTS}) -> {_PAIR}", BOTH, out=True
+)
 histogram = native_function(
-    f"histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_WEIGHTS}) -> {_PAIR}", BOTH, out=True)
+    f"histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_WEIGHTS}) -> {_PAIR}",
+    BOTH,
+    out=True,
+)
 edges_of = native_function(
-    f"_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, {_WEIGHTS}) -> Tensor[]")
+    f"_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, {_WEIGHTS}) -> Tensor[]"
+)
 from_counts = native_function(
-    f"_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, {_WEIGHTS}) -> Tensor")
-from_edges = native_function(f"_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, {_WEIGHTS}) -> Tensor")
+    f"_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, {_WEIGHTS}) -> Tensor"
+)
+from_edges = native_function(
+    f"_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, {_WEIGHTS}) -> Tensor"
+)
 _REST = "float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)"
 histogramdd = native_function(f"histogramdd(Tensor self, int[] bins, {_REST}")
 histogramdd_of_one = native_function(f"histogramdd.int_bins(Tensor self, int bins, {_REST}")
 histogramdd_at = native_function(f"histogramdd.TensorList_bins(Tensor self, Tensor[] bins, {_REST}")
 
-# ------------------------------------------------------------------------------------------------------- checks
+# ----------------------------------------------------------------------------------------------------- checks
 
 
 def fail(text):
@@ -39,32 +49,49 @@ def check_points(x, count):
     if x._array.ndim < 2:
         fail("input tensor should have at least 2 dimensions")
     if count != x._array.shape[-1]:
-        fail(f"expected {x._array.shape[-1]} sequences of bin edges for a {x._array.shape[-1]}-dimensional histogram but "
-             f"got {count}")
+        fail(
+            f"expected {x._array.shape[-1]} sequences of bin edges for a {x._array.shape[-1]}-dimensional "
+            f"histogram but "
+            f"got {count}"
+        )
 
 
 def check_weight(x, weight):
     if weight is None:
         return
     if dtype_of(weight) is not dtype_of(x):
-        fail("if weight tensor is provided, input tensor and weight tensor should have the same dtype, but got "
-             f"input({c_name(x)}), and weight({c_name(weight)})")
+        fail(
+            "if weight tensor is provided, input tensor and weight tensor should have the same dtype, but "
+            "got "
+            f"input({c_name(x)}), and weight({c_name(weight)})"
+        )
     if weight._array.shape != x._array.shape[:-1]:
-        fail("if weight tensor is provided it should have the same shape as the input tensor excluding its innermost "
-             f"dimension, but got input with shape {list(x._array.shape)} and weight with shape "
-             f"{list(weight._array.shape)}")
+        fail(
+            "if weight tensor is provided it should have the same shape as the input tensor excluding its "
+            "innermost "
+            f"dimension, but got input with shape {list(x._array.shape)} and weight with shape "
+            f"{list(weight._array.shape)}"
+        )
 
 
 def check_edges(x, bins):
     for d, edges in enumerate(bins):
         if dtype_of(edges) is not dtype_of(x):
-            fail("input tensor and bins tensors should have the same dtype, but got input with dtype "
-                 f"{c_name(x)} and bins for dimension {d} with dtype {c_name(edges)}")
+            fail(
+                "input tensor and bins tensors should have the same dtype, but got input with dtype "
+                f"{c_name(x)} and bins for dimension {d} with dtype {c_name(edges)}"
+            )
         if edges._array.ndim != 1:
-            fail(f"bins tensor should have one dimension, but got {edges._array.ndim} dimensions in the bins tensor for "
-                 f"dimension {d}")
+            fail(
+                f"bins tensor should have one dimension, but got {edges._array.ndim} dimensions in the bins "
+                f"tensor for "
+                f"dimension {d}"
+            )
         if not edges._array.size:
-            fail(f"bins tensor should have at least 1 element, but got 0 elements in the bins tensor for dimension {d}")
+            fail(
+                f"bins tensor should have at least 1 element, but got 0 elements in the bins tensor for "
+                f"dimension {d}"
+            )
 
 
 def check_type(x):
@@ -72,12 +99,13 @@ def check_type(x):
         raise not_implemented("histogramdd")(dtype_of(x))
 
 
-# ---------------------------------------------------------------------------------------------------- bin edges
+# -------------------------------------------------------------------------------------------------- bin edges
+
 
 def outer_edges(points, d, given):
     """The range along one dimension: as given, else the data's, widened where it is but a point."""
     if given is not None:
-        low, high = given[2 * d:2 * d + 2]
+        low, high = given[2 * d : 2 * d + 2]
     elif len(points):
         low, high = points[:, d].min(), points[:, d].max()
     else:
@@ -94,15 +122,22 @@ def even_edges(x, bins, given):
     check_type(x)
     count = x._array.shape[-1]
     if given is not None and len(given) != 2 * count:
-        fail(f"for a {count}-dimensional histogram range should have {2 * count} elements, but got {len(given)}")
+        fail(
+            f"for a {count}-dimensional histogram range should have {2 * count} elements, but got "
+            f"{len(given)}"
+        )
     for d, n in enumerate(bins):
         if n <= 0:
             raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {n} for dimension {d}")
     points = x._array.reshape(-1, count)
-    return [wrap(even_steps(*map(float, outer_edges(points, d, given)), n + 1, dtype_of(x))) for d, n in enumerate(bins)]
+    return [
+        wrap(even_steps(*map(float, outer_edges(points, d, given)), n + 1, dtype_of(x)))
+        for d, n in enumerate(bins)
+    ]
 
 
-# ------------------------------------------------------------------------------------------------------ counting
+# --------------------------------------------------------------------------------------------------- counting
+
 
 def place_of(values, edges):
     """The bin of each value, -1 outside; the last bin includes its right edge."""
@@ -118,7 +153,11 @@ def count(x, bins, weight, density):
     edges = [b._array for b in bins]
     shape = tuple([len(e) - 1 for e in edges])
     points = x._array.reshape(-1, x._array.shape[-1])
-    places = np.stack([place_of(points[:, d], e) for d, e in enumerate(edges)]) if edges else np.empty((0, len(points)), int)
+    places = (
+        np.stack([place_of(points[:, d], e) for d, e in enumerate(edges)])
+        if edges
+        else np.empty((0, len(points)), int)
+    )
     inside = (places >= 0).all(0)
     flat = np.ravel_multi_index(tuple(places[:, inside]), shape)
     weights = None if weight is None else weight._array.reshape(-1)[inside]
@@ -180,7 +219,9 @@ def histogram_cpu(self, bins, range, weight, density):
 @histogramdd.compose
 def histogramdd_composite(self, bins, range, weight, density):
     if len(bins) != self._array.shape[-1]:
-        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
+        raise RuntimeError(
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+        )
     edges = edges_of.call(self, bins, range, weight, density)
     return return_types.histogramdd(from_counts.call(self, bins, range, weight, density), tuple(edges))
 
@@ -196,8 +237,10 @@ def histogramdd_at_composite(self, bins, range, weight, density):
 
 
 def same_type_as_input(what):
-    return lambda out, result, *_: ("torch.histogram: input tensor and hist tensor should have the same dtype, but got "
-                                    f"input {c_name(result)} and {what} {c_name(out)}")
+    return lambda out, result, *_: (
+        "torch.histogram: input tensor and hist tensor should have the same dtype, but got "
+        f"input {c_name(result)} and {what} {c_name(out)}"
+    )
 
 
 for _operator in (histogram_at, histogram):

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`; derivative in `FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from ...c10.tensor_impl import dtype_of
@@ -25,23 +26,33 @@ REDUCTIONS = {"prod": np.multiply, "mean": np.add, "amax": np.maximum, "amin": n
 NEUTRAL = {"prod": lambda dtype: 1, "mean": lambda dtype: 0, "amax": lowest, "amin": highest}
 
 index_reduce = native_function(
-    "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
-    "function, method", inplace=True, out=True)
+    "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) "
+    "-> Tensor",
+    "function, method",
+    inplace=True,
+    out=True,
+)
 exact_out(index_reduce)
 
 
 def check_index_reduce(self, dim, index, source, reduce):
     if reduce not in REDUCTIONS:
-        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+        raise RuntimeError(
+            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
+        )
     dim = check_index_vector(self, dim, index, source, "index_reduce_")
     own, other = self._array.shape, source._array.shape
     count = other[dim] if other else 1
-    if (*own[:dim], *own[dim + 1:]) != (*other[:dim], *other[dim + 1:]) or len(own) != len(other):
-        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-                           f"self.shape = {list(own)} source.shape = {list(other)}")
+    if (*own[:dim], *own[dim + 1 :]) != (*other[:dim], *other[dim + 1 :]) or len(own) != len(other):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+            f"self.shape = {list(own)} source.shape = {list(other)}"
+        )
     if count != index._array.size:
-        raise RuntimeError(f"index_reduce_(): Number of indices ({index._array.size}) should be equal to "
-                           f"source.size(dim): ({count}), for dim: {dim}")
+        raise RuntimeError(
+            f"index_reduce_(): Number of indices ({index._array.size}) should be equal to "
+            f"source.size(dim): ({count}), for dim: {dim}"
+        )
     dtype = dtype_of(self)
     if dtype.is_complex or self._array.dtype.kind == "b":
         raise not_implemented("index_func_")(dtype)
@@ -75,8 +86,9 @@ class IndexReduceBackward0:
 
 
 def of_product(grad, self, dim, index, source, reduce, include_self, result):
-    """The product of all others: result / own. A zero counts as 1 while its own gradient is worked out, if no other
-    one of the source meets it."""
+    """The product of all others: result / own. A zero counts as 1 while its own gradient is worked out, if no
+    other one of the source meets it.
+    """
     without_zero = self.masked_fill(self == 0, 1)
     product = index_reduce.call(without_zero, dim, index, source, reduce, include_self)
     of_self = grad * product / without_zero

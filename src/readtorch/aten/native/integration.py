@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/{Integration,ReduceOps}.cpp`.
 """
+
 from ...c10.scalar_type import uint8
 from ...c10.wrap_dim import wrap_dim, wrap_dims
 from ..functions import at
@@ -9,7 +10,7 @@ from ..native_function import native_function
 from .scalar_ops import div_scalar, mul_scalar
 from .slicing import slice_
 
-# ----------------------------------------------------------------------------------------------------- trapezoid
+# -------------------------------------------------------------------------------------------------- trapezoid
 
 
 def part(t, dim, start=None, end=None):
@@ -56,7 +57,7 @@ def neighbours(y, dim):
 def without(y, dim):
     """Zeros: the integral of no samples."""
     shape = y._array.shape
-    return at.new_zeros(y, (*shape[:dim], *shape[dim + 1:]))
+    return at.new_zeros(y, (*shape[:dim], *shape[dim + 1 :]))
 
 
 def trapezoid_with_step(name, y, dx, dim):
@@ -86,7 +87,9 @@ for _name, _dx in (("trapezoid", "Scalar"), ("trapz", "float")):
     _with_step.compose(lambda y, dx, dim: trapezoid_with_step("trapezoid", y, dx, dim))
 
 cumulative_at = native_function("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
-cumulative_with_step = native_function("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
+cumulative_with_step = native_function(
+    "cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor"
+)
 
 
 @cumulative_at.compose
@@ -107,16 +110,28 @@ def cumulative_trapezoid_with_step(y, dx, dim):
     return mul_scalar.call(left + right, dx / 2).cumsum(dim)
 
 
-# ------------------------------------------------------------------------------------------------------ gradient
+# --------------------------------------------------------------------------------------------------- gradient
 
 _REST = "int edge_order=1) -> Tensor[]"
-with_one_spacing = native_function(f"gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, {_REST}")
-with_one_spacing_along = native_function(f"gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, {_REST}")
+with_one_spacing = native_function(
+    f"gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, {_REST}"
+)
+with_one_spacing_along = native_function(
+    f"gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, {_REST}"
+)
 along = native_function(f"gradient.array(Tensor self, *, int[] dim, {_REST}")
-with_spacings = native_function(f"gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, {_REST}")
-with_spacings_along = native_function(f"gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, {_REST}")
-at_places = native_function(f"gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, {_REST}")
-at_places_along = native_function(f"gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, {_REST}")
+with_spacings = native_function(
+    f"gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, {_REST}"
+)
+with_spacings_along = native_function(
+    f"gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, {_REST}"
+)
+at_places = native_function(
+    f"gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, {_REST}"
+)
+at_places_along = native_function(
+    f"gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, {_REST}"
+)
 
 
 def check_gradient(self, spacings, dim, edge_order):
@@ -125,13 +140,17 @@ def check_gradient(self, spacings, dim, edge_order):
     if self.dtype is uint8:
         raise RuntimeError("torch.gradient does not support uint8 input.")
     if spacings is not None and dim is None and spacings != len(sizes):
-        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
-                           f"'self.dim() = {len(sizes)}', since dim argument was not given, but got a list of length "
-                           f"{spacings}")
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+            f"'self.dim() = {len(sizes)}', since dim argument was not given, but got a list of length "
+            f"{spacings}"
+        )
     if spacings is not None and dim is not None and spacings != len(dim):
-        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim "
-                           "arguments to have the same length, but got a spacing argument of length "
-                           f"{spacings} and a dim argument of length {len(dim)}.")
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim "
+            "arguments to have the same length, but got a spacing argument of length "
+            f"{spacings} and a dim argument of length {len(dim)}."
+        )
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     for d in range(len(sizes)) if dim is None else wrap_dims(dim, len(sizes)):
@@ -140,10 +159,13 @@ def check_gradient(self, spacings, dim, edge_order):
 
 
 def slope(self, dim, step, edge_order):
-    """The slope along one dimension of samples that lie `step` apart: half the difference of the neighbours, and of
-    two or three points at the edges."""
+    """The slope along one dimension of samples that lie `step` apart: half the difference of the neighbours,
+    and of two or three points at the edges.
+    """
+
     def at_(start, end=None):
         return part(self, dim, start, end)
+
     center = div_scalar.call(at_(2) - at_(0, -2), step)
     if edge_order == 1:
         first = div_scalar.call(at_(1, 2) - at_(0, 1), step)
@@ -157,11 +179,14 @@ def slope(self, dim, step, edge_order):
 def slope_at(self, dim, places, edge_order):
     """The slope along one dimension of samples at any places: that of a parabola through three neighbours."""
     if places._array.ndim != 1:
-        raise RuntimeError("torch.gradient expected each element of spacing to have one dimension, but got an element "
-                           f"with {places._array.ndim} dimensions!")
+        raise RuntimeError(
+            "torch.gradient expected each element of spacing to have one dimension, but got an element "
+            f"with {places._array.ndim} dimensions!"
+        )
 
     def at_(start, end=None):
         return part(self, dim, start, end)
+
     shape = [-1 if d == dim else 1 for d in range(self._array.ndim)]
     steps = places.diff(1, 0)
     h, k = part(steps, 0, 0, -1), part(steps, 0, 1)
@@ -171,9 +196,17 @@ def slope_at(self, dim, places, edge_order):
         first, last = (at_(1, 2) - at_(0, 1)) / steps[0], (at_(-1) - at_(-2, -1)) / steps[-1]
         return at.cat([first, center, last], dim)
     h, k = steps[0], steps[1]
-    first = -(2.0 * h + k) / (h * (h + k)) * at_(0, 1) + (h + k) / (h * k) * at_(1, 2) - h / (k * (h + k)) * at_(2, 3)
+    first = (
+        -(2.0 * h + k) / (h * (h + k)) * at_(0, 1)
+        + (h + k) / (h * k) * at_(1, 2)
+        - h / (k * (h + k)) * at_(2, 3)
+    )
     h, k = steps[-2], steps[-1]
-    last = k / (h * (k + h)) * at_(-3, -2) - (k + h) / (k * h) * at_(-2, -1) + (2 * k + h) / (k * (k + h)) * at_(-1)
+    last = (
+        k / (h * (k + h)) * at_(-3, -2)
+        - (k + h) / (k * h) * at_(-2, -1)
+        + (2 * k + h) / (k * (k + h)) * at_(-1)
+    )
     return at.cat([first, center, last], dim)
 
 

@@ -1,7 +1,9 @@
 """Working with factors: lu, lu_unpack, lu_solve, cholesky_inverse, cholesky_solve, triangular_solve, LDL.
 
-In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
+`torch/csrc/autograd/FunctionsManual.cpp`.
 """
+
 import numpy as np
 
 from ...c10.tensor_impl import dtype_of, wrap
@@ -10,22 +12,27 @@ from ..functions import at
 from ..native_function import native_function, python_face
 from . import return_types
 from .exact_out import exact_out, type_name
-from .linalg_common import (check_info, check_square, check_square_floating, each_matrix, lapack,
-                            wrap_columns)
+from .linalg_common import check_info, check_square, check_square_floating, each_matrix, lapack, wrap_columns
 from .linalg_triangular import lu_factor_ex, permutation_arrays
 from .linalg_triangular import lu_solve as linalg_lu_solve
 from .tensor_iterator import conj
 
 BOTH = "function, method"
 
-# ------------------------------------------------------------------------------------------------------------ LU
+# --------------------------------------------------------------------------------------------------------- LU
 
 lu_with_info = native_function(
-    "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)")
+    "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, "
+    "Tensor info)"
+)
 lu_unpack = native_function(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> "
-    "(Tensor P, Tensor L, Tensor U)", out=True)
-lu_solve = native_function("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", BOTH, out=True)
+    "(Tensor P, Tensor L, Tensor U)",
+    out=True,
+)
+lu_solve = native_function(
+    "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", BOTH, out=True
+)
 
 
 @lu_with_info.compose
@@ -57,19 +64,25 @@ def lu_unpack_cpu(LU_data, LU_pivots, unpack_data, unpack_pivots):
     """P, L and U as matrices; an empty tensor for what is not asked for."""
     packed, pivots = LU_data._array, LU_pivots._array
     if packed.ndim < 2:
-        raise RuntimeError("torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
-                           f"{list(packed.shape)} instead")
+        raise RuntimeError(
+            "torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
+            f"{list(packed.shape)} instead"
+        )
     if unpack_pivots and pivots.dtype != np.int32:
-        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
-                           "Note: this function is intended to be used with the output produced by "
-                           "torch.linalg.lu_factor")
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
+            "Note: this function is intended to be used with the output produced by "
+            "torch.linalg.lu_factor"
+        )
     m, n = packed.shape[-2:]
     k = min(m, n)
     P = L = U = wrap(np.empty(0, packed.dtype))
     if unpack_pivots:
         if pivots.size and not (1 <= pivots.min() and pivots.max() <= m):
-            raise RuntimeError("pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly "
-                               "pass the result of lu_factor?")
+            raise RuntimeError(
+                "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly "
+                "pass the result of lu_factor?"
+            )
         P = wrap(permutation_arrays(pivots, m).astype(packed.dtype))
     if unpack_data:
         L = wrap(np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype))
@@ -94,10 +107,14 @@ class LuUnpackBackward0:
         return lower if upper is None else upper if lower is None else lower + upper
 
 
-# ------------------------------------------------------------------------------------------------------ Cholesky
+# --------------------------------------------------------------------------------------------------- Cholesky
 
-cholesky_inverse = native_function("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", BOTH, out=True)
-cholesky_solve = native_function("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", BOTH, out=True)
+cholesky_inverse = native_function(
+    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", BOTH, out=True
+)
+cholesky_solve = native_function(
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", BOTH, out=True
+)
 
 
 def cholesky_inverse_one(factor, upper):
@@ -128,16 +145,22 @@ def check_systems(b, A, name, few_dimensions):
         if t._array.ndim < 2:
             raise RuntimeError(few_dimensions.format(which, t._array.ndim))
     if b._array.dtype != A._array.dtype:
-        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {type_name(b)} and A of type "
-                           f"{type_name(A)} instead.")
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {type_name(b)} and A of type "
+            f"{type_name(A)} instead."
+        )
     rows, columns = A._array.shape[-2:]
     if rows != columns:
-        raise RuntimeError(f"A must be batches of square matrices, but they are {columns} by {rows} matrices"
-                           if name != "cholesky_solve" else
-                           f"A must be batches of square matrices, but they are {rows} by {columns} matrices")
+        raise RuntimeError(
+            f"A must be batches of square matrices, but they are {columns} by {rows} matrices"
+            if name != "cholesky_solve"
+            else f"A must be batches of square matrices, but they are {rows} by {columns} matrices"
+        )
     if columns != b._array.shape[-2]:
-        raise RuntimeError(f"Incompatible matrix sizes for {name}: each A matrix is {columns} by {columns} but each b "
-                           f"matrix is {b._array.shape[-2]} by {b._array.shape[-1]}")
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {columns} by {columns} but each b "
+            f"matrix is {b._array.shape[-2]} by {b._array.shape[-1]}"
+        )
 
 
 def broadcast_systems(b, A):
@@ -149,7 +172,9 @@ def broadcast_systems(b, A):
 @cholesky_solve.kernel
 def cholesky_solve_cpu(self, input2, upper):
     """X in A X = self, where input2 is A's Cholesky factor."""
-    check_systems(self, input2, "cholesky_solve", "{} should have at least 2 dimensions, but has {} dimensions instead")
+    check_systems(
+        self, input2, "cholesky_solve", "{} should have at least 2 dimensions, but has {} dimensions instead"
+    )
     b, factor = broadcast_systems(self, input2)
     if not b.size:
         return wrap(np.zeros(b.shape, b.dtype))
@@ -168,24 +193,35 @@ class CholeskySolveBackward0:
         return to_self, -input2.matmul(common) if upper else -common.matmul(input2)
 
 
-# ---------------------------------------------------------------------------------------------- triangular_solve
+# ------------------------------------------------------------------------------------------- triangular_solve
 
 triangular_solve = native_function(
-    "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
-    "(Tensor solution, Tensor cloned_coefficient)", BOTH, out=("X", "M"))
+    "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool "
+    "unitriangular=False) -> "
+    "(Tensor solution, Tensor cloned_coefficient)",
+    BOTH,
+    out=("X", "M"),
+)
 
 
 @triangular_solve.kernel
 def triangular_solve_cpu(self, A, upper, transpose, unitriangular):
     """(X in A X = self, or Aᵀ X = self; a copy of A)"""
-    check_systems(self, A, "triangular_solve", "torch.triangular_solve: Expected {} to have at least 2 dimensions, but it "
-                                               "has {} dimensions instead")
+    check_systems(
+        self,
+        A,
+        "triangular_solve",
+        "torch.triangular_solve: Expected {} to have at least 2 dimensions, but it has {} dimensions instead",
+    )
     b, a = broadcast_systems(self, A)
     solution = b
     if b.size:
         solve = lapack("trtrs", b)
-        solution = each_matrix(lambda x, m: (solve(m, x, lower=not upper, trans=int(transpose), unitdiag=unitriangular)[0],),
-                               b, a)[0]
+        solution = each_matrix(
+            lambda x, m: (solve(m, x, lower=not upper, trans=int(transpose), unitdiag=unitriangular)[0],),
+            b,
+            a,
+        )[0]
     return return_types.triangular_solve(wrap_columns(solution), wrap_columns(a))
 
 
@@ -204,15 +240,27 @@ class TriangularSolveBackward0:
         return to_b, to_a
 
 
-# ----------------------------------------------------------------------------------------------------------- LDL
+# -------------------------------------------------------------------------------------------------------- LDL
 
 ldl_factor_ex = native_function(
     "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> "
-    "(Tensor LD, Tensor pivots, Tensor info)", module="linalg", name="ldl_factor_ex", out=True)
-ldl_factor = native_function("linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
-                             module="linalg", name="ldl_factor", out=True)
-ldl_solve = native_function("linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
-                            module="linalg", name="ldl_solve", out=True)
+    "(Tensor LD, Tensor pivots, Tensor info)",
+    module="linalg",
+    name="ldl_factor_ex",
+    out=True,
+)
+ldl_factor = native_function(
+    "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+    module="linalg",
+    name="ldl_factor",
+    out=True,
+)
+ldl_solve = native_function(
+    "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
+    module="linalg",
+    name="ldl_solve",
+    out=True,
+)
 
 
 def symmetric_or_hermitian(array, hermitian):
@@ -237,8 +285,11 @@ def ldl_factor_ex_cpu(self, hermitian, check_errors):
 
 
 def describe_zero_pivot(code):
-    return (f"D[{code},{code}] is zero. The factorization has been completed, but the block diagonal matrix D is exactly "
-            "singular, and division by zero will occur if it is used to solve a system of equations.")
+    return (
+        f"D[{code},{code}] is zero. The factorization has been completed, but the block diagonal matrix D "
+        f"is exactly "
+        "singular, and division by zero will occur if it is used to solve a system of equations."
+    )
 
 
 ldl_factor_ex.backward(NOT_IMPLEMENTED)
@@ -256,18 +307,24 @@ def ldl_solve_cpu(LD, pivots, B, hermitian):
     name = "torch.linalg.ldl_solve"
     check_square_floating(LD, name)
     if B._array.ndim < 2:
-        raise RuntimeError(f"{name}: Expected B to have at least 2 dimensions, but it has {B._array.ndim} dimensions instead")
+        raise RuntimeError(
+            f"{name}: Expected B to have at least 2 dimensions, but it has {B._array.ndim} dimensions instead"
+        )
     if pivots._array.dtype.kind not in "iu":
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {type_name(pivots)}")
     if LD._array.shape[:-1] != pivots._array.shape:
-        raise RuntimeError(f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
-                           f"{list(pivots._array.shape)} instead")
+        raise RuntimeError(
+            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots._array.shape)} instead"
+        )
     if dtype_of(LD) is not dtype_of(B):
         raise RuntimeError(f"{name}: LD dtype{dtype_of(LD)} does not match b dtype {dtype_of(B)}")
     n = LD._array.shape[-1]
     if B._array.shape[-2] != n:
-        raise RuntimeError(f"Incompatible matrix sizes for {name}: each A matrix is {n} by {n} but each b matrix is "
-                           f"{B._array.shape[-2]} by {B._array.shape[-1]}")
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {n} by {n} but each b matrix is "
+            f"{B._array.shape[-2]} by {B._array.shape[-1]}"
+        )
     b, factor = broadcast_systems(B, LD)
     if not b.size:
         return wrap_columns(b)
@@ -278,6 +335,14 @@ def ldl_solve_cpu(LD, pivots, B, hermitian):
 
 ldl_solve.backward(NOT_IMPLEMENTED)
 
-for _operator in (lu_unpack, lu_solve, cholesky_inverse, cholesky_solve, triangular_solve, ldl_factor_ex, ldl_factor,
-                  ldl_solve):
+for _operator in (
+    lu_unpack,
+    lu_solve,
+    cholesky_inverse,
+    cholesky_solve,
+    triangular_solve,
+    ldl_factor_ex,
+    ldl_factor,
+    ldl_solve,
+):
     exact_out(_operator)

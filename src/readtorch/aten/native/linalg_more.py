@@ -1,7 +1,9 @@
-"""linalg.cond, diagonal, tensorinv, tensorsolve, vander: what is made of the other operators of `readtorch.linalg`.
+"""linalg.cond, diagonal, tensorinv, tensorsolve, vander: what is made of the other operators of
+`readtorch.linalg`.
 
 In PyTorch: `aten/src/ATen/native/{LinearAlgebra,BatchLinearAlgebra}.cpp`.
 """
+
 import math
 
 from ...c10.scalar_type import BOOL
@@ -15,16 +17,22 @@ LINALG = {"module": "linalg", "out": True}
 
 cond = native_function("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", name="cond", **LINALG)
 cond_by_name = native_function("linalg_cond.p_str(Tensor self, str p) -> Tensor", name="cond", **LINALG)
-diagonal = native_function("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
-                           module="linalg", name="diagonal")
+diagonal = native_function(
+    "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
+    module="linalg",
+    name="diagonal",
+)
 tensorinv = native_function("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", name="tensorinv", **LINALG)
-tensorsolve = native_function("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
-                              name="tensorsolve", **LINALG)
-vander = native_function("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", module="linalg", name="vander")
+tensorsolve = native_function(
+    "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", name="tensorsolve", **LINALG
+)
+vander = native_function(
+    "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", module="linalg", name="vander"
+)
 
 diagonal.compose(lambda A, offset, dim1, dim2: A.diagonal(offset, dim1, dim2))
 
-# --------------------------------------------------------------------------------------------- condition number
+# ------------------------------------------------------------------------------------------- condition number
 
 
 @cond.compose
@@ -67,19 +75,22 @@ def cond_by_name_composite(self, p):
 exact_out(cond)
 exact_out(cond_by_name)
 
-# ------------------------------------------------------------------------------------- tensors seen as matrices
+# ----------------------------------------------------------------------------------- tensors seen as matrices
 
 
 @tensorinv.compose
 def tensorinv_composite(self, ind):
-    """The inverse of the matrix whose rows are the first `ind` dimensions and whose columns are the others."""
+    """The inverse of the matrix whose rows are the first `ind` dimensions and whose columns are the others.
+    """
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     rows, columns = self._array.shape[:ind], self._array.shape[ind:]
     n = math.prod(columns)
     if n != math.prod(rows):
-        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but "
-                           f"got {n} != {math.prod(rows)}")
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but "
+            f"got {n} != {math.prod(rows)}"
+        )
     return at.linalg_inv(self.reshape((n, n))).reshape((*columns, *rows))
 
 
@@ -89,11 +100,13 @@ def tensorsolve_composite(self, other, dims):
     ndim = self._array.ndim
     if dims is not None:
         self = self.movedim(tuple(dims), tuple(range(ndim - len(dims), ndim)))
-    shape = self._array.shape[other._array.ndim:]
-    rows = math.prod(self._array.shape[:other._array.ndim])
+    shape = self._array.shape[other._array.ndim :]
+    rows = math.prod(self._array.shape[: other._array.ndim])
     if math.prod(shape) != rows:
-        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-                           f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {rows}")
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {rows}"
+        )
     return at.linalg_solve(self.reshape((rows, rows)), other.flatten()).reshape(shape)
 
 
@@ -105,8 +118,9 @@ exact_out(tensorsolve)
 def vander_composite(x, N):
     """A row 1, x, x², … for each x."""
     if dtype_of(x).category == BOOL:
-        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got "
-                           f"{type_name(x)}")
+        raise RuntimeError(
+            f"linalg.vander supports floating point, complex, and integer tensors, but got {type_name(x)}"
+        )
     x = x if x._array.ndim else x.unsqueeze(-1)
     count = x._array.shape[-1] if N is None else N
     if count <= 1:

@@ -1,8 +1,10 @@
 """Indexing where a mask says which places count, and combinations.
 
-The `_unsafe` operators are for compilers, which see to the bounds: a place that does not count may lie outside.
+The `_unsafe` operators are for compilers, which see to the bounds: a place that does not count may lie
+outside.
 In PyTorch: `aten/src/ATen/native/{TensorAdvancedIndexing,Itertools}.cpp`.
 """
+
 import numpy as np
 
 from ...c10.tensor_impl import wrap
@@ -11,14 +13,19 @@ from ..native_function import below_autograd, native_function
 from .tensor_shape import view_on_grid
 
 masked_index = native_function(
-    "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor")
+    "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor"
+)
 masked_index_put = native_function(
-    "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor")
+    "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> "
+    "Tensor"
+)
 
 
 def inside(self, indices):
     """The indices moved to the next place there is."""
-    return [i if i is None else wrap(np.clip(i._array, -n, n - 1)) for i, n in zip(indices, self._array.shape)]
+    return [
+        i if i is None else wrap(np.clip(i._array, -n, n - 1)) for i, n in zip(indices, self._array.shape)
+    ]
 
 
 @masked_index.kernel
@@ -27,7 +34,8 @@ def masked_index_cpu(self, mask, indices, fill):
         if not self._array.size:
             return at.new_full(self, mask._array.shape, fill)
         return self[tuple([slice(None) if i is None else i for i in inside(self, indices)])].masked_fill(
-            at.logical_not(mask), fill)
+            at.logical_not(mask), fill
+        )
 
 
 @masked_index.backward
@@ -53,10 +61,11 @@ class UnsafeMaskedIndexPutAccumulateBackward0:
         return masked_index.call(grad, mask, indices, 0)
 
 
-# -------------------------------------------------------------------------------------------------- combinations
+# ----------------------------------------------------------------------------------------------- combinations
 
-combinations = native_function("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
-                               "function, method")
+combinations = native_function(
+    "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", "function, method"
+)
 
 
 @combinations.compose

@@ -1,7 +1,9 @@
 """Scaling: ldexp and frexp, which multiply by powers of two and take them out, and renorm.
 
-In PyTorch: `aten/src/ATen/native/{BinaryOps,UnaryOps,Normalization}.cpp`; derivatives in `FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/{BinaryOps,UnaryOps,Normalization}.cpp`; derivatives in
+`FunctionsManual.cpp`.
 """
+
 import math
 
 import numpy as np
@@ -19,7 +21,7 @@ from .tensor_iterator import conj
 
 BOTH = "function, method"
 
-# ------------------------------------------------------------------------------------------------ powers of two
+# ---------------------------------------------------------------------------------------------- powers of two
 
 ldexp = native_function("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True)
 frexp = native_function("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", BOTH, out=True)
@@ -48,14 +50,18 @@ def frexp_cpu(self):
     if not dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = np.frexp(self._array.astype(op_math_type(dtype).numpy, copy=False))
-    return return_types.frexp(wrap_result(mantissa.astype(dtype.numpy)), wrap_result(exponent.astype(np.int32)))
+    return return_types.frexp(
+        wrap_result(mantissa.astype(dtype.numpy)), wrap_result(exponent.astype(np.int32))
+    )
 
 
 def wrong_type(name):
     def message(out, result, *_):
         if name == "exponent":
             return f"torch.frexp() expects exponent to have int dtype but got {dtype_of(out).name}"
-        return f"torch.frexp() expects mantissa to have dtype {dtype_of(result).name} but got {dtype_of(out).name}"
+        want, have = dtype_of(result).name, dtype_of(out).name
+        return f"torch.frexp() expects mantissa to have dtype {want} but got {have}"
+
     return message
 
 
@@ -70,9 +76,11 @@ class FrexpBackward0:
         return grad / exponent.exp2()
 
 
-# ------------------------------------------------------------------------------------------------------- renorm
+# ----------------------------------------------------------------------------------------------------- renorm
 
-renorm = native_function("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", BOTH, inplace=True, out=True)
+renorm = native_function(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", BOTH, inplace=True, out=True
+)
 
 
 def check_renorm(self, p, maxnorm):
@@ -101,7 +109,9 @@ def renorm_cpu(self, p, dim, maxnorm):
     with below_autograd():
         norm = vector_norm.call(self, p, dims, True, None)._array
     wide = norm.astype(op_math_type(dtype_of(self).to_real()).numpy)
-    factor = np.where(wide > maxnorm, maxnorm / (wide + wide.dtype.type(1e-7)), wide.dtype.type(1)).astype(norm.dtype)
+    factor = np.where(wide > maxnorm, maxnorm / (wide + wide.dtype.type(1e-7)), wide.dtype.type(1)).astype(
+        norm.dtype
+    )
     return wrap((self._array * factor).astype(self._array.dtype))
 
 

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/SegmentReduce.cpp`.
 """
+
 import numpy as np
 
 from ...c10.scalar_type import op_math_type
@@ -10,27 +11,39 @@ from ...c10.wrap_dim import wrap_dim
 from ..native_function import alias_of, native_function
 
 NAMES = {"max": "amax", "min": "amin"}
-REDUCTIONS = {"sum": (np.add, 0.0), "mean": (np.add, 0.0), "prod": (np.multiply, 1.0), "amax": (np.maximum, -np.inf),
-              "amin": (np.minimum, np.inf)}
+REDUCTIONS = {
+    "sum": (np.add, 0.0),
+    "mean": (np.add, 0.0),
+    "prod": (np.multiply, 1.0),
+    "amax": (np.maximum, -np.inf),
+    "amin": (np.minimum, np.inf),
+}
 
 segment_reduce = native_function(
-    "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, "
-    "int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor")
+    "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? "
+    "offsets=None, "
+    "int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor"
+)
 backward = native_function(
     "_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, "
-    "Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor")
+    "Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor"
+)
 alias_of("_segment_reduce", "segment_reduce")
 
 
 def check_lengths(data, lengths, axis, unsafe):
-    if lengths.shape[:-1] != data.shape[:lengths.ndim - 1] or lengths.ndim - 1 != axis:
-        raise RuntimeError("segment_reduce(): Expected lengths to be of shape data.shape[:axis] with one dimension more.")
+    if lengths.shape[:-1] != data.shape[: lengths.ndim - 1] or lengths.ndim - 1 != axis:
+        raise RuntimeError(
+            "segment_reduce(): Expected lengths to be of shape data.shape[:axis] with one dimension more."
+        )
     if not unsafe:
         if lengths.size and lengths.min() < 0:
             raise RuntimeError("lengths contains negative value!")
         if (lengths.sum(-1) != data.shape[axis]).any():
-            raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to "
-                               "data.size(lengths.dim()-1) when !unsafe.")
+            raise RuntimeError(
+                "segment_reduce(): Expected all rows of lengths along axis to sum to "
+                "data.size(lengths.dim()-1) when !unsafe."
+            )
 
 
 def edges_of(lengths, offsets):
@@ -63,7 +76,7 @@ def segment_reduce_cpu(data, reduce, lengths, indices, offsets, axis, unsafe, in
     ufunc, neutral = REDUCTIONS[kind]
     start = neutral if initial is None else initial
     wide = x.astype(op_math_type(dtype_of(data)).numpy)
-    result = np.empty((*x.shape[:axis], edges.shape[-1] - 1, *x.shape[axis + 1:]), wide.dtype)
+    result = np.empty((*x.shape[:axis], edges.shape[-1] - 1, *x.shape[axis + 1 :]), wide.dtype)
     for row, i, begin, end in segments(edges):
         value = ufunc.reduce(wide[row][begin:end], 0, initial=start)
         if kind == "mean":
@@ -74,14 +87,17 @@ def segment_reduce_cpu(data, reduce, lengths, indices, offsets, axis, unsafe, in
 
 @backward.kernel
 def segment_reduce_backward_cpu(grad, output, data, reduce, lengths, offsets, axis, initial):
-    """Each segment's gradient, shared out: to all, in equal parts, among those that reached the extreme, or times the
-    product of the others."""
+    """Each segment's gradient, shared out: to all, in equal parts, among those that reached the extreme, or
+    times the product of the others.
+    """
     x, axis = data._array, wrap_dim(axis, data._array.ndim)
     kind = NAMES.get(reduce, reduce)
     result = np.zeros_like(x)
     for row, i, begin, end in segments(edges_of(lengths, offsets)):
         if end > begin:
-            result[row][begin:end] = share(kind, grad._array[row][i], output._array[row][i], x[row][begin:end], initial)
+            result[row][begin:end] = share(
+                kind, grad._array[row][i], output._array[row][i], x[row][begin:end], initial
+            )
     return wrap(result)
 
 

@@ -1,7 +1,9 @@
-"""Bessel functions and their relatives, and what belongs to the normal distribution: airy_ai, bessel_j0, i0e, ndtri …
+"""Bessel functions and their relatives, and what belongs to the normal distribution: airy_ai, bessel_j0, i0e,
+ndtri …
 
 The numbers come from SciPy. In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and `Math.h`.
 """
+
 import math
 
 import numpy as np
@@ -17,7 +19,9 @@ from .tensor_iterator import not_implemented, unary_float_kernel
 
 def special(name, function, argument="self", half=False):
     """Declare `special.<name>`. half: whether it takes 16-bit floats."""
-    operator = native_function(f"special_{name}(Tensor {argument}) -> Tensor", module="special", name=name, out=True)
+    operator = native_function(
+        f"special_{name}(Tensor {argument}) -> Tensor", module="special", name=name, out=True
+    )
     refusal = not_implemented(f"{name}_cpu")
     compute = unary_float_kernel(function, refusal)
 
@@ -27,6 +31,7 @@ def special(name, function, argument="self", half=False):
         if not half and op_math_type(dtype) is not dtype:
             raise refusal(dtype)
         return compute(x)
+
     return operator
 
 
@@ -53,11 +58,14 @@ special("modified_bessel_k0", scipy_function("k0"))
 special("modified_bessel_k1", scipy_function("k1"))
 special("scaled_modified_bessel_k0", scaled_to_zero("k0e"), "x")
 special("scaled_modified_bessel_k1", scaled_to_zero("k1e"), "x")
-special("spherical_bessel_j0", lambda x: np.where(
-    np.isinf(x), x.dtype.type(0), np.where(x == 0, x.dtype.type(1), np.sin(x) / x)), "x")
+special(
+    "spherical_bessel_j0",
+    lambda x: np.where(np.isinf(x), x.dtype.type(0), np.where(x == 0, x.dtype.type(1), np.sin(x) / x)),
+    "x",
+)
 
 
-# ---------------------------------------------------------------------------------- scaled modified Bessel functions
+# --------------------------------------------------------------------------- scaled modified Bessel functions
 
 i0e = special("i0e", scipy_function("i0e"), half=True)
 i1e = special("i1e", scipy_function("i1e"), half=True)
@@ -79,7 +87,7 @@ class SpecialI1EBackward0:
         return grad * at.where(tiny, at.full_like(self, 0.5), slope)
 
 
-# ------------------------------------------------------------------------------------------ normal distribution
+# ---------------------------------------------------------------------------------------- normal distribution
 
 erfcx = special("erfcx", scipy_function("erfcx"))
 ndtri = special("ndtri", scipy_function("ndtri"))

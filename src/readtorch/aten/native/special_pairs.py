@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `Math.h`.
 """
+
 import math
 
 import numpy as np
@@ -11,8 +12,15 @@ from ...c10.tensor_impl import wrap_result
 from ..functions import at
 from ..native_function import alias_of, native_function
 from .special_functions import scipy_function, zeta_array
-from .tensor_iterator import (broadcast_error, compute, float_result_type, no_derivative, not_implemented, result_type,
-                              scalar_tensor)
+from .tensor_iterator import (
+    broadcast_error,
+    compute,
+    float_result_type,
+    no_derivative,
+    not_implemented,
+    result_type,
+    scalar_tensor,
+)
 
 
 def pairs(name, function, first, second):
@@ -20,8 +28,12 @@ def pairs(name, function, first, second):
     text = f"special_{name}"
     options = {"module": "special", "name": name, "out": True}
     of_tensors = native_function(f"{text}(Tensor {first}, Tensor {second}) -> Tensor", **options)
-    of_number = native_function(f"{text}.{first}_scalar(Scalar {first}, Tensor {second}) -> Tensor", **options)
-    with_number = native_function(f"{text}.{second}_scalar(Tensor {first}, Scalar {second}) -> Tensor", **options)
+    of_number = native_function(
+        f"{text}.{first}_scalar(Scalar {first}, Tensor {second}) -> Tensor", **options
+    )
+    with_number = native_function(
+        f"{text}.{second}_scalar(Tensor {first}, Scalar {second}) -> Tensor", **options
+    )
     refusal = not_implemented(f"{name}_cpu")
 
     @of_tensors.kernel
@@ -63,11 +75,14 @@ class SpecialZetaBackward2:
     self = no_derivative("zeta")
 
 
-# ------------------------------------------------------------------------------------ incomplete gamma functions
+# --------------------------------------------------------------------------------- incomplete gamma functions
+
 
 def incomplete_gamma(name, scipy_name):
     """Declare igamma or igammac: the share of the gamma function's integral below, or above, a point."""
-    operator = native_function(f"{name}(Tensor self, Tensor other) -> Tensor", "function, method", inplace=True, out=True)
+    operator = native_function(
+        f"{name}(Tensor self, Tensor other) -> Tensor", "function, method", inplace=True, out=True
+    )
     function, refusal = scipy_function(scipy_name), not_implemented(f"{name}_cpu")
 
     @operator.kernel
@@ -79,6 +94,7 @@ def incomplete_gamma(name, scipy_name):
             return wrap_result(compute(function, (self._array, other._array), common))
         except ValueError:
             raise broadcast_error(self._array.shape, other._array.shape) from None
+
     return operator
 
 
@@ -104,14 +120,16 @@ class IgammacBackward0:
         return -grad * ((self - 1) * other.log() - other - at.lgamma(self)).exp()
 
 
-# --------------------------------------------------------------------------------------- orthogonal polynomials
+# ------------------------------------------------------------------------------------- orthogonal polynomials
+
 
 def polynomials(name, first, step, highest=None):
-    """Declare a family of polynomials: number 0 is 1, number 1 is `first(x)`, and each further one comes from the
-    two before it: P[k] = step(k, x, P[k-1], P[k-2]). Below 0 all are 0.
+    """Declare a family of polynomials: number 0 is 1, number 1 is `first(x)`, and each further one comes from
+    the two before it: P[k] = step(k, x, P[k-1], P[k-2]). Below 0 all are 0.
 
     highest: the numbers above which it is nan, for float32 and float64.
     """
+
     def value(x, n):
         x, n = np.broadcast_arrays(x, np.trunc(n))
         before, last = np.ones_like(x), np.asarray(first(x), x.dtype)
@@ -123,6 +141,7 @@ def polynomials(name, first, step, highest=None):
             result[n == k] = last[n == k]
         result[n > limit] = np.nan
         return result
+
     return pairs(name, value, "x", "n")
 
 
@@ -134,14 +153,35 @@ def doubled_shifted(k, x, last, before):
     return 2 * (2 * x - 1) * last - before
 
 
-for _kind, _first in (("t", lambda y: y), ("u", lambda y: 2 * y), ("v", lambda y: 2 * y - 1), ("w", lambda y: 2 * y + 1)):
+for _kind, _first in (
+    ("t", lambda y: y),
+    ("u", lambda y: 2 * y),
+    ("v", lambda y: 2 * y - 1),
+    ("w", lambda y: 2 * y + 1),
+):
     polynomials(f"chebyshev_polynomial_{_kind}", _first, doubled)
-    polynomials(f"shifted_chebyshev_polynomial_{_kind}", lambda x, first=_first: first(2 * x - 1), doubled_shifted)
-polynomials("hermite_polynomial_h", lambda x: 2 * x, lambda k, x, last, before: 2 * (x * last - (k - 1) * before),
-            highest=(128, 512))
-polynomials("hermite_polynomial_he", lambda x: x, lambda k, x, last, before: x * last - (k - 1) * before,
-            highest=(128, 512))
-polynomials("laguerre_polynomial_l", lambda x: 1 - x,
-            lambda k, x, last, before: ((2 * k - 1 - x) * last - (k - 1) * before) / k)
-polynomials("legendre_polynomial_p", lambda x: x,
-            lambda k, x, last, before: ((2 * k - 1) * x * last - (k - 1) * before) / k)
+    polynomials(
+        f"shifted_chebyshev_polynomial_{_kind}", lambda x, first=_first: first(2 * x - 1), doubled_shifted
+    )
+polynomials(
+    "hermite_polynomial_h",
+    lambda x: 2 * x,
+    lambda k, x, last, before: 2 * (x * last - (k - 1) * before),
+    highest=(128, 512),
+)
+polynomials(
+    "hermite_polynomial_he",
+    lambda x: x,
+    lambda k, x, last, before: x * last - (k - 1) * before,
+    highest=(128, 512),
+)
+polynomials(
+    "laguerre_polynomial_l",
+    lambda x: 1 - x,
+    lambda k, x, last, before: ((2 * k - 1 - x) * last - (k - 1) * before) / k,
+)
+polynomials(
+    "legendre_polynomial_p",
+    lambda x: x,
+    lambda k, x, last, before: ((2 * k - 1) * x * last - (k - 1) * before) / k,
+)

@@ -4,6 +4,7 @@ as_strided_scatter.
 They are the views of `slicing.py` and its neighbours without writing in place.
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
+
 from ...c10.tensor_impl import storage_impl, storage_offset as storage_offset_of, strides_of, wrap
 from ..functions import at
 from ..native_function import below_autograd, native_function
@@ -24,32 +25,48 @@ def with_same_strides(array, strides):
 
 
 def scatter_into(view_of):
-    """A kernel that copies `self`, and `src` into the view of the copy that `view_of(copy, *arguments)` gives."""
+    """A kernel that copies `self`, and `src` into the view of the copy that `view_of(copy, *arguments)`
+    gives.
+    """
+
     def kernel(self, src, *arguments):
         result = wrap(with_same_strides(self._array, strides_of(self)))
         with below_autograd():
             target = view_of(result, *arguments)._array
         if target.shape != src._array.shape:
-            raise RuntimeError("expected src to have a size equal to the slice of self. src size = "
-                               f"{list(src._array.shape)}, slice size = {list(target.shape)}")
+            raise RuntimeError(
+                "expected src to have a size equal to the slice of self. src size = "
+                f"{list(src._array.shape)}, slice size = {list(target.shape)}"
+            )
         target[...] = src._array
         return result
+
     return kernel
 
 
 slice_scatter = native_function(
-    "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-    BOTH, out=True)
+    "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) "
+    "-> Tensor",
+    BOTH,
+    out=True,
+)
 slice_scatter.kernel(scatter_into(slice_.call))
-select_scatter = native_function("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", BOTH,
-                                 out=True)
+select_scatter = native_function(
+    "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", BOTH, out=True
+)
 select_scatter.kernel(scatter_into(lambda t, dim, index: t.select(dim, index)))
 diagonal_scatter = native_function(
-    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", BOTH, out=True)
+    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    BOTH,
+    out=True,
+)
 diagonal_scatter.kernel(scatter_into(lambda t, *arguments: t.diagonal(*arguments)))
 as_strided_scatter = native_function(
-    "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
-    BOTH, out=True)
+    "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
+    "storage_offset=None) -> Tensor",
+    BOTH,
+    out=True,
+)
 for _operator in (slice_scatter, select_scatter, diagonal_scatter, as_strided_scatter):
     exact_out(_operator)
 
