@@ -56,6 +56,15 @@ def schedules():
     }, epochs=40)
 
 
+def surface():
+    O = readtorch.optim
+    return viz.loss_surface(
+        lambda x, y: (1 - x) ** 2 + 100 * (y - x * x) ** 2,
+        {"SGD": lambda params: O.SGD(params, 1e-3), "momentum": lambda params: O.SGD(params, 1e-3, 0.9),
+         "Adam": lambda params: O.Adam(params, 0.1), "too far": lambda params: O.SGD(params, 1.0)},
+        (-1.5, 2), (-2, 2), (-1, 3), steps=40, minimum=(1, 1))
+
+
 def hook_timeline():
     net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
     for module in net.modules():
@@ -71,7 +80,8 @@ def checkpoint_diff():
     return viz.checkpoint_diff(net, other)
 
 
-FIGURES = [autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff]
+FIGURES = [autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
+           surface]
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
@@ -255,6 +265,25 @@ def test_schedules_step_hide_and_change_their_scale(visit, page_with):
         assert page.locator(".rt-chart").get_attribute("aria-label").startswith("Momentum over 39 steps. OneCycleLR")
         page.locator(".rt-chart").click(position={"x": 59, "y": 50})
         assert page.locator(".rt-count").inner_text() == "step 0 of 39"
+        assert seen.problems == []
+
+
+def test_surface_steps_and_hides(visit, page_with):
+    with visit(page_with(surface())) as seen:
+        page, now = seen.page, seen.page.locator(".rt-now")
+        assert page.locator(".rt-chart .rt-contour").count() == 12
+        assert page.locator(".rt-chart .rt-line").count() == 4
+        page.locator(".rt-slider").focus()
+        press(page, ".", ".")
+        assert "After 2 steps: loss" in now.inner_text()
+        press(page, "End")
+        assert page.locator(".rt-count").inner_text() == "step 40 of 40"
+        assert page.locator(".rt-rate").last.inner_text() == "not finite"
+        page.locator(".rt-curves input").first.focus()
+        press(page, "Space")
+        assert page.locator(".rt-chart .rt-line").count() == 3
+        assert "SGD " not in now.inner_text().replace("too far", "")
+        assert "Adam" in page.locator(".rt-chart").get_attribute("aria-label")
         assert seen.problems == []
 
 

@@ -17,6 +17,7 @@ that shows itself when it is the last value of a cell::
     viz.checkpoint_diff(net, "net.pt")                # what loading a checkpoint would change, name by name
     viz.module_tree(net)                              # what a Module holds and which dict holds it
     viz.schedule_plotter({"steps": lambda optimizer: StepLR(optimizer, 30)})  # learning rates, step by step
+    viz.loss_surface(f, {"SGD": lambda params: SGD(params, 0.1)}, (1, 2), (-2, 2), (-2, 2))  # paths on f
     viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
 
 Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install readtorch[book]``.
@@ -24,8 +25,8 @@ The models behind the figures (``record_backward``, ``graph_layout``, …) need 
 """
 from __future__ import annotations
 
-__all__ = ["autograd", "checkpoint_diff", "dispatch", "hook_timeline", "house_map", "module_tree", "plot",
-           "schedule_plotter", "strides"]
+__all__ = ["autograd", "checkpoint_diff", "dispatch", "hook_timeline", "house_map", "loss_surface",
+           "module_tree", "plot", "schedule_plotter", "strides"]
 
 
 def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0):
@@ -126,6 +127,22 @@ def schedule_plotter(schedules, epochs=100, optimizer=None, measure=None, scale=
     from .record_schedules import record_schedules
 
     return SchedulePlotter(record_schedules(schedules, epochs, optimizer, measure), title=title, scale=scale)
+
+
+def loss_surface(function, optimizers, start, x, y, steps=100, minimum=None, step=0,
+                 title="Loss-surface paths"):
+    """The paths of optimizers over the contours of a function of two numbers, step by step (chapter 11).
+
+    function: `function(x, y)` gives the loss, also of tensors, element by element. optimizers: a dict
+    ``{label: make}`` or pairs; ``make(params)`` gives an optimizer, which is run for real. At most 10.
+    start: two numbers, or a tensor of them. x, y: (low, high) of the picture. steps: at most 500.
+    minimum: a point to mark. step: the step shown first.
+    """
+    from ._widgets import LossSurface
+    from .record_paths import record_paths
+
+    recorded = record_paths(function, optimizers, start, x, y, steps, minimum)
+    return LossSurface(recorded, title=title, step=step)
 
 
 def plot(draw, alt, width=4.5, height=3.0):

@@ -73,3 +73,11 @@ class SchedulePlotter(StaticWidget):
     hidden = List(Int()).tag(sync=True)            # places of the curves that are not drawn
     scale = Unicode("linear").tag(sync=True)       # or "log"
     quantity = Unicode("rate").tag(sync=True)      # or "momentum"
+
+
+class LossSurface(StaticWidget):
+    _esm = front_end("surface")
+    fallback = "Loss-surface paths: where optimizers go, step by step (needs JavaScript)."
+
+    step = Int(0).tag(sync=True)
+    hidden = List(Int()).tag(sync=True)            # places of the paths that are not drawn

@@ -191,6 +191,29 @@ function codeBlock(lines, first, mark = null) {
   return h("pre", { class: "rt-code", tabindex: 0 }, rows);
 }
 
+// ---- lines of a chart
+
+const KINDS = 5; // colours, and dash patterns; the sixth line begins anew with the patterns shifted by one
+const lineClass = (i) => `rt-line rt-colour${i % KINDS} rt-dash${(i + Math.floor(i / KINDS)) % KINDS}`;
+
+function numberText(x) {
+  if (x === null) return "not finite";
+  const rounded = Number(x.toPrecision(4));
+  return x !== 0 && Math.abs(x) < 1e-3 ? rounded.toExponential() : String(rounded);
+}
+
+// The path through the points; a point without a place interrupts it.
+function pathOf(points) {
+  let down = false;
+  return points
+    .map((point) => {
+      const move = down ? "L" : "M";
+      down = point !== null;
+      return down ? `${move}${point[0].toFixed(1)} ${point[1].toFixed(1)}` : "";
+    })
+    .join("");
+}
+
 // Redraw whenever one of the traits changes; the returned function ends it.
 function bind(model, names, update) {
   const events = names.map((name) => `change:${name}`);

@@ -1,15 +1,6 @@
 // Schedule plotter: the learning rates of several schedules over the epochs, and what they are at one of them.
 
 const EDGE = { left: 58, right: 10, top: 10, bottom: 38 };
-const KINDS = 5; // colours, and dash patterns; the sixth schedule begins anew with the patterns shifted by one
-const lineClass = (i) => `rt-line rt-colour${i % KINDS} rt-dash${(i + Math.floor(i / KINDS)) % KINDS}`;
-
-function numberText(x) {
-  if (x === null) return "not finite";
-  const rounded = Number(x.toPrecision(4));
-  return x !== 0 && Math.abs(x) < 1e-3 ? rounded.toExponential() : String(rounded);
-}
-
 // ---- scales: from numbers to places between 0 and 1, and the numbers that are written beside them
 
 function linearScale(values) {
@@ -41,18 +32,6 @@ function logScale(values) {
 function epochTicks(last) {
   const step = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250].find((s) => last / s <= 6) ?? 500;
   return Array.from({ length: Math.floor(last / step) + 1 }, (_, k) => k * step);
-}
-
-// The path through the points; a point without a place interrupts it.
-function pathOf(points) {
-  let down = false;
-  return points
-    .map((point) => {
-      const move = down ? "L" : "M";
-      down = point !== null;
-      return down ? `${move}${point[0].toFixed(1)} ${point[1].toFixed(1)}` : "";
-    })
-    .join("");
 }
 
 function render({ model, el }) {
