@@ -256,7 +256,8 @@ def storage_lies(rng):
         return _big(n)
     kind = rng.choice([b"ctorch\nFloatStorage\n", b"ctorch\nByteStorage\n", b"ctorch.storage\nUntypedStorage\n", b"N",
                        b"ccollections\nOrderedDict\n", b"ctorch\nComplexDoubleStorage\n"])
-    key = rng.choice([b"X\x01\x00\x00\x000", b"X\x01\x00\x00\x001", b"X\x08\x00\x00\x00../../et", b"N", b"K\x00", b")"])
+    key = rng.choice([b"X\x01\x00\x00\x000", b"X\x01\x00\x00\x001", b"X\x08\x00\x00\x00../../et", b"N", b"K\x00", b")", b"]",
+                      b")" + b"\x85" * 100_000])
     location = rng.choice([b"X\x03\x00\x00\x00cpu"] * 4 + [b"X\x04\x00\x00\x00cuda", b"N"])
     numel = rng.choice([b"K\x04"] * 4 + [number()])
     dims = rng.randrange(0, 4)

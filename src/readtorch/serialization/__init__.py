@@ -36,7 +36,8 @@ __all__ = [
     "validate_cuda_device", "location_tag", "default_restore_location", "save", "load", "StorageType",
     "LoadEndianness", "get_crc32_options", "set_crc32_options", "get_default_load_endianness",
     "set_default_load_endianness", "get_default_mmap_options", "set_default_mmap_options",
-    "clear_safe_globals", "get_safe_globals", "add_safe_globals", "safe_globals", "get_unsafe_globals_in_checkpoint", "skip_data",
+    "clear_safe_globals", "get_safe_globals", "add_safe_globals", "safe_globals",
+    "get_unsafe_globals_in_checkpoint", "skip_data",
 ]
 
 

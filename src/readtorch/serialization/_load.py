@@ -40,7 +40,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
 
     f: path, or a file object that can seek.
     map_location: where storages go: a device or its name, a dictionary from saved to wanted tags, or a
-    function of (storage on the CPU, saved tag) that returns a storage or None. By default they go where they were.
+    function of (storage on the CPU, saved tag) that returns a storage or None. By default where they were.
     weights_only: True, the default: only tensors, containers, numbers and texts are built, and what
     `add_safe_globals` named; anything else raises UnpicklingError. False: the file is a program that is run;
     only for files you trust.
@@ -164,6 +164,8 @@ class _Checkpoint:
         if typename != "storage":
             raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got "
                                f"'{typename}'")
+        if type(key) is not str or type(location) is not str or type(numel) is not int:
+            raise pickle.UnpicklingError("a storage's key and location must be texts, its size an int")
         dtype = _element_type(kind)
         if key in self.loaded:
             return self.loaded[key]
@@ -173,8 +175,6 @@ class _Checkpoint:
         return storage
 
     def _load_storage(self, dtype, key, location, numel):
-        if type(key) is not str or type(location) is not str or type(numel) is not int:
-            raise pickle.UnpicklingError("a storage's key and location must be texts, its size an int")
         name = f"data/{key}"
         size = self.reader.record(name).size
         if size != numel * dtype.itemsize:
