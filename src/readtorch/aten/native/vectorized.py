@@ -63,7 +63,7 @@ def loop(name, *operands, numbers=(), kernels=pointwise):
 def or_loop(name, function):
     """`function` on one array, or the loop `name` where that serves."""
     def either(x):
-        return loop(name, x) if x.size >= FROM_SIZE and are_flat(x) else function(x)
+        return loop(name, x) if are_flat(x) else function(x)
     return either
 
 

@@ -246,12 +246,8 @@ def _check_another(current, tensor_name, parametrization):
     result = parametrization(current)
     if not isinstance(result, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
-    for what in ("dtype", "shape"):
-        if getattr(result, what) != getattr(current, what):
-            raise ValueError(
-                f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is "
-                f"enabled.\nmodule.{tensor_name}.{what}: {getattr(current, what)}\n"
-                f"parametrization(module.{tensor_name}).{what}: {getattr(result, what)}")
+    _check_same_kind(current, result, tensor_name, "Registering a parametrization may not change the {what} of the tensor",
+                     f"parametrization(module.{tensor_name}).{{what}}")
     if not hasattr(parametrization, "right_inverse"):
         return
     try:
@@ -260,12 +256,17 @@ def _check_another(current, tensor_name, parametrization):
         return
     if not isinstance(inverse, Tensor):
         raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(inverse).__name__}")
+    _check_same_kind(current, inverse, tensor_name, "The tensor returned by parametrization.right_inverse must have the "
+                     f"same {{what}} as module.{tensor_name}", "returned {what}")
+
+
+def _check_same_kind(current, other, tensor_name, complaint, other_name):
+    """Raises ValueError unless both have one dtype and shape; the words have a place for which of the two differs."""
     for what in ("dtype", "shape"):
-        if getattr(inverse, what) != getattr(current, what):
-            raise ValueError(
-                f"The tensor returned by parametrization.right_inverse must have the same {what} as "
-                f"module.{tensor_name}, unless the `unsafe` flag is enabled.\n"
-                f"module.{tensor_name}.{what}: {getattr(current, what)}\nreturned {what}: {getattr(inverse, what)}")
+        old, new = getattr(current, what), getattr(other, what)
+        if old != new:
+            raise ValueError(f"{complaint.format(what=what)}, unless the `unsafe` flag is enabled.\n"
+                             f"module.{tensor_name}.{what}: {old}\n{other_name.format(what=what)}: {new}")
 
 
 def is_parametrized(module, tensor_name=None):
