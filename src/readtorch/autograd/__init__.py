@@ -171,7 +171,9 @@ def _ones_for(output, shape, dtype):
     if dtype.kind == "c":
         raise RuntimeError("grad can be implicitly created only for real scalar outputs but got "
                            f"{output.dtype}")
-    return wrap(np.ones(shape, dtype))
+    if isinstance(output, GradientEdge) or output.device.type == "cpu":
+        return wrap(np.ones(shape, dtype))
+    return at.ones_like(output)
 
 
 class _Engine:

@@ -12,7 +12,8 @@ import threading
 CPU = 1 << 0
 CUDA = 1 << 1
 META = 1 << 2
-BACKENDS = CPU | CUDA | META
+SIMULATED_CUDA = 1 << 3  # a device that does not exist; its tensors carry CPU, too: Note [ Simulated devices ]
+BACKENDS = CPU | CUDA | META | SIMULATED_CUDA
 
 # Facts about a tensor. They pick no kernel of their own and are masked off before the look-up.
 WRAPPED_NUMBER = 1 << 4  # a Python number on its way through an operator: weak in type promotion
@@ -34,10 +35,12 @@ ON_EVERY_TENSOR = INFERENCE_MODE | TRACER | PYTHON
 GRAD_KEYS = AUTOGRAD | ADINPLACEORVIEW
 
 CPU_TENSOR = CPU | ON_EVERY_TENSOR
+CUDA_TENSOR = CUDA | ON_EVERY_TENSOR
+SIMULATED_CUDA_TENSOR = SIMULATED_CUDA | CPU | ON_EVERY_TENSOR
 
-NAMES = {CPU: "CPU", CUDA: "CUDA", META: "Meta", WRAPPED_NUMBER: "WrappedNumber", INFERENCE_TENSOR: "InferenceTensor",
-         ADINPLACEORVIEW: "ADInplaceOrView", AUTOGRAD: "Autograd", INFERENCE_MODE: "InferenceMode", TRACER: "Tracer",
-         PYTHON: "Python"}
+NAMES = {CPU: "CPU", CUDA: "CUDA", META: "Meta", SIMULATED_CUDA: "SimulatedCUDA", WRAPPED_NUMBER: "WrappedNumber",
+         INFERENCE_TENSOR: "InferenceTensor", ADINPLACEORVIEW: "ADInplaceOrView", AUTOGRAD: "Autograd",
+         INFERENCE_MODE: "InferenceMode", TRACER: "Tracer", PYTHON: "Python"}
 
 DEFAULT_MASK = BACKENDS | GRAD_KEYS
 

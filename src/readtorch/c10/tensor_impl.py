@@ -96,6 +96,9 @@ def storage_impl(t):
     return t._storage_impl
 
 
+# What tells a tensor's device, and whether it may enter a graph.
+KEPT_BY_ALIASES = dispatch_key.BACKENDS | dispatch_key.ON_EVERY_TENSOR | dispatch_key.INFERENCE_TENSOR
+
 # What a view's key set has of its base's: everything but what depends on the base's own history.
 _KEPT_BY_VIEWS = ~(AUTOGRAD | WRAPPED_NUMBER)
 _FOLLOWED = Creation.DEFAULT
@@ -129,10 +132,18 @@ def view(base, array):
 def alias(base, array):
     """A new tensor over `array` that shares `base`'s storage and version counter but that autograd does not follow."""
     t = wrap(array)
-    t._keys |= base._keys & dispatch_key.INFERENCE_TENSOR
+    t._keys = base._keys & KEPT_BY_ALIASES
     t._counter = base._counter
     t._storage_impl = base._storage_impl or storage_impl(base)
     return t
+
+
+def detached(t):
+    """A new tensor over the elements of `t`, on its device, with no history and a version counter of its own."""
+    result = wrap(t._array)
+    result._keys = t._keys & KEPT_BY_ALIASES
+    result._storage_impl = storage_impl(t)
+    return result
 
 
 def strides_of(t):

@@ -7,7 +7,8 @@ from sys import getrefcount
 
 import numpy as np
 
-from ...c10.dispatch_key import AUTOGRAD, tls
+from ...aten.functions import at
+from ...c10.dispatch_key import AUTOGRAD, BACKENDS, CPU, tls
 from ...c10.tensor_impl import alias, wrap
 from .node import FIRST, Node
 
@@ -60,6 +61,8 @@ def accumulate(variable, grad, may_steal):
         meta.grad = _first_gradient(variable, grad, may_steal)
     elif tls.mask & AUTOGRAD:
         meta.grad = old + grad  # create_graph: the sum is itself part of a graph
+    elif old._keys & BACKENDS != CPU:
+        old.add_(grad)
     else:
         np.add(old._array, grad._array, out=old._array, casting="same_kind")
         old._counter[0] += 1
@@ -71,6 +74,8 @@ def _first_gradient(variable, grad, may_steal):
         return grad.clone()
     if may_steal and array.strides == variable._array.strides and sees_memory_alone(grad):
         return grad if array.base is None else alias(grad, array)
+    if grad._keys & BACKENDS != CPU:
+        return at.empty_like(variable).copy_(grad)
     copy = np.empty_like(variable._array, array.dtype)
     copy[...] = array
     return wrap(copy)
@@ -90,6 +95,6 @@ def sees_memory_alone(t):
         return False
     if storage is None:
         return getrefcount(owner) == 3 + known_to_base
-    if storage.buffer.base is not owner:
+    if owner is not storage.buffer and owner is not storage.buffer.base:
         return False
     return getrefcount(storage) == 3 + known_to_base and getrefcount(owner) == 4 + known_to_base

@@ -13,10 +13,11 @@ from ...aten.native_function import packets
 from ...c10 import scalar_type
 from ...c10.device import cpu
 from ...c10.layout import contiguous_format, strided
-from ...c10.dispatch_key import INFERENCE_TENSOR
+from ...c10.dispatch_key import BACKENDS, INFERENCE_TENSOR
 from ...c10.size import Size
 from ...c10.storage_impl import address_of
-from ...c10.tensor_impl import NO_EDGE, TensorImpl, new, storage_impl, storage_offset, strides_of, wrap
+from ...c10.tensor_impl import (KEPT_BY_ALIASES, NO_EDGE, TensorImpl, detached, new, storage_impl, storage_offset,
+                                  strides_of)
 from ...c10.wrap_dim import wrap_dim_of_some
 from ..utils import tensor_apply, tensor_new  # noqa: F401  (methods and functions that are no operators)
 from ..utils.legacy_tensor import legacy_tensor_new
@@ -260,9 +261,7 @@ class TensorBase(TensorImpl):
     @property
     def data(self):
         """The same elements without history, and with a version counter of their own."""
-        t = wrap(self._array)
-        t._storage_impl = storage_impl(self)
-        return t
+        return detached(self)
 
     @data.setter
     def data(self, other):
@@ -272,6 +271,7 @@ class TensorBase(TensorImpl):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or "
                                "complex dtype")
         self._array = other._array
+        self._keys = self._keys & ~BACKENDS | other._keys & BACKENDS
         self._storage_impl = storage_impl(other)
 
     @property
@@ -298,7 +298,7 @@ class TensorBase(TensorImpl):
     def _make_subclass(cls, data, require_grad=False):
         """A tensor of class `cls` over `data`'s elements, without its history; both count writes together."""
         t = new(cls)
-        t._array, t._keys = data._array, wrap(data._array)._keys
+        t._array, t._keys = data._array, data._keys & KEPT_BY_ALIASES
         t._counter = data._counter
         t._storage_impl = storage_impl(data)
         t._edge, t._base, t._meta = NO_EDGE, None, None

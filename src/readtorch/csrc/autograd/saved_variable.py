@@ -6,7 +6,7 @@ import threading
 import weakref
 
 from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, MaskGuard
-from ...c10.tensor_impl import alias, legacy_type_name, wrap
+from ...c10.tensor_impl import KEPT_BY_ALIASES, alias, legacy_type_name, wrap
 from .node import operation_name, watchers
 
 RELEASED = ("Trying to backward through the graph a second time (or directly access saved tensors after "
@@ -25,13 +25,13 @@ def refuse_inference_tensor():
 class SavedVariable:
     """A tensor that a node needs later, and the version it had when it was saved.
 
-    Of an output of the node only the array and the version counter are kept: node -> output -> node would be a cycle.
+    Of an output of the node only its parts are kept: node -> output -> node would be a cycle.
     """
 
     __slots__ = ("kept", "version", "output_nr", "packed", "unpack_hook")
 
     def __init__(self, tensor, output_nr=None):
-        self.kept = tensor if output_nr is None else (tensor._array, tensor._counter)
+        self.kept = tensor if output_nr is None else (tensor._array, tensor._counter, tensor._storage_impl, tensor._keys)
         self.version = tensor._counter[0]
         self.output_nr = output_nr
         self.unpack_hook = None
@@ -57,9 +57,9 @@ class SavedVariable:
         return output
 
     def _without_edge(self):
-        array, counter = self.kept
+        array, counter, storage, keys = self.kept
         output = wrap(array)
-        output._counter = counter
+        output._counter, output._storage_impl, output._keys = counter, storage, keys & KEPT_BY_ALIASES
         return output
 
     def _modified_message(self, tensor, node):

@@ -135,7 +135,8 @@ def _save_outputs(formulas):
         if name not in numbers:
             lines.append(f"node.saved_{name} = SavedVariable({name})")
             continue
-        lines += ["saved = new(SavedVariable)", f"saved.kept = ({name}._array, {name}._counter)",
+        lines += ["saved = new(SavedVariable)", 
+                  f"saved.kept = ({name}._array, {name}._counter, {name}._storage_impl, {name}._keys)",
                   f"saved.version = {name}._counter[0]", f"saved.output_nr = {numbers[name]}; saved.unpack_hook = None",
                   f"node.saved_{name} = saved"]
     return lines
