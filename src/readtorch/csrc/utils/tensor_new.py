@@ -145,18 +145,14 @@ def infer_scalar_type(data):
 def infer_sequence_type(data):
     if len(data) == 0:
         return scalar_type.get_default_dtype()
+    if isinstance(data[0], str):
+        raise ValueError("too many dimensions 'str'")
     kinds = set(map(type, data))
-    found = [_PLAIN[kind]() for kind in kinds] if kinds <= _PLAIN.keys() else list(map(element_type, data))
+    found = [_PLAIN[kind]() for kind in kinds] if kinds <= _PLAIN.keys() else list(map(infer_scalar_type, data))
     common = found[0]
     for dtype in found[1:]:
         common = promote_types(common, dtype)
     return common
-
-
-def element_type(data):
-    if isinstance(data, str):
-        raise ValueError("too many dimensions 'str'")
-    return infer_scalar_type(data)
 
 
 def is_sequence(data):
