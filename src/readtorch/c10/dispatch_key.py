@@ -13,7 +13,8 @@ CPU = 1 << 0
 CUDA = 1 << 1
 META = 1 << 2
 SIMULATED_CUDA = 1 << 3  # a device that does not exist; its tensors carry CPU, too: Note [ Simulated devices ]
-BACKENDS = CPU | CUDA | META | SIMULATED_CUDA
+SPARSE_CPU = 1 << 6  # indices and values instead of strided elements; higher than CPU: it knows both kinds of operands
+BACKENDS = CPU | CUDA | META | SIMULATED_CUDA | SPARSE_CPU
 
 # Facts about a tensor. They pick no kernel of their own and are masked off before the look-up.
 WRAPPED_NUMBER = 1 << 4  # a Python number on its way through an operator: weak in type promotion
@@ -37,10 +38,11 @@ GRAD_KEYS = AUTOGRAD | ADINPLACEORVIEW
 CPU_TENSOR = CPU | ON_EVERY_TENSOR
 CUDA_TENSOR = CUDA | ON_EVERY_TENSOR
 SIMULATED_CUDA_TENSOR = SIMULATED_CUDA | CPU | ON_EVERY_TENSOR
+SPARSE_CPU_TENSOR = SPARSE_CPU | ON_EVERY_TENSOR
 
-NAMES = {CPU: "CPU", CUDA: "CUDA", META: "Meta", SIMULATED_CUDA: "SimulatedCUDA", WRAPPED_NUMBER: "WrappedNumber",
-         INFERENCE_TENSOR: "InferenceTensor", ADINPLACEORVIEW: "ADInplaceOrView", AUTOGRAD: "Autograd",
-         INFERENCE_MODE: "InferenceMode", TRACER: "Tracer", PYTHON: "Python"}
+NAMES = {CPU: "CPU", CUDA: "CUDA", META: "Meta", SIMULATED_CUDA: "SimulatedCUDA", SPARSE_CPU: "SparseCPU",
+         WRAPPED_NUMBER: "WrappedNumber", INFERENCE_TENSOR: "InferenceTensor", ADINPLACEORVIEW: "ADInplaceOrView",
+         AUTOGRAD: "Autograd", INFERENCE_MODE: "InferenceMode", TRACER: "Tracer", PYTHON: "Python"}
 
 DEFAULT_MASK = BACKENDS | GRAD_KEYS
 

@@ -88,8 +88,11 @@ def wrap_number(number, numpy_dtype):
 
 
 def storage_impl(t):
-    """The tensor's StorageImpl, made when first asked for. A view has its base's, unless that has moved on since."""
-    if t._storage_impl is None:
+    """The tensor's StorageImpl, made when first asked for. A view has its base's, unless that has moved on since.
+
+    None for a sparse tensor, whose indices and values lie in two storages.
+    """
+    if t._storage_impl is None and not t._keys & dispatch_key.SPARSE_CPU:
         base = t._base
         shared = base is not None and owner_of(base._array) is owner_of(t._array)
         t._storage_impl = storage_impl(base) if shared else storage_of(t._array)

@@ -8,7 +8,7 @@ from sys import getrefcount
 import numpy as np
 
 from ...aten.functions import at
-from ...c10.dispatch_key import AUTOGRAD, BACKENDS, CPU, tls
+from ...c10.dispatch_key import AUTOGRAD, BACKENDS, CPU, SPARSE_CPU, tls
 from ...c10.tensor_impl import alias, wrap
 from .node import FIRST, Node
 
@@ -59,9 +59,11 @@ def accumulate(variable, grad, may_steal):
     old = meta.grad
     if old is None:
         meta.grad = _first_gradient(variable, grad, may_steal)
+    elif old._keys & SPARSE_CPU and not grad._keys & SPARSE_CPU:
+        meta.grad = grad + old  # the sum is dense: nothing that could be written into the sparse tensor
     elif tls.mask & AUTOGRAD:
         meta.grad = old + grad  # create_graph: the sum is itself part of a graph
-    elif old._keys & BACKENDS != CPU:
+    elif (old._keys | grad._keys) & BACKENDS != CPU:
         old.add_(grad)
     else:
         np.add(old._array, grad._array, out=old._array, casting="same_kind")
@@ -70,7 +72,8 @@ def accumulate(variable, grad, may_steal):
 
 def _first_gradient(variable, grad, may_steal):
     array = grad._array
-    if tls.mask & AUTOGRAD:
+    if tls.mask & AUTOGRAD or grad._keys & SPARSE_CPU:
+        # in PyTorch: indices and values that nobody else sees are not copied
         return grad.clone()
     if may_steal and array.strides == variable._array.strides and sees_memory_alone(grad):
         return grad if array.base is None else alias(grad, array)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...aten.functions import at
 from ...c10 import scalar_type
-from ...c10.dispatch_key import GRAD_KEYS, set_mask, tls
+from ...c10.dispatch_key import GRAD_KEYS, SPARSE_CPU, set_mask, tls
 from ...c10.tensor_impl import dtype_of, legacy_type_name, wrap
 from . import accumulate_grad as accumulation
 from .node import AnomalyMode, Node, NodeHooks, evaluating, input_metadata
@@ -203,7 +203,11 @@ def add_to_buffer(child, received, nr, grad):
     count = len(child._shape) if type(child._shape) is list else 1
     received = [None] * count if received is None else list(received)
     if grad is not None:
-        received[nr] = grad if received[nr] is None else received[nr] + grad
+        old = received[nr]
+        if old is None:
+            received[nr] = grad
+        else:  # a dense tensor takes a sparse one, but not the other way round
+            received[nr] = grad + old if old._keys & SPARSE_CPU else old + grad
     return received
 
 
@@ -320,10 +324,15 @@ def apply_checked(node, grads):
         raise
     if AnomalyMode.check_nan:
         for i, output in enumerate(outputs):
-            if output is not None and (output._array != output._array).any():
+            if output is not None and has_nan(output):
                 warn_origin(node)
                 raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
     return outputs
+
+
+def has_nan(grad):
+    array = grad._array.values if grad._keys & SPARSE_CPU else grad._array
+    return (array != array).any()
 
 
 def warn_origin(node):
