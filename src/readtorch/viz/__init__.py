@@ -18,6 +18,9 @@ that shows itself when it is the last value of a cell::
     viz.module_tree(net)                              # what a Module holds and which dict holds it
     viz.schedule_plotter({"steps": lambda optimizer: StepLR(optimizer, 30)})  # learning rates, step by step
     viz.loss_surface(f, {"SGD": lambda params: SGD(params, 0.1)}, (1, 2), (-2, 2), (-2, 2))  # paths on f
+    viz.worker_timeline(loader, work=train_step)      # who fetches which batch, and who waits for it
+    viz.allocator()                                   # the caching allocator, event by event, and why
+    viz.allocator("snapshot.pickle")                  # … from a saved snapshot, ours or PyTorch's
     viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
 
 Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install readtorch[book]``.
@@ -25,8 +28,25 @@ The models behind the figures (``record_backward``, ``graph_layout``, …) need 
 """
 from __future__ import annotations
 
-__all__ = ["autograd", "checkpoint_diff", "dispatch", "hook_timeline", "house_map", "loss_surface",
-           "module_tree", "plot", "schedule_plotter", "strides"]
+__all__ = ["allocator", "autograd", "checkpoint_diff", "dispatch", "hook_timeline", "house_map", "loss_surface",
+           "module_tree", "plot", "schedule_plotter", "strides", "worker_timeline"]
+
+
+def allocator(source=None, device=None, title="Allocator explorer", step=0, address=""):
+    """What the caching allocator did, event by event, and why: segments, blocks and totals (chapter 15).
+
+    source: a snapshot, the path of one that ``_dump_snapshot`` wrote, PyTorch's or ours, or None: our own
+    allocator's history up to now. Call ``_record_memory_history`` before the run that is to be seen.
+    Snapshots of PyTorch have no reasons; they are then worked out from the events, and the figure says so.
+    device: its number; the one with the most events if None. step: the number of events shown first; negative
+    ones count from the end. address: in hexadecimal, of a block to look at.
+    """
+    from ._widgets import AllocatorExplorer
+    from .allocator_history import allocator_history
+
+    data = allocator_history(source, device)
+    step = step if step >= 0 else data["events"] + 1 + step
+    return AllocatorExplorer(data, title=title, step=step, address=address)
 
 
 def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0):
@@ -143,6 +163,19 @@ def loss_surface(function, optimizers, start, x, y, steps=100, minimum=None, ste
 
     recorded = record_paths(function, optimizers, start, x, y, steps, minimum)
     return LossSurface(recorded, title=title, step=step)
+
+
+def worker_timeline(loaders, work=None, batches=None, run=0, step=0, title="Worker timeline"):
+    """Which worker fetches which batch, how many lie ready, and when the main process waits (chapter 13).
+
+    loaders: a DataLoader, or a dict ``{label: loader}`` of at most 6 to choose from, drawn to one scale. Each is
+    gone through once, for real. work: ``work(batch)``, what is done with a batch. batches: stop after so many, at
+    most 120. run, step: the run and the batch shown first.
+    """
+    from ._widgets import WorkerTimeline
+    from .record_loader import record_loader
+
+    return WorkerTimeline(record_loader(loaders, work, batches), title=title, run=run, step=step)
 
 
 def plot(draw, alt, width=4.5, height=3.0):

@@ -81,3 +81,21 @@ class LossSurface(StaticWidget):
 
     step = Int(0).tag(sync=True)
     hidden = List(Int()).tag(sync=True)            # places of the paths that are not drawn
+
+
+class WorkerTimeline(StaticWidget):
+    _esm = front_end("loader")
+    fallback = "Worker timeline: who fetched which batch, and how long it was waited for (needs JavaScript)."
+
+    step = Int(0).tag(sync=True)   # the place of a batch among the run's
+    run = Int(0).tag(sync=True)
+
+
+class AllocatorExplorer(StaticWidget):
+    _esm = front_end("allocator", "_history")
+    fallback = "Allocator explorer: segments and blocks after each event of an allocator (needs JavaScript)."
+
+    step = Int(0).tag(sync=True)
+    address = Unicode("").tag(sync=True)           # in hexadecimal: the block there is looked at
+    colour = Unicode("state").tag(sync=True)       # or "stream"
+    scale = Unicode("full width").tag(sync=True)   # or "to scale"
