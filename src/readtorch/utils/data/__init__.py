@@ -10,8 +10,8 @@ In PyTorch: `torch/utils/data`. See chapter 13.
 in PyTorch: `datapipes` as well (IterDataPipe, functional_datapipe and their like), whose development ended.
 """
 from ._utils.collate import default_collate, default_convert
-from .dataset import (ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset,
-                      random_split)
+from .dataset import (ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset,
+                      TensorDataset, random_split)
 from .distributed import DistributedSampler
 from .sampler import (BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler,
                       WeightedRandomSampler)

@@ -28,7 +28,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 
 class Dataset(Generic[_T_co]):
-    """A map from keys to samples. Subclasses write `__getitem__(key)`, and `__len__` if a sampler shall count.
+    """A map from keys to samples. Subclasses write `__getitem__(key)`, and `__len__` for samplers.
 
     A subclass may have `__getitems__(keys)`, too: a list of samples in one call, which the fetcher prefers.
     """

@@ -16,7 +16,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 
 class Sampler(Generic[_T_co]):
-    """An iterable over indices, or over lists of them. Subclasses write `__iter__`, and `__len__` if they can.
+    """An iterable over indices, or over lists of them. Subclasses write `__iter__`; `__len__` if they can.
 
     Note [ No __len__ in a base class ]
 
@@ -139,7 +139,7 @@ class WeightedRandomSampler(Sampler[int]):
 class BatchSampler(Sampler[list]):
     """Lists of `batch_size` indices of another sampler; `drop_last` leaves out a last list that is shorter.
 
-    sampler: any iterable, `__getitem__` alone included. Raises ValueError for what is no positive int, no bool.
+    sampler: any iterable, `__getitem__` alone included. ValueError for what is no positive int, no bool.
     """
 
     def __init__(self, sampler, batch_size, drop_last):

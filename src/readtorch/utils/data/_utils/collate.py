@@ -2,8 +2,8 @@
 
 In PyTorch: `torch/utils/data/_utils/collate.py`. See chapter 13.
 
-Both functions walk through mappings and sequences and keep their types where they can. `default_collate` takes
-a list of samples and stacks what lies at the same place in each; `default_convert` takes one sample.
+Both functions walk through mappings and sequences and keep their types where they can. `default_collate`
+takes a list of samples and stacks what lies at the same place in each; `default_convert` takes one sample.
 """
 import copy
 import re
