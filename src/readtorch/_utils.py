@@ -15,6 +15,7 @@ from .c10.tensor_impl import storage_impl, storage_offset, strides_of
 def tensor_over(storage, numpy_dtype, sizes, strides, offset, cls=None):
     """A new leaf over an existing StorageImpl."""
     t = tensor_impl.wrap(storage.as_strided(numpy_dtype, tuple(sizes), tuple(strides), offset))
+    t._keys = storage.keys
     t._storage_impl = storage
     return t if cls is None else cls._make_subclass(cls, t)
 
@@ -132,7 +133,7 @@ def deepcopy_tensor(t, memo):
     storage = storage_impl(t)
     copied_storage = memo.get(id(storage))
     if copied_storage is None:
-        copied_storage = memo[id(storage)] = StorageImpl(storage.buffer.copy(), storage.device)
+        copied_storage = memo[id(storage)] = storage.copy()
         memo.setdefault(id(memo), []).append(storage)  # ids stay unique while the originals live
     copied = tensor_over(copied_storage, t._array.dtype, t._array.shape, strides_of(t), storage_offset(t),
                          None if type(t) is tensor_impl.tensor_class else type(t))

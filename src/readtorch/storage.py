@@ -12,6 +12,7 @@ from .c10 import scalar_type
 from .c10.scalar_type import dtype_by_name
 from .c10.storage_impl import StorageImpl
 from .c10.tensor_impl import storage_impl, wrap
+from .csrc import storage_sharing
 
 
 class UntypedStorage:
@@ -56,7 +57,8 @@ class UntypedStorage:
         return False
 
     def is_shared(self):
-        return False
+        """Whether other processes may see the same memory."""
+        return storage_sharing.is_shared(self._impl)
 
     def __eq__(self, other):
         return isinstance(other, UntypedStorage) and self._impl is other._impl
@@ -93,7 +95,7 @@ class UntypedStorage:
 
     def clone(self):
         """A storage with a copy of the bytes."""
-        return untyped(StorageImpl(self._impl.buffer.copy()))
+        return untyped(self._impl.copy())
 
     def resize_(self, size):
         """Make room for `size` bytes; what fits of the old ones is kept. Raises RuntimeError if that
@@ -110,7 +112,9 @@ class UntypedStorage:
         """The same bytes on another device; the storage itself if that is where they are."""
         if str(device) == str(self.device):
             return self
-        return untyped(storage_impl(wrap(self._impl.buffer).to(device, non_blocking=non_blocking)))
+        data = wrap(self._impl.buffer)
+        data._keys, data._storage_impl = self._impl.keys, self._impl
+        return untyped(storage_impl(data.to(device, non_blocking=non_blocking)))
 
     def byteswap(self, dtype):
         """Turn the bytes of every element of type `dtype` round, in place."""
@@ -135,6 +139,43 @@ class UntypedStorage:
                                    f"size <{nbytes}>")
             mapped = mmap.mmap(file.fileno(), nbytes, access=access) if nbytes else bytearray()
         return untyped(StorageImpl(np.frombuffer(mapped, np.uint8), resizable=False))
+
+    # ---------------------------------------------------------------------- memory that other processes see
+
+    def share_memory_(self):
+        """Move the bytes to shared memory, and with them all tensors over them. Not resizable afterwards."""
+        storage_sharing.share(self._impl)
+        return self
+
+    @classmethod
+    def _new_shared(cls, size, *, device="cpu"):
+        """A storage of `size` bytes in shared memory."""
+        return untyped(storage_sharing.new_shared(size)) if str(device) == "cpu" else cls(size, device=device)
+
+    def _share_fd_cpu_(self):
+        """(descriptor, size) of the shared memory; moves there if need be."""
+        return storage_sharing.share_fd(self._impl).fd, self.nbytes()
+
+    @classmethod
+    def _new_shared_fd_cpu(cls, fd, size):
+        return untyped(storage_sharing.new_shared_fd(os.dup(fd), size))
+
+    def _share_filename_cpu_(self):
+        """(manager, name, size) of the shared memory; moves there if need be."""
+        # in PyTorch: the manager is the socket of torch_shm_manager
+        return b"", storage_sharing.share_filename(self._impl).name.encode(), self.nbytes()
+
+    @classmethod
+    def _new_shared_filename_cpu(cls, manager, name, size):
+        return untyped(storage_sharing.new_shared_filename(name.decode(), size))
+
+    def _shared_incref(self):
+        """Of memory with a name: a message that mentions it is on its way."""
+        self._impl.allocator.incref()
+
+    def _shared_decref(self):
+        self._impl.allocator.decref()
+        return self
 
     def __repr__(self):
         rows = "\n".join(f" {byte}" for byte in self.tolist())
@@ -218,6 +259,18 @@ class TypedStorage:
     def resize_(self, size):
         self._untyped_storage.resize_(size * self.dtype.itemsize)
         return self
+
+    def is_shared(self):
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self):
+        self._untyped_storage.share_memory_()
+        return self
+
+    def _new_shared(self, size, *, device=None):
+        """A storage of `size` elements of the same dtype in shared memory."""
+        nbytes = size * self.dtype.itemsize
+        return TypedStorage(wrap_storage=UntypedStorage._new_shared(nbytes, device=device or self.device), dtype=self.dtype)
 
     def __eq__(self, other):
         return isinstance(other, TypedStorage) and self._untyped_storage == other._untyped_storage

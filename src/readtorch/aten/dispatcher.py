@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/core/dispatch/{Dispatcher,OperatorEntry}.h`. Explained in the chapter "One operator call".
 """
+from ..c10.device import default_device, keys_on
 from ..c10.dispatch_key import (AUTOGRAD, BACKENDS, CPU, DEFAULT_MASK, GRAD_KEYS, INFERENCE_MODE, NAMES, PYTHON, TRACER,
                                 changed, highest_key, key_names, tls)
 from .codegen import compile_function
@@ -103,7 +104,7 @@ def register(text):
 
 
 def key_lines(arguments, renamed=None):
-    """Source lines that OR the key sets of an operator's tensor arguments into `keys`."""
+    """Source lines that OR the key sets of an operator's tensor arguments into `keys`; a `device` argument overrules."""
     renamed = renamed or {}
     tensors = [a for a in arguments if a.type.is_tensor]
     plain = [renamed.get(a.name, a.name) for a in tensors if not a.type.is_list and not a.type.optional]
@@ -115,6 +116,9 @@ def key_lines(arguments, renamed=None):
             lines.append(f"    {'if t is not None: ' if a.type.inner_optional else ''}keys |= t._keys")
         elif a.type.optional:
             lines.append(f"if {name} is not None: keys |= {name}._keys")
+    if any([a.name == "device" for a in arguments]):
+        elsewhere = "device is not None" if tensors else "device is not None or default_device.stack or default_device.chosen"
+        lines.append(f"if {elsewhere}: keys = keys_on(device, keys)")
     return lines
 
 
@@ -125,8 +129,9 @@ def make_call(operator):
     lines = "\n    ".join(key_lines(operator.schema.arguments))
     source = f"def {name}({parameters}):\n    {lines}\n    return table[keys & (tls.mask if changed else DEFAULT_MASK)]({parameters})\n"
     return compile_function(name, source, {"table": operator.table, "tls": tls, "changed": changed, "DEFAULT_MASK": DEFAULT_MASK,
-                                           "no_tensor_keys": NO_TENSOR_KEYS})
+                                           "no_tensor_keys": NO_TENSOR_KEYS, "keys_on": keys_on,
+                                           "default_device": default_device})
 
 
-# What an operator without tensor arguments is dispatched on; its kernel looks at its `device` argument.
+# What an operator without tensor arguments is dispatched on, unless its `device` argument names another backend.
 NO_TENSOR_KEYS = CPU | PYTHON | TRACER | INFERENCE_MODE

@@ -5,6 +5,7 @@ In PyTorch: generated C++ (`tools/autograd/gen_python_functions.py`: `python_tor
 """
 import numpy as np
 
+from ..c10.device import default_device, keys_on
 from ..c10.dispatch_key import DEFAULT_MASK, changed, tls
 from ..c10.tensor_impl import TensorImpl, wrap_number
 from .codegen import compile_face
@@ -53,7 +54,8 @@ def _direct_face(packet, parse):
         source += f"    if out is not None: return out_form.call({', '.join(names)}, out)\n"
     source += f"    return table[keys & (tls.mask if changed else DEFAULT_MASK)]({', '.join(names)})\n"
     return compile_face(packet.name, source, {
-        "table": operator.table, **MASK, "parse": parse, "out_form": out, "no_tensor_keys": NO_TENSOR_KEYS,
+        "table": operator.table, **MASK, "parse": parse, "out_form": out, "no_tensor_keys": NO_TENSOR_KEYS, "keys_on": keys_on,
+        "default_device": default_device,
         "MISSING": MISSING, "given": given, "number_beside": number_beside})
 
 

@@ -2,6 +2,10 @@
 
 In PyTorch: `c10/core/Device.h`, `torch/csrc/Device.cpp`. Explained in the chapter "Tensor and Storage".
 """
+import threading
+
+from .dispatch_key import BACKENDS, CPU
+
 _TYPES = ("cpu", "cuda", "meta")
 # Kinds that PyTorch knows and this book does not build.
 _FOREIGN = ("ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy", "vulkan", "mps",
@@ -84,3 +88,33 @@ class _DefaultDevice:
 
 cpu = device("cpu")
 default_device = _DefaultDevice()
+
+
+class _CurrentDevice(threading.local):
+    """The number of the accelerator that "cuda" means to this thread (`cudaGetDevice`)."""
+
+    index = 0
+
+
+current_device = _CurrentDevice()
+
+
+# --------------------------------------------------------------------------------------- tensors on a device
+
+def no_cuda(place):
+    raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+def _no_tensors(place):
+    raise RuntimeError(f"readtorch cannot make tensors on '{place}' yet")
+
+
+# Device type -> function(device) that returns the dispatch keys of tensors there, or raises if there can be none.
+# A driver that finds devices puts its own here.
+backend_keys = {"cpu": lambda place: CPU, "cuda": no_cuda, "meta": _no_tensors}
+
+
+def keys_on(place, keys):
+    """The key set of an operator call whose result is to be on `place` (None: the default device)."""
+    place = default_device.get() if place is None else place
+    return keys & ~BACKENDS | backend_keys[place.type](place)

@@ -5,17 +5,20 @@ In PyTorch: `c10/core/StorageImpl.h`. Explained in the chapter "Tensor and Stora
 import numpy as np
 
 from .device import cpu
+from .dispatch_key import CPU_TENSOR
 
 
 class StorageImpl:
     """A run of bytes on a device. Tensors that share memory share one StorageImpl."""
 
-    __slots__ = ("buffer", "device", "resizable", "_face", "__weakref__")
+    __slots__ = ("buffer", "device", "resizable", "allocator", "_face", "__weakref__")
+    keys = CPU_TENSOR  # the dispatch keys of tensors over these bytes
 
     def __init__(self, buffer, device=cpu, resizable=True):
         self.buffer = buffer  # one-dimensional uint8 array over all bytes
         self.device = device
         self.resizable = resizable  # False when the memory is somebody else's, as after from_numpy
+        self.allocator = None  # whose memory other processes see; None for memory of this process alone
         self._face = None  # weak reference to the UntypedStorage that Python sees, made when first asked for
 
     @property
@@ -37,6 +40,10 @@ class StorageImpl:
         kept = min(nbytes, self.buffer.nbytes)
         grown[:kept] = self.buffer[:kept]
         self.buffer = grown
+
+    def copy(self):
+        """A StorageImpl of its own with the same bytes, on the same device."""
+        return StorageImpl(self.buffer.copy())
 
     def __reduce__(self):
         return (_rebuild, (self.buffer.tobytes(),))

@@ -169,8 +169,8 @@ def contiguous_strides(shape):
 
 def storage_offset(t):
     """How many elements lie between the start of the storage and the tensor's first element."""
-    start = storage_impl(t).data_ptr()
-    return (address_of(t._array) - start) // t._array.itemsize if start else 0
+    buffer = storage_impl(t).buffer
+    return (address_of(t._array) - address_of(buffer)) // t._array.itemsize if buffer.nbytes else 0
 
 
 def type_name(t):

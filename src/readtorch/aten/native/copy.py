@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from ...c10 import layout, scalar_type
+from ...c10.device import backend_keys, current_device, no_cuda
 from ...c10.device import device as Device
 from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import dtype_of, wrap
@@ -245,12 +246,11 @@ class ToCopyBackward0:
 
 def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     """`self` itself when it already is as asked, else a converted copy."""
-    if device is not None:
-        check_device(device)
+    same_place = device is None or device == self.device or is_current(device, self.device)
     same_type = dtype is None or dtype is dtype_of(self)
     any_format = memory_format in (None, layout.preserve_format)
     same_format = any_format or suggested_format(self._array) is memory_format
-    if same_type and same_format and not copy:
+    if same_type and same_place and same_format and not copy:
         return self
     return _to_copy.call(self, dtype, None, device, None, False, memory_format)
 
@@ -275,12 +275,9 @@ def empty_in_format_of(array, shape):
     return allocate_in_order(shape, reversed(channels_last_order(array.ndim)), array.dtype)
 
 
-def check_device(place):
-    """Raises unless tensors can be on this device."""
-    if place.type == "cuda":
-        raise AssertionError("Torch not compiled with CUDA enabled")
-    if place.type != "cpu":
-        raise RuntimeError(f"readtorch cannot make tensors on '{place}' yet")
+def is_current(place, own):
+    """Whether "cuda" without a number means the device `own`."""
+    return place.type == own.type and place.index is None and own.index == current_device.index
 
 
 _TO = """to() received an invalid combination of arguments - got ({}), but expected one of:
@@ -355,7 +352,17 @@ def _conversion_to_missing_device(name, error, message, shown=None):
     face.__doc__ = f"`self.to({name!r})`: raises, for this build has no such device."
 
 
-_conversion_to_missing_device("cuda", AssertionError, "Torch not compiled with CUDA enabled")
+@python_face("cuda", "method")
+def cuda(self, device=None, non_blocking=False, memory_format=layout.preserve_format):
+    """`self.to("cuda")`: on the current device, or the one whose number or name is given."""
+    if isinstance(device, int) and backend_keys["cuda"] is no_cuda:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    place = Device("cuda" if device is None else device)
+    if place.type != "cuda":
+        raise RuntimeError("Invalid device, must be cuda device")
+    return convert(self, device=place, memory_format=memory_format)
+
+
 _conversion_to_missing_device("ipu", RuntimeError, "PyTorch is not linked with support for ipu devices")
 _conversion_to_missing_device("xpu", AssertionError, "Torch not compiled with XPU enabled")
 _conversion_to_missing_device(

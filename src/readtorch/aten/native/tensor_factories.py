@@ -12,7 +12,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ..dispatcher import NO_TENSOR_KEYS
 from ..native_function import contiguous_strides, native_function, packets, python_face
 from ..python_arg_parser import make_parser
-from .copy import allocate, allocate_in_order, allocate_like, check_device, number_as
+from .copy import allocate, allocate_in_order, allocate_like, number_as
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE_OPTIONS = f"{OPTIONS}, MemoryFormat? memory_format=None"
@@ -32,11 +32,9 @@ def numpy_type(dtype):
 
 
 def check_options(layout, device):
-    """Raises for a layout or a device that has no tensors here."""
+    """Raises for a layout that has no tensors here. The device was looked at when the call was dispatched."""
     if layout is not None and layout is not layouts.strided:
         raise RuntimeError(f"readtorch has strided tensors only, no {layout}")
-    if device is not None or default_device.stack or default_device.chosen:
-        check_device(default_device.get() if device is None else device)
 
 
 def contiguous_array(make, size, numpy_dtype):
@@ -250,7 +248,7 @@ def _quick(name, operator, *more):
     def face(*size, dtype=None, **options):
         nonlocal parse
         sizes = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
-        plain = not options and size and (dtype is None or type(dtype) is scalar_type.dtype)
+        plain = not options and not default_device.stack and not default_device.chosen and size and (dtype is None or type(dtype) is scalar_type.dtype)
         if plain and all([type(n) is int for n in sizes]):
             kernel = table[NO_TENSOR_KEYS & (tls.mask if changed else DEFAULT_MASK)]
             return kernel(tuple(sizes), dtype, None, None, None, *more)

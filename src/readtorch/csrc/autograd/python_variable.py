@@ -141,7 +141,9 @@ class TensorBase(TensorImpl):
 
     def data_ptr(self):
         """The address of the first element."""
-        return address_of(self._array) if self._array.size else 0
+        if not self._array.size:
+            return 0
+        return storage_impl(self).data_ptr() + storage_offset(self) * self._array.itemsize
 
     const_data_ptr = data_ptr
 

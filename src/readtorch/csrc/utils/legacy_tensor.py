@@ -71,5 +71,6 @@ def over_storage(storage, dtype):
                            f"{names[held]} for argument 1 'storage'")
     impl = getattr(storage, "_untyped_storage", storage)._impl
     t = wrap(impl.as_strided(dtype.numpy, (impl.nbytes // dtype.itemsize,), (1,), 0))
+    t._keys = impl.keys
     t._storage_impl = impl
     return t

@@ -6,11 +6,11 @@ import warnings
 
 import numpy as np
 
-from ...aten.native.copy import cast
-from ...aten.native.tensor_factories import check_options
+from ...aten.native.copy import cast, convert
 from ...aten.native_function import python_face
 from ...aten.python_arg_parser import require_grad
 from ...c10 import scalar_type
+from ...c10.device import cpu, default_device, keys_on
 from ...c10.device import device as Device
 from ...c10.scalar_type import promote_types
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
@@ -42,7 +42,7 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     """`tensor(data)` with `self`'s dtype."""
     if isinstance(data, TensorImpl):
         warn_about_copy("tensor.new_tensor(sourceTensor)")
-    result = from_data(data, as_dtype(dtype) or dtype_of(self), device)
+    result = from_data(data, as_dtype(dtype) or dtype_of(self), device or self.device)
     return require_grad(result) if requires_grad else result
 
 
@@ -52,7 +52,8 @@ def as_tensor(data, dtype=None, device=None):
     dtype = as_dtype(dtype)
     if isinstance(data, TensorImpl):
         return data.to(device=device or data.device, dtype=dtype or dtype_of(data))
-    if isinstance(data, np.ndarray) and (dtype is None or dtype.numpy == data.dtype):
+    place = default_device.get() if device is None else Device(device)
+    if isinstance(data, np.ndarray) and place.type == "cpu" and (dtype is None or dtype.numpy == data.dtype):
         return from_numpy(data)
     return from_data(data, dtype, device)
 
@@ -105,9 +106,21 @@ def as_dtype(dtype):
 
 def from_data(data, dtype=None, device=None):
     """A new tensor with a copy of `data`'s elements (`internal_new_from_data`)."""
-    check_options(None, None if device is None else Device(device))
+    if device is None:
+        place = data.device if isinstance(data, TensorImpl) else default_device.get()
+    else:
+        place = Device(device)
+    if place is not cpu:
+        keys_on(place, 0)  # raises if there can be no tensors
+        if place.type != "cpu":
+            return convert(on_host(data, dtype), device=place)
+    return on_host(data, dtype)
+
+
+def on_host(data, dtype):
+    """The same in the host's memory."""
     if isinstance(data, (TensorImpl, np.ndarray)):
-        array = data._array if isinstance(data, TensorImpl) else check_array(data)
+        array = data.detach().cpu()._array if isinstance(data, TensorImpl) else check_array(data)
         return wrap(cast(array, dtype.numpy if dtype else array.dtype))
     plain = _PLAIN.get(type(data))
     if plain is not None:

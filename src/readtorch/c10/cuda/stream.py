@@ -1,0 +1,125 @@
+"""Which device and which stream a thread works on, and the streams that there are.
+
+In PyTorch: `c10/cuda/CUDAFunctions.cpp` (devices) and `c10/cuda/CUDAStream.cpp`. Explained in the chapter "The caching
+allocator".
+"""
+import threading
+from typing import NamedTuple
+
+from ..device import current_device
+from . import runtime
+from .driver import DEFAULT_STREAM
+
+STREAMS_PER_POOL = 32
+LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, -3
+
+
+class StreamImpl(NamedTuple):
+    """One stream: its device's index, its number as PyTorch counts, the driver's handle, its priority."""
+
+    device_index: int
+    id: int
+    handle: int
+    priority: int
+
+
+def default_stream(device_index):
+    return StreamImpl(device_index, 0, DEFAULT_STREAM, 0)
+
+
+class StreamPools:
+    """The streams of one driver. Note [ A stream for everybody ]: streams are dear, so a program that asks for many gets
+    the same 32 of its device and priority again and again, in turn."""
+
+    def __init__(self, driver):
+        self.driver = driver
+        self._streams = {}  # (device index, priority) -> streams made so far
+        self._asked = {}  # the same -> how often one was asked for
+        self._lock = threading.Lock()
+
+    def next(self, device_index, priority):
+        priority = min(max(priority, HIGHEST_PRIORITY), LOWEST_PRIORITY)
+        key = device_index, priority
+        with self._lock:
+            place = self._asked.get(key, 0) % STREAMS_PER_POOL
+            self._asked[key] = self._asked.get(key, 0) + 1
+            made = self._streams.setdefault(key, [])
+            if place == len(made):
+                handle = self.driver.stream_create(device_index, priority)
+                made.append(StreamImpl(device_index, _stream_id(place, priority), handle, priority))
+            return made[place]
+
+    def find(self, device_index, stream_id):
+        """The stream of that number. RuntimeError if nobody was given it."""
+        if stream_id == 0:
+            return default_stream(device_index)
+        for streams in self._streams.values():
+            for stream in streams:
+                if (stream.device_index, stream.id) == (device_index, stream_id):
+                    return stream
+        raise RuntimeError(f"Unrecognized stream {stream_id} on device {device_index}")
+
+
+def _stream_id(place, priority):
+    """The number that PyTorch gives the stream: its place in the pool, its kind (priority 0 is kind 1), a mark."""
+    return place << 5 | (1 - priority) << 1 | 1
+
+
+class _Current(threading.local):
+    def __init__(self):
+        self.pools = None  # the pools that `streams` are from: those of an earlier driver are forgotten
+        self.streams = {}  # device index -> stream, where it is not the default one
+
+
+_current = _Current()
+_pools = None
+
+
+def pools():
+    """The streams of the process's driver."""
+    global _pools
+    driver = runtime.driver()
+    if _pools is None or _pools.driver is not driver:
+        _pools = StreamPools(driver)
+    return _pools
+
+
+def current_stream(device_index):
+    """The stream on which this thread puts work for a device."""
+    if not _current.streams:
+        return default_stream(device_index)
+    stream = _current.streams.get(device_index)
+    return stream if stream is not None and _current.pools is pools() else default_stream(device_index)
+
+
+def set_current_stream(stream):
+    """From now on this thread's work for the stream's device goes there. Makes its device the current one."""
+    if _current.pools is not pools():
+        _current.pools, _current.streams = pools(), {}
+    _current.streams[stream.device_index] = stream
+    current_device.index = stream.device_index
+
+
+class DeviceGuard:
+    """`with DeviceGuard(1):` that device is this thread's current one inside."""
+
+    __slots__ = ("index", "previous")
+
+    def __init__(self, index):
+        self.index = index
+
+    def __enter__(self):
+        self.previous = current_device.index
+        current_device.index = self.index
+
+    def __exit__(self, *exception):
+        current_device.index = self.previous
+
+
+def check_index(index):
+    """Raises AcceleratorError unless there is a device of that number."""
+    from .errors import AcceleratorError
+    if not 0 <= index < runtime.driver().device_count():
+        raise AcceleratorError(
+            "CUDA error: invalid device ordinal\nCUDA kernel errors might be asynchronously reported at some other API "
+            "call, so the stacktrace below might be incorrect.")
