@@ -12,6 +12,7 @@ from .c10.scalar_type import SCALAR_TYPE_NAMES
 from .csrc.autograd.hooks import RemovableHandle
 from .csrc.autograd.node import NodeHooks
 from .csrc.autograd.python_variable import TensorBase
+from .csrc import storage_sharing
 from .csrc.autograd.variable import autograd_meta, requires_grad
 from .csrc.tensor.python_tensor import tensortype, type_named
 from .csrc.utils.legacy_tensor import legacy_tensor_new
@@ -141,7 +142,10 @@ class Tensor(TensorBase):
     def numpy(self, *, force=False):
         """The elements as a NumPy array over the same memory."""
         if force:
-            return self.detach()._array
+            return self.detach().cpu()._array
+        if self.device.type != "cpu":
+            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
+                            "to host memory first.")
         if requires_grad(self):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
                                "tensor.detach().numpy() instead.")
@@ -179,8 +183,9 @@ class Tensor(TensorBase):
         return self.untyped_storage().is_shared()
 
     def share_memory_(self):
-        # in PyTorch: moves the storage into memory that other processes see
-        raise RuntimeError("readtorch cannot share memory between processes yet")
+        """Move the storage to memory that other processes see. Not resizable afterwards; see `multiprocessing`."""
+        storage_sharing.share(storage_impl(self), only=self)
+        return self
 
     def module_load(self, other, assign=False):
         """The tensor that `load_state_dict` puts in this one's place if it swaps: see `readtorch.__future__`."""

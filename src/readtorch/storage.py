@@ -54,7 +54,7 @@ class UntypedStorage:
         return self._impl.resizable
 
     def is_pinned(self, device="cuda"):
-        return False
+        return self._impl.pinned
 
     def is_shared(self):
         """Whether other processes may see the same memory."""

@@ -69,6 +69,7 @@ from . import (  # noqa: F401
     norms,
     packed_sequence,
     padding,
+    pinned_memory,
     pixel_shuffle,
     pdist,
     pointwise_ops,

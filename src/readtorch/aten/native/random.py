@@ -47,8 +47,8 @@ def factory(name, arguments, draw, options=OPTIONS, overload=""):
     generator_out = native_function(schema(arguments, "generator_out", f"{GENERATOR}, Tensor(a!) out"))
     plain_out = native_function(schema(arguments, "out", "Tensor(a!) out"))
     new = empty.call
-    with_generator.kernel(lambda *a: draw(new(*a[-6:-5], *a[-4:], None), a[-5], *a[:-6]))
-    plain.kernel(lambda *a: draw(new(*a[-5:], None), None, *a[:-5]))
+    with_generator.compose(lambda *a: draw(new(*a[-6:-5], *a[-4:], None), a[-5], *a[:-6]))
+    plain.compose(lambda *a: draw(new(*a[-5:], None), None, *a[:-5]))
     generator_out.kernel(lambda *a: make_out(a[:-2], a[-2], a[-1]))
     plain_out.kernel(lambda *a: make_out(a[:-1], None, a[-1]))
     return plain, with_generator
@@ -241,8 +241,8 @@ def like(name, arguments, draw, overloads):
         result = at.empty_like(self, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
                                memory_format=memory_format)
         return draw(result, generator, *parameters)
-    default.kernel(lambda self, *a: make(self, a[:-5], None, a[-5:]))
-    generated.kernel(lambda self, *a: make(self, a[:-6], a[-6], a[-5:]))
+    default.compose(lambda self, *a: make(self, a[:-5], None, a[-5:]))
+    generated.compose(lambda self, *a: make(self, a[:-6], a[-6], a[-5:]))
 
 
 def fill_below_tensor(tensor, generator, high):

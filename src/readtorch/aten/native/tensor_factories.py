@@ -6,7 +6,7 @@ import numpy as np
 
 from ...c10 import layout as layouts
 from ...c10 import scalar_type
-from ...c10.device import default_device
+from ...c10.device import backend_keys, default_device, no_cuda
 from ...c10.dispatch_key import DEFAULT_MASK, changed, tls
 from ...c10.tensor_impl import dtype_of, wrap
 from ..dispatcher import NO_TENSOR_KEYS
@@ -31,10 +31,19 @@ def numpy_type(dtype):
     return (dtype or scalar_type.get_default_dtype()).numpy
 
 
-def check_options(layout, device):
+def check_options(layout, device, pin_memory=None):
     """Raises for a layout that has no tensors here. The device was looked at when the call was dispatched."""
+    if pin_memory and backend_keys["cuda"] is no_cuda:
+        raise RuntimeError("pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is "
+                           "available on this system.")
     if layout is not None and layout is not layouts.strided:
         raise RuntimeError(f"readtorch has strided tensors only, no {layout}")
+
+
+def made(array, pin_memory):
+    """A tensor over `array`, or over a copy of it in pinned memory."""
+    t = wrap(array)
+    return t.pin_memory() if pin_memory else t
 
 
 def contiguous_array(make, size, numpy_dtype):
@@ -58,10 +67,10 @@ empty = native_function(
 
 @empty.kernel
 def empty_cpu(size, dtype, layout, device, pin_memory, memory_format):
-    check_options(layout, device)
+    check_options(layout, device, pin_memory)
     array = contiguous_array(np.empty, size, numpy_type(dtype))
-    return wrap(array if memory_format in (None, layouts.contiguous_format) else allocate_like(array,
-    memory_format))
+    return made(array if memory_format in (None, layouts.contiguous_format) else allocate_like(array,
+    memory_format), pin_memory)
 
 
 zeros = native_function(f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor", "function", out=True)
@@ -70,14 +79,14 @@ ones = native_function(f"ones(SymInt[] size, *, {OPTIONS}) -> Tensor", "function
 
 @zeros.kernel
 def zeros_cpu(size, dtype, layout, device, pin_memory):
-    check_options(layout, device)
-    return wrap(contiguous_array(np.zeros, size, numpy_type(dtype)))
+    check_options(layout, device, pin_memory)
+    return made(contiguous_array(np.zeros, size, numpy_type(dtype)), pin_memory)
 
 
 @ones.kernel
 def ones_cpu(size, dtype, layout, device, pin_memory):
-    check_options(layout, device)
-    return wrap(contiguous_array(np.ones, size, numpy_type(dtype)))
+    check_options(layout, device, pin_memory)
+    return made(contiguous_array(np.ones, size, numpy_type(dtype)), pin_memory)
 
 
 full = native_function(
@@ -86,10 +95,10 @@ full = native_function(
 
 @full.kernel
 def full_cpu(size, fill_value, dtype, layout, device, pin_memory):
-    check_options(layout, device)
+    check_options(layout, device, pin_memory)
     dtype = dtype or infer_full_type(fill_value)
     number = number_as(fill_value, dtype)
-    return wrap(contiguous_array(lambda size, kind: np.full(size, number, kind), size, dtype.numpy))
+    return made(contiguous_array(lambda size, kind: np.full(size, number, kind), size, dtype.numpy), pin_memory)
 
 
 def infer_full_type(value):
@@ -107,12 +116,12 @@ empty_strided = native_function(
 
 @empty_strided.kernel
 def empty_strided_cpu(size, stride, dtype, layout, device, pin_memory):
-    check_options(layout, device)
+    check_options(layout, device, pin_memory)
     check_size(size)
     if len(size) != len(stride):
         raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
                            f"({len(stride)})")
-    return wrap(allocate(size, stride, numpy_type(dtype)))
+    return made(allocate(size, stride, numpy_type(dtype)), pin_memory)
 
 
 empty_permuted = native_function(f"empty_permuted(SymInt[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor", "function")

@@ -147,10 +147,6 @@ class TensorBase(TensorImpl):
 
     const_data_ptr = data_ptr
 
-    def is_pinned(self, device=None):
-        """Whether the memory is locked for copies to an accelerator."""
-        return False
-
     def new(self, *args, **kwargs):
         """A tensor of this one's dtype, made the old way: see `csrc/utils/legacy_tensor.py`."""
         return legacy_tensor_new(self.dtype, *args, **kwargs)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 
 from ...aten.native.copy import cast, convert
+from ...aten.native.tensor_factories import check_options
 from ...aten.native_function import python_face
 from ...aten.python_arg_parser import require_grad
 from ...c10 import scalar_type
@@ -27,7 +28,10 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     if isinstance(data, TensorImpl):
         warn_about_copy("torch.tensor(sourceTensor)")
+    check_options(None, None, pin_memory)
     result = from_data(data, as_dtype(dtype), device)
+    if pin_memory:
+        result = result.pin_memory()
     return require_grad(result) if requires_grad else result
 
 
