@@ -1,0 +1,139 @@
+"""The allocator that everybody asks: one for each device, and the blocks that are handed out, by address.
+
+In PyTorch: `NativeCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the chapter "The caching
+allocator".
+"""
+import itertools
+
+from .allocator_config import AllocatorConfig
+from .block import NO_POOL
+from .device_caching_allocator import DeviceCachingAllocator
+from .driver import DEFAULT_STREAM
+from .errors import OutOfMemoryError
+from .history import CONTEXTS
+from .sizes import UNLIMITED
+from .snapshot import segments_of
+
+EXABYTE = 1 << 60
+
+
+class CachingAllocator:
+    """Memory on the devices of a driver, kept for reuse when it is given back.
+
+    `config`: an AllocatorConfig; without one, the settings of the environment.
+    """
+
+    def __init__(self, driver, config=None):
+        if config is None:
+            config = AllocatorConfig()
+            config.read_environment()
+        self.driver = driver
+        self.config = config
+        count_segments = itertools.count()
+        self.devices = [DeviceCachingAllocator(device, driver, config, count_segments)
+                        for device in range(driver.device_count())]
+        self.external_annotations = []
+
+    def malloc(self, device, size, stream=DEFAULT_STREAM):
+        """A block of `size` bytes for work on a stream; None for 0 bytes. OutOfMemoryError, AcceleratorError."""
+        if size == 0:
+            return None
+        if size >= EXABYTE:
+            raise OutOfMemoryError("CUDA out of memory. Tried to allocate more than 1EB memory.")
+        return self.devices[device].malloc(size, stream)
+
+    def free(self, block):
+        """Give a block back that `malloc` returned."""
+        if block is not None:
+            self.devices[block.device].free(block)
+
+    def record_stream(self, block, stream):
+        """The block is used on another stream, too: Note [ Used on another stream ]."""
+        if block is not None:
+            self.devices[block.device].record_stream(block, stream)
+
+    def block_at(self, address):
+        """The block in use that begins at an address. RuntimeError if there is none."""
+        for device in self.devices:
+            block = device.active_blocks.get(address)
+            if block is not None and block.allocated:
+                return block
+        raise RuntimeError(f"invalid device pointer: {address:#x}")
+
+    def empty_cache(self, pool_id=NO_POOL):
+        """Give back all that no block needs, on every device; with an id, of that private pool only."""
+        for device in self.devices:
+            device.empty_cache(pool_id)
+
+    def set_settings(self, text):
+        """Change settings while the program runs: see allocator_config.py. Note [ A split block is no segment ]."""
+        self.config.read(text)
+
+    def set_memory_fraction(self, fraction, device):
+        self._device(device).set_memory_fraction(fraction)
+
+    def get_memory_fraction(self, device):
+        return self._device(device).get_memory_fraction()
+
+    def stats(self, device):
+        """The device's DeviceStats."""
+        return self._device(device).stats
+
+    # ---------------------------------------------------------------------------------------------- history
+
+    def record_history(self, enabled, context="all", max_entries=UNLIMITED, all_stacks=False, clear=False,
+                       skip_actions=()):
+        """Write events down from now on. `context`: how much is kept of stacks: None, "state", "alloc", "all"."""
+        entries = min(max_entries, (1 << 63) - 1)
+        for device in self.devices:
+            device.record_history(enabled, CONTEXTS[context], entries, all_stacks, clear, skip_actions)
+        if clear or not enabled:
+            self.external_annotations = []
+
+    @property
+    def history_enabled(self):
+        return any(device.history is not None for device in self.devices)
+
+    def trace(self, device):
+        """The events of a device that are kept, as dictionaries, the oldest first."""
+        history = self.devices[device].history
+        return [] if history is None else [entry.as_dict() for entry in list(history.entries)]
+
+    def segments(self, pool_id=NO_POOL):
+        """All segments and their blocks: see snapshot.py."""
+        return [segment for device in self.devices for segment in self._segments_of(device, pool_id)]
+
+    def snapshot(self, pool_id=NO_POOL, include_traces=True):
+        """Segments, events, and settings, as `torch.cuda.memory._snapshot()` shows them."""
+        traces = [self.trace(device) if include_traces else [] for device in range(len(self.devices))]
+        return {"segments": self.segments(pool_id), "device_traces": traces,
+                "allocator_settings": self._describe_settings(),
+                "external_annotations": list(self.external_annotations)}
+
+    @staticmethod
+    def _segments_of(device, pool_id):
+        with device.lock:
+            segments = segments_of(device, pool_id)
+            if device.history is not None:
+                active = sum(segment["active_size"] for segment in segments)
+                device.history.add("snapshot", 0, 0, active, 0, pool_id, None, None)
+        return segments
+
+    def _describe_settings(self):
+        config = self.config
+        return {
+            "PYTORCH_CUDA_ALLOC_CONF": config.last_settings,
+            "max_split_size": -1 if config.max_split_size == UNLIMITED else config.max_split_size,
+            "garbage_collection_threshold": config.garbage_collection_threshold,
+            "expandable_segments": config.expandable_segments,
+            "pinned_num_register_threads": config.pinned_num_register_threads,
+            "release_lock_on_cudamalloc": config.release_lock_on_cudamalloc,
+            "pinned_use_cuda_host_register": config.pinned_use_cuda_host_register,
+            "roundup_power2_divisions": {str(1 << i): n for i, n in enumerate(config.roundup_power2_divisions)},
+            "graph_capture_record_stream_reuse": config.graph_capture_record_stream_reuse,
+        }
+
+    def _device(self, device):
+        if not 0 <= device < len(self.devices):
+            raise RuntimeError(f"Invalid device argument {device}: did you call init?")
+        return self.devices[device]

@@ -1,0 +1,145 @@
+"""What a device can do for us: the few calls of CUDA that the allocator, streams and events are built on.
+
+Two drivers answer them: `simulated_driver.SimulatedDriver`, whose devices do not exist, and `real_driver.RealDriver`,
+which asks the CUDA driver. Addresses, streams, events and pages of memory are plain numbers here, as they are handles
+in CUDA; stream 0 of every device is its default stream.
+
+In PyTorch: there is no such interface, `c10/cuda` calls the CUDA runtime (`cudaMalloc` …) and, for virtual memory, the
+CUDA driver (`cuMemMap` …). Explained in the chapter "The caching allocator".
+"""
+import abc
+import dataclasses
+
+DEFAULT_STREAM = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceProperties:
+    """What never changes about a device. In PyTorch: `_CudaDeviceProperties`, made from `cudaDeviceProp`."""
+
+    name: str
+    total_memory: int
+    major: int = 8
+    minor: int = 0
+    multi_processor_count: int = 1
+    warp_size: int = 32
+    max_threads_per_block: int = 1024
+    max_threads_per_multi_processor: int = 2048
+    regs_per_multiprocessor: int = 65536
+    shared_memory_per_block: int = 49152
+    shared_memory_per_multiprocessor: int = 167936
+    l2_cache_size: int = 0
+    is_integrated: bool = False
+    simulated: bool = False
+
+
+class Driver(abc.ABC):
+    """Sizes are in bytes, times in milliseconds. Calls fail with AcceleratorError, for want of memory with
+    MemoryAllocationError."""
+
+    # -------------------------------------------------------------------------------------------- devices
+
+    @abc.abstractmethod
+    def device_count(self):
+        """The number of devices."""
+
+    @abc.abstractmethod
+    def get_device_properties(self, device):
+        """The device's DeviceProperties."""
+
+    @abc.abstractmethod
+    def device_synchronize(self, device):
+        """Wait until all streams of the device have done their work."""
+
+    @abc.abstractmethod
+    def processes(self, device):
+        """Who holds memory of the device: a list of (process id, bytes)."""
+
+    # --------------------------------------------------------------------------------------------- memory
+
+    @abc.abstractmethod
+    def mem_get_info(self, device):
+        """(free, total) bytes of the device, whoever holds the rest. In CUDA: `cudaMemGetInfo`."""
+
+    @abc.abstractmethod
+    def malloc(self, device, nbytes):
+        """The address of `nbytes` of fresh memory. In CUDA: `cudaMalloc`."""
+
+    @abc.abstractmethod
+    def free(self, device, address):
+        """Give back what `malloc` returned; waits for the device first. In CUDA: `cudaFree`."""
+
+    # ----------------------------------------------------------------------------------- virtual memory
+    # Addresses and memory apart: reserve a range of addresses, create pieces of memory, map them where wanted.
+
+    @abc.abstractmethod
+    def mem_address_reserve(self, device, nbytes):
+        """The first of `nbytes` addresses that stand for nothing yet. In CUDA: `cuMemAddressReserve`."""
+
+    @abc.abstractmethod
+    def mem_address_free(self, address, nbytes):
+        """Give a reserved range back, with nothing mapped in it. In CUDA: `cuMemAddressFree`."""
+
+    @abc.abstractmethod
+    def mem_create(self, device, nbytes):
+        """A handle of `nbytes` of the device's memory, without an address. In CUDA: `cuMemCreate`."""
+
+    @abc.abstractmethod
+    def mem_release(self, handle):
+        """Give that memory back. In CUDA: `cuMemRelease`."""
+
+    @abc.abstractmethod
+    def mem_map(self, device, address, nbytes, handle):
+        """Let the addresses stand for that memory, readable and writable. In CUDA: `cuMemMap`, `cuMemSetAccess`."""
+
+    @abc.abstractmethod
+    def mem_unmap(self, address, nbytes):
+        """Let the addresses stand for nothing again. In CUDA: `cuMemUnmap`."""
+
+    # -------------------------------------------------------------------------------------------- streams
+
+    @abc.abstractmethod
+    def stream_create(self, device, priority=0):
+        """The handle of a new stream: work on it is done in order, work on different streams in any."""
+
+    @abc.abstractmethod
+    def stream_destroy(self, device, stream):
+        """Work that is still on the stream is done first."""
+
+    @abc.abstractmethod
+    def stream_synchronize(self, device, stream):
+        """Wait until the stream has done its work."""
+
+    @abc.abstractmethod
+    def stream_query(self, device, stream):
+        """Whether the stream has done its work."""
+
+    @abc.abstractmethod
+    def stream_wait_event(self, device, stream, event):
+        """What is put on the stream from now on waits for the event."""
+
+    # --------------------------------------------------------------------------------------------- events
+
+    @abc.abstractmethod
+    def event_create(self, device, enable_timing=False):
+        """The handle of a new event: a mark that is put on a stream and is complete when the stream reaches it."""
+
+    @abc.abstractmethod
+    def event_destroy(self, event):
+        """Forget the event."""
+
+    @abc.abstractmethod
+    def event_record(self, event, device, stream):
+        """Put the mark behind the work that is on the stream now (an older mark is forgotten)."""
+
+    @abc.abstractmethod
+    def event_query(self, event):
+        """Whether the stream has reached the mark; True if it was never put anywhere."""
+
+    @abc.abstractmethod
+    def event_synchronize(self, event):
+        """Wait until the stream has reached the mark."""
+
+    @abc.abstractmethod
+    def event_elapsed_time(self, start, end):
+        """Milliseconds of device time between two marks."""

@@ -1,0 +1,47 @@
+"""The driver and the allocator of this process.
+
+There are none until somebody asks for simulated devices. In PyTorch: the allocator is a global, made when the library
+is loaded and initialised at the first use of a device (`c10::cuda::CUDACachingAllocator::get`, `torch._C._cuda_init`).
+"""
+from .allocator_config import AllocatorConfig
+from .caching_allocator import CachingAllocator
+from .simulated_driver import SimulatedDriver
+
+config = AllocatorConfig()  # settings may be made before there is a device
+_driver = None
+_allocator = None
+
+
+def simulate(devices=1, memory="2GiB", **options):
+    """Make `devices` simulated ones (see SimulatedDriver); they replace those of an earlier call.
+
+    Memory that came from the earlier allocator must be given back to that one.
+    """
+    use(SimulatedDriver(devices, memory, **options))
+
+
+def use(driver):
+    """Let `driver` be the process's driver, with a fresh allocator above it; None: there are no devices any more."""
+    global _driver, _allocator
+    config.read_environment()
+    _allocator = None if driver is None else CachingAllocator(driver, config)
+    _driver = driver
+
+
+def is_available():
+    """Whether there is a driver."""
+    return _driver is not None
+
+
+def driver():
+    """The process's driver. AssertionError if there is none."""
+    if _driver is None:
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    return _driver
+
+
+def allocator():
+    """The process's allocator. AssertionError if there is no driver."""
+    if _allocator is None:
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    return _allocator

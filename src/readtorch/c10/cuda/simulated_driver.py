@@ -1,0 +1,134 @@
+"""A driver of devices that do not exist: any number of them, of any size, on any computer.
+
+Their memory is host memory (simulated_memory.py), their streams keep a made-up clock (simulated_streams.py), and what a
+kernel would compute is a Python function put on a stream. Everything that it answers can be repeated.
+"""
+import os
+import re
+
+from .driver import DeviceProperties, Driver
+from .simulated_memory import SimulatedMemory
+from .simulated_streams import SimulatedStreams
+
+_UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def parse_size(size):
+    """Bytes from an int or a text such as "2GiB", "512MiB", "80 GB" (here, too, counted in powers of two)."""
+    if isinstance(size, int):
+        return size
+    match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)(?:i?B)?\s*", size, re.IGNORECASE)
+    if not match:
+        raise ValueError(f"a size such as '2GiB' was expected, not '{size}'")
+    return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+class SimulatedDriver(Driver):
+    """`devices` of `memory` bytes each (an int, a text such as "2GiB", or a list of them, one a device).
+
+    `addresses`: "up" or "down", see Note [ Fictional addresses ]; `latencies`, `deferred`: see Note [ Virtual time ].
+    """
+
+    def __init__(self, devices=1, memory="2GiB", *, addresses="up", latencies=None, deferred=False):
+        sizes = memory if isinstance(memory, list | tuple) else [memory] * devices
+        if len(sizes) != devices or devices < 1:
+            raise ValueError(f"{devices} devices were asked for, and {len(sizes)} sizes of memory given")
+        self.memory = SimulatedMemory([parse_size(size) for size in sizes], addresses)
+        self.streams = SimulatedStreams(devices, latencies, deferred)
+        self._properties = [DeviceProperties(f"simulated GPU {i}", capacity, simulated=True)
+                            for i, capacity in enumerate(self.memory.capacities)]
+
+    # ----------------------------------------------------------------- what only a simulated device can do
+
+    def host(self, address, nbytes):
+        """The bytes behind a device's address: a uint8 array over host memory."""
+        return self.memory.host(address, nbytes)
+
+    def enqueue(self, device, stream, work, duration=0.0, label=""):
+        """Put a Python function on a stream, which it keeps busy for `duration` microseconds of virtual time."""
+        self.streams.enqueue(device, stream, work, duration, label)
+
+    # --------------------------------------------------------------------------------------------- devices
+
+    def device_count(self):
+        return len(self._properties)
+
+    def get_device_properties(self, device):
+        return self._properties[device]
+
+    def device_synchronize(self, device):
+        self.streams.synchronize_device(device)
+
+    def processes(self, device):
+        used = self.memory.used[device]
+        return [(os.getpid(), used)] if used else []
+
+    # ---------------------------------------------------------------------------------------------- memory
+
+    def mem_get_info(self, device):
+        capacity = self.memory.capacities[device]
+        return capacity - self.memory.used[device], capacity
+
+    def malloc(self, device, nbytes):
+        self.streams.spend(self.streams.latencies.malloc)
+        return self.memory.malloc(device, nbytes)
+
+    def free(self, device, address):
+        self.device_synchronize(device)
+        self.streams.spend(self.streams.latencies.free)
+        self.memory.free(device, address)
+
+    def mem_address_reserve(self, device, nbytes):
+        return self.memory.reserve(nbytes)
+
+    def mem_address_free(self, address, nbytes):
+        self.memory.free_reserved(address)
+
+    def mem_create(self, device, nbytes):
+        self.streams.spend(self.streams.latencies.mem_map)
+        return self.memory.create(device, nbytes)
+
+    def mem_release(self, handle):
+        self.memory.release(handle)
+
+    def mem_map(self, device, address, nbytes, handle):
+        self.memory.map(address, nbytes, handle)
+
+    def mem_unmap(self, address, nbytes):
+        self.streams.spend(self.streams.latencies.mem_unmap)
+        self.memory.unmap(address, nbytes)
+
+    # ---------------------------------------------------------------------------------- streams and events
+
+    def stream_create(self, device, priority=0):
+        return self.streams.create(device, priority)
+
+    def stream_destroy(self, device, stream):
+        self.streams.destroy(device, stream)
+
+    def stream_synchronize(self, device, stream):
+        self.streams.synchronize(device, stream)
+
+    def stream_query(self, device, stream):
+        return self.streams.query(device, stream)
+
+    def stream_wait_event(self, device, stream, event):
+        self.streams.wait_event(device, stream, event)
+
+    def event_create(self, device, enable_timing=False):
+        return self.streams.create_event(device, enable_timing)
+
+    def event_destroy(self, event):
+        self.streams.destroy_event(event)
+
+    def event_record(self, event, device, stream):
+        self.streams.record(event, device, stream)
+
+    def event_query(self, event):
+        return self.streams.query_event(event)
+
+    def event_synchronize(self, event):
+        self.streams.synchronize_event(event)
+
+    def event_elapsed_time(self, start, end):
+        return self.streams.elapsed(start, end)

@@ -1,0 +1,65 @@
+"""What a simulated kernel can do wrong, and where in its source that is."""
+import linecache
+import sys
+import typing
+from types import CodeType
+
+
+class SimulatorError(Exception):
+    """A kernel did what a GPU would not have reported."""
+
+
+class OutOfBounds(SimulatorError, IndexError):
+    """A thread went past the end of an array, or before its beginning."""
+
+
+class BarrierDivergence(SimulatorError):
+    """Some threads wait for others that will never come."""
+
+
+class InactiveLane(SimulatorError):
+    """A lane asked for the value of a lane that does not take part: on a GPU the answer is undefined."""
+
+
+class DataRace(SimulatorError):
+    """Two threads used one address, one of them wrote, and nothing put the two in order."""
+
+
+class Place(typing.NamedTuple):
+    """One instruction of a kernel or of a device function."""
+
+    code: CodeType
+    offset: int  # in the bytecode
+
+    @property
+    def line(self):
+        return next(line for line, *_ in self.rest() if line is not None)
+
+    def rest(self):
+        """Positions of this instruction and of those behind it; two bytes make an instruction."""
+        return list(self.code.co_positions())[self.offset // 2:] + [(self.code.co_firstlineno,)]
+
+    @property
+    def source(self):
+        return linecache.getline(self.code.co_filename, self.line).strip()
+
+    def __str__(self):
+        source = self.source
+        return f"line {self.line} of {self.code.co_name}" + (f": {source}" if source else "")
+
+
+def place_of(frame):
+    return Place(frame.f_code, frame.f_lasti)
+
+
+def kernel_frame():
+    """The innermost frame that is the kernel's or a device function's, not the simulator's."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__package__") == __package__:
+        frame = frame.f_back
+    return frame
+
+
+def counted(number, things):
+    """1 thread, 2 threads."""
+    return f"{number} {things}" if number != 1 else f"1 {things[:-1]}"

@@ -1,0 +1,191 @@
+"""What a simulated kernel finds under the name `cuda`.
+
+The names and their meanings are numba's; see Note [ Whose cuda ]. Positions (threadIdx, blockIdx) are plain attributes
+that the scheduler sets whenever a thread begins or goes on.
+"""
+import dis
+import functools
+
+import numpy as np
+from greenlet import getcurrent
+
+from . import arithmetic
+from .atomics import Atomic
+from .errors import kernel_frame, place_of
+from .memory import dtype_of, shape_of, spoiled
+from .schedule import WARP, Wait
+
+ALL_LANES = 0xFFFFFFFF
+
+
+class Language:
+    """One for each launch."""
+
+    warpsize = WARP
+    libdevice = arithmetic.LibDevice()
+    fma = staticmethod(arithmetic.fma)
+    popc, clz, ffs, brev = map(staticmethod, (arithmetic.popc, arithmetic.clz, arithmetic.ffs, arithmetic.brev))
+    cbrt = staticmethod(arithmetic.device_math.cbrt)
+
+    def __init__(self, launch):
+        self.launch = launch
+        self.hub = getcurrent()
+        self.gridDim, self.blockDim = launch.grid_size, launch.block_size
+        self.threadIdx = self.blockIdx = self.thread = None
+        self.atomic = Atomic(self)
+        self.shared, self.local, self.const = Shared(self), Local(self), Const(self)
+        self.cg = CooperativeGroups(self)
+
+    def enter(self, thread):
+        self.thread, self.threadIdx, self.blockIdx = thread, thread.index, thread.block.index
+
+    def wait(self, kind, mask=0, value=None):
+        """Stop here until the scheduler has an answer."""
+        thread = self.thread
+        thread.waits = Wait(kind, place_of(kernel_frame()), mask, value)
+        self.hub.switch()
+        return thread.answer
+
+    # -------------------------------------------------------------------------------------------- positions
+
+    @property
+    def laneid(self):
+        return self.thread.lane
+
+    def grid(self, ndim):
+        """The position of this thread in the whole grid: a number, or (x, y), or (x, y, z)."""
+        position = tuple(b * n + t for b, n, t in zip(self.blockIdx, self.blockDim, self.threadIdx))
+        return position[0] if ndim == 1 else position[:ndim]
+
+    def gridsize(self, ndim):
+        size = tuple(g * b for g, b in zip(self.gridDim, self.blockDim))
+        return size[0] if ndim == 1 else size[:ndim]
+
+    # --------------------------------------------------------------------------------------------- barriers
+
+    def syncthreads(self):
+        self.wait("syncthreads")
+
+    def syncthreads_count(self, predicate):
+        return self.wait("syncthreads_count", value=predicate)
+
+    def syncthreads_and(self, predicate):
+        return self.wait("syncthreads_and", value=predicate)
+
+    def syncthreads_or(self, predicate):
+        return self.wait("syncthreads_or", value=predicate)
+
+    def syncwarp(self, mask=ALL_LANES):
+        self.wait("syncwarp", int(mask))
+
+    def threadfence(self):
+        """Orders this thread's writes for others: here they happen at once."""
+
+    threadfence_block = threadfence_system = threadfence
+
+    def nanosleep(self, nanoseconds):
+        """Let others run: for a loop that waits for one of them."""
+        self.wait("pause")
+
+    # ------------------------------------------------------------------------------------- the lanes of a warp
+
+    def shfl_sync(self, mask, value, source, width=WARP):
+        return self.wait("shfl_sync", int(mask), (value, source, width))
+
+    def shfl_up_sync(self, mask, value, delta, width=WARP):
+        return self.wait("shfl_up_sync", int(mask), (value, delta, width))
+
+    def shfl_down_sync(self, mask, value, delta, width=WARP):
+        return self.wait("shfl_down_sync", int(mask), (value, delta, width))
+
+    def shfl_xor_sync(self, mask, value, lanes, width=WARP):
+        return self.wait("shfl_xor_sync", int(mask), (value, lanes, width))
+
+    def ballot_sync(self, mask, predicate):
+        return self.wait("ballot_sync", int(mask), predicate)
+
+    def all_sync(self, mask, predicate):
+        return self.wait("all_sync", int(mask), predicate)
+
+    def any_sync(self, mask, predicate):
+        return self.wait("any_sync", int(mask), predicate)
+
+    def eq_sync(self, mask, predicate):
+        return self.wait("eq_sync", int(mask), predicate)
+
+    def match_any_sync(self, mask, value):
+        return self.wait("match_any_sync", int(mask), value)
+
+    def match_all_sync(self, mask, value):
+        return self.wait("match_all_sync", int(mask), value)
+
+    def activemask(self):
+        return self.wait("activemask")
+
+    def lanemask_lt(self):
+        return (1 << self.thread.lane) - 1
+
+    # ------------------------------------------------------------------------------------------------ the rest
+
+    @staticmethod
+    def selp(condition, a, b):
+        return a if condition else b
+
+    def __getattr__(self, name):
+        """numba's names for types (cuda.float32 …)."""
+        if name.startswith(("float", "int", "uint", "complex", "bool")) and hasattr(np, name):
+            return getattr(np, name)
+        raise AttributeError(f"the simulator has no cuda.{name}")
+
+
+class Shared:
+    def __init__(self, language):
+        self.language = language
+
+    def array(self, shape, dtype, alignment=None):
+        """The array of this place in the source, one for the block."""
+        place, block = place_of(kernel_frame()), self.language.thread.block
+        memory = block.shared.array(place, shape_of(shape), dtype_of(dtype))
+        return self.language.launch.wrap(memory, name_given(place), "shared")
+
+
+class Local:
+    def __init__(self, language):
+        self.language = language
+
+    def array(self, shape, dtype, alignment=None):
+        """An array of this thread's own."""
+        dtype = dtype_of(dtype)
+        memory = spoiled(np.empty(int(np.prod(shape_of(shape))) * dtype.itemsize, np.uint8))
+        name = name_given(place_of(kernel_frame()))
+        return self.language.launch.wrap(memory.view(dtype).reshape(shape_of(shape)), name, "local")
+
+
+class Const:
+    def __init__(self, language):
+        self.language = language
+
+    def array_like(self, array):
+        """A table that cannot be written; the rebuilder has wrapped it already."""
+        return array
+
+
+class CooperativeGroups:
+    """cuda.cg: the whole grid as one group."""
+
+    def __init__(self, language):
+        self.language = language
+
+    def this_grid(self):
+        return self
+
+    def sync(self):
+        """Every thread of every block comes here before one goes on."""
+        self.language.wait("grid")
+
+
+@functools.lru_cache(1024)
+def name_given(place):
+    """The name of the variable that the result of this instruction is stored in."""
+    behind = (i for i in dis.get_instructions(place.code) if i.offset > place.offset)
+    return next((i.argval for i in behind if i.opname.startswith("STORE")), "array")

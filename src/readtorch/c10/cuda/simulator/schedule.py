@@ -1,0 +1,198 @@
+"""The threads of a block and who of them may go on.
+
+Note [ Threads as coroutines ]
+Every thread of a block is a coroutine (a greenlet): it runs undisturbed until it has to wait, at a barrier, a shuffle or
+a vote, and is resumed when those that it waits for have come. So a kernel costs little more than its own Python code, and
+the order of the threads is known: what happened can be told. A greenlet runs one thread after another as long as none
+waits; only a thread that waits keeps its greenlet, and the greenlets of one block serve the next.
+
+The order among threads is one that a GPU could have chosen. Whether another one gives another result is the race
+detector's question (races.py); `order` also lets a kernel run in another one.
+
+A warp here has no common instruction counter. `activemask` asks for one: it answers with the lanes that stand at the
+same instruction once no lane of the warp can go on.
+"""
+import itertools
+import operator
+import random
+import typing
+
+from greenlet import greenlet
+
+from .errors import BarrierDivergence, InactiveLane, counted
+
+WARP = 32
+BLOCK_BARRIERS = {"syncthreads", "syncthreads_count", "syncthreads_and", "syncthreads_or"}
+
+
+class Index(typing.NamedTuple):
+    x: int
+    y: int
+    z: int
+
+
+class Wait(typing.NamedTuple):
+    """Why a thread waits: the operation, its place in the source, the lanes it names and what it brings."""
+
+    kind: str
+    place: object
+    mask: int = 0
+    value: object = None
+
+
+class Thread:
+    __slots__ = ("index", "linear", "lane", "block", "greenlet", "waits", "answer", "done")
+
+    def __init__(self, index, linear, block):
+        self.index, self.linear, self.lane, self.block = index, linear, linear % WARP, block
+        self.waits, self.answer, self.done = None, None, False
+
+
+class Block:
+    """The threads of one block, from the start to the end or to a barrier of the whole grid."""
+
+    def __init__(self, launch, index, shared):
+        self.launch, self.index, self.shared = launch, index, shared
+        size = launch.block_size
+        self.threads = [Thread(Index(x, y, z), x + size.x * (y + size.y * z), self)
+                        for z, y, x in itertools.product(range(size.z), range(size.y), range(size.x))]
+        self.warps = [self.threads[i:i + WARP] for i in range(0, len(self.threads), WARP)]
+        self.begun = False
+
+    @property
+    def alive(self):
+        return [thread for thread in self.threads if not thread.done]
+
+    def run(self):
+        """Run until every thread is done, or all that are not wait for the grid."""
+        if not self.begun:
+            self.begun = True
+            self.start()
+        while (alive := self.alive) and not self.waits_for_grid(alive):
+            ready = self.block_barrier(alive) or self.warp_operations() or self.convergence() or self.stuck(alive)
+            self.resume(ready)
+
+    def start(self):
+        """Begin every thread: whenever one has to wait, another greenlet takes the next."""
+        launch = self.launch
+        launch.queue = iter(in_order(self.threads, launch.order))
+        while operator.length_hint(launch.queue):
+            worker = launch.idle.pop() if launch.idle else self.new_worker()
+            worker.switch()
+
+    def new_worker(self):
+        worker = greenlet(self.launch.work)
+        worker.gr_context = self.launch.context
+        return worker
+
+    def resume(self, threads):
+        for thread in in_order(threads, self.launch.order):
+            thread.waits = None
+            self.launch.enter(thread)
+            thread.greenlet.switch()
+
+    # ---------------------------------------------------------------------------------- who may go on
+
+    def waits_for_grid(self, alive):
+        if not all(thread.waits.kind == "grid" for thread in alive):
+            return False
+        if len(alive) < len(self.threads):
+            raise BarrierDivergence(self.missing("grid sync", alive))
+        return True
+
+    def block_barrier(self, alive):
+        """All threads, if they stand at one barrier of the block."""
+        first = alive[0].waits
+        if any(thread.waits.kind not in BLOCK_BARRIERS for thread in alive):
+            return []
+        elsewhere = [thread for thread in alive if thread.waits.place != first.place]
+        if len(alive) < len(self.threads) or elsewhere:
+            raise BarrierDivergence(self.missing("syncthreads", alive))
+        answer = vote(first.kind, [thread.waits.value for thread in alive])
+        for thread in alive:
+            thread.answer = answer
+        self.launch.synchronized(alive, "block")
+        return alive
+
+    def warp_operations(self):
+        """The lanes whose partners have all come, each with its answer."""
+        ready = []
+        for lanes in self.warps:
+            groups = {}
+            for lane in lanes:
+                if not lane.done and lane.waits.mask:
+                    groups.setdefault(lane.waits[:3], []).append(lane)
+            for (kind, place, mask), group in groups.items():
+                if self.complete(lanes, group, mask):
+                    self.launch.warp_answers(kind, group, lanes)
+                    ready += group
+        return ready
+
+    @staticmethod
+    def complete(lanes, group, mask):
+        """Has every lane of the mask come? Lanes that have left the kernel are not waited for."""
+        for lane in group:
+            if not mask >> lane.lane & 1:
+                raise InactiveLane(f"{lane.waits.kind} with a mask ({mask:#010x}) that leaves out the lane itself, {lane.lane}. "
+                                   f"{whereabouts(lane)}")
+        here = {lane.lane for lane in group}
+        return all(lane.done or lane.lane in here for lane in lanes if mask >> lane.lane & 1)
+
+    def convergence(self):
+        """Nobody has anything else to wait for: let those go on who only wanted the others to come this far."""
+        groups = {}
+        for thread in self.alive:
+            if thread.waits.kind in ("activemask", "pause"):
+                groups.setdefault((thread.linear // WARP, thread.waits.place), []).append(thread)
+        for group in groups.values():
+            mask = sum(1 << thread.lane for thread in group)
+            for thread in group:
+                thread.answer = mask
+        return [thread for group in groups.values() for thread in group]
+
+    def stuck(self, alive):
+        raise BarrierDivergence(self.missing(alive[0].waits.kind, alive))
+
+    # --------------------------------------------------------------------------------------- telling of it
+
+    def missing(self, kind, alive):
+        """Who waits where, and who has left."""
+        places = {}
+        for thread in alive:
+            places.setdefault((thread.waits.kind, thread.waits.place), []).append(thread)
+        lines = [f"  {counted(len(group), 'threads')} ({named(group)}) at {kind}, {place}"
+                 for (kind, place), group in places.items()]
+        gone = [thread for thread in self.threads if thread.done]
+        if gone:
+            lines.append(f"  {counted(len(gone), 'threads')} ({named(gone)}) left the kernel")
+        return (f"the threads of block {tuple(self.index)} do not meet: {kind} waits for threads that do not come\n"
+                + "\n".join(lines))
+
+
+def in_order(threads, order):
+    """The threads as they are, "reversed", or shuffled by a seed."""
+    if order is None:
+        return threads
+    if order == "reversed":
+        return threads[::-1]
+    return random.Random(order).sample(threads, len(threads))
+
+
+def vote(kind, values):
+    """What a barrier answers that also counts."""
+    if kind == "syncthreads":
+        return None
+    votes = sum(map(bool, values))
+    return {"syncthreads_count": votes, "syncthreads_and": int(votes == len(values)),
+            "syncthreads_or": int(votes > 0)}[kind]
+
+
+def named(threads):
+    """The first few threads of a group."""
+    names = [str(tuple(thread.index)) for thread in threads[:3]]
+    return ", ".join(names) + (", …" if len(threads) > 3 else "")
+
+
+def whereabouts(thread, place=None):
+    place = place or thread.waits.place
+    return f"Thread {tuple(thread.index)} of block {tuple(thread.block.index)}, {place}"

@@ -1,0 +1,90 @@
+"""Operations among the 32 lanes of a warp: shuffles and votes. Each lane brings a value, all get their answers at once.
+
+Lanes that the mask names and that have left the kernel are not waited for; reading from one of them, or from a lane that
+the mask leaves out, is reported (on a GPU the value would be undefined).
+"""
+from .errors import InactiveLane
+from .schedule import WARP, whereabouts
+
+
+def segment(lane, width):
+    """The first lane of the part of a warp that shuffles among itself."""
+    return lane // width * width
+
+
+def source_of_shfl(lane, operand, width):
+    return segment(lane, width) + int(operand) % width
+
+
+def source_of_up(lane, operand, width):
+    return lane - int(operand) if lane - int(operand) >= segment(lane, width) else lane
+
+
+def source_of_down(lane, operand, width):
+    return lane + int(operand) if lane + int(operand) < segment(lane, width) + width else lane
+
+
+def source_of_xor(lane, operand, width):
+    """A lane of a later segment keeps its own value; one of an earlier segment may be read."""
+    source = lane ^ int(operand)
+    return source if source < segment(lane, width) + width else lane
+
+
+SOURCES = {"shfl_sync": source_of_shfl, "shfl_up_sync": source_of_up, "shfl_down_sync": source_of_down,
+           "shfl_xor_sync": source_of_xor}
+
+
+def shuffle(kind, group):
+    """Each lane's waits.value is (value, operand, width)."""
+    values = {thread.lane: thread.waits.value[0] for thread in group}
+    for thread in group:
+        _, operand, width = thread.waits.value
+        source = SOURCES[kind](thread.lane, operand, int(width))
+        if source not in values:
+            raise InactiveLane(f"{kind} reads from lane {source} of {WARP}, which does not take part (mask "
+                               f"{thread.waits.mask:#010x}). {whereabouts(thread)}")
+        thread.answer = values[source]
+
+
+def ballot(group):
+    return sum(1 << thread.lane for thread in group if thread.waits.value)
+
+
+def answer_all(answer):
+    def give(group):
+        for thread in group:
+            thread.answer = answer(group)
+    return give
+
+
+def match_any(group):
+    """Which lanes have the same value as this one?"""
+    for thread in group:
+        thread.answer = sum(1 << other.lane for other in group if other.waits.value == thread.waits.value)
+
+
+def match_all(group):
+    """(the lanes, True) if all have the same value, else (0, False)."""
+    same = len({thread.waits.value for thread in group}) == 1
+    mask = sum(1 << thread.lane for thread in group) if same else 0
+    for thread in group:
+        thread.answer = mask, same
+
+
+VOTES = {
+    "syncwarp": answer_all(lambda group: None),
+    "ballot_sync": answer_all(ballot),
+    "all_sync": answer_all(lambda group: ballot(group).bit_count() == len(group)),
+    "any_sync": answer_all(lambda group: ballot(group) != 0),
+    "eq_sync": answer_all(lambda group: len({bool(thread.waits.value) for thread in group}) == 1),
+    "match_any_sync": match_any,
+    "match_all_sync": match_all,
+}
+
+
+def answer(kind, group):
+    """Give every lane of a complete group its answer."""
+    if kind in SOURCES:
+        shuffle(kind, group)
+    else:
+        VOTES[kind](group)
