@@ -60,8 +60,7 @@ class SimulatedDriver(Driver):
         self.streams.synchronize_device(device)
 
     def processes(self, device):
-        used = self.memory.used[device]
-        return [(os.getpid(), used)] if used else []
+        return [(os.getpid(), self.memory.used[device])]
 
     # ---------------------------------------------------------------------------------------------- memory
 
