@@ -2,6 +2,7 @@
 
 The front door. In PyTorch: `torch/__init__.py`. Explained in the chapter "import torch".
 """
+import os as _os
 from math import e, inf, nan, pi  # noqa: F401
 
 from . import _C
@@ -44,7 +45,10 @@ from .random import (default_generator, fork_rng, get_rng_state, initial_seed, m
 # FloatStorage, LongStorage …: names in checkpoints.
 globals().update(_legacy_storages)
 
-from . import __future__, cuda, fft, func, linalg, nn, ops, optim, serialization, signal, special, testing, utils, version  # noqa: E402,F401
+from . import (__future__, cuda, distributed, fft, func, futures, linalg, nn, ops, optim, serialization, signal, special,  # noqa: E402,F401
+               testing, utils, version)
+from .c10.cuda.errors import AcceleratorError, OutOfMemoryError  # noqa: E402,F401
+from .cuda.streams import Event, Stream  # noqa: E402,F401
 from ._lowrank import pca_lowrank, svd_lowrank  # noqa: E402,F401
 from .version import __version__  # noqa: E402,F401
 
@@ -66,3 +70,8 @@ def typename(obj):
     named = obj if hasattr(obj, "__qualname__") else type(obj)
     module = getattr(obj, "__module__", "") if named is obj else named.__module__
     return named.__qualname__ if module in ("", None, "builtins") else f"{module}.{named.__qualname__}"
+
+
+_simulated = _os.environ.get("READTORCH_SIMULATE_CUDA")
+if _simulated:
+    cuda.simulate_as_asked(_simulated)

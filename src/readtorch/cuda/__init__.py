@@ -1,30 +1,92 @@
-"""`readtorch.cuda` of a build without CUDA: there are no devices, and whoever asks for one gets an error.
+"""`readtorch.cuda`: devices, their streams, memory and random numbers.
 
-In PyTorch: `torch/cuda/__init__.py`, `random.py` and `memory.py`.
+There are no devices until `simulate` makes some (or the variable READTORCH_SIMULATE_CUDA asks for them): see Note
+[ Simulated devices ]. Until then `is_available()` is False, and whoever wants one gets PyTorch's error of a build without
+CUDA. In PyTorch: `torch/cuda/__init__.py`. Explained in the chapter "The caching allocator".
 """
+from ..c10 import device as c10_device
+from ..c10.cuda import runtime
+from ..c10.cuda import stream as c10_stream
+from ..c10.cuda.errors import AcceleratorError, OutOfMemoryError  # noqa: F401
+from ..c10.device import current_device as _current
+from ..c10.device import device as Device
+from ..c10.dispatch_key import CPU, SIMULATED_CUDA
 from ..csrc.tensor.python_tensor import cuda_types as _types
+from ..random import device_modules
+from . import memory, random, streams  # noqa: F401
+from ._utils import _get_device_index
+from .memory import *  # noqa: F401, F403
+from .random import (default_generators, get_rng_state, get_rng_state_all, initial_seed, manual_seed,  # noqa: F401
+                     manual_seed_all, seed, seed_all, set_rng_state, set_rng_state_all)
+from .streams import Event, ExternalStream, Stream
+
+device_modules["cuda"] = random
 
 # FloatTensor, LongTensor …
 globals().update(_types)
 
 
+# ---------------------------------------------------------------------------------------- simulated devices
+
+def simulate(devices=1, memory="2GiB", **options):
+    """Make simulated GPUs, numbered from 0. They compute with the CPU's kernels and have memory, streams and an allocator.
+
+    devices: how many; 0: take them away again. memory: of each, in bytes or as in "512MiB"; a list gives each its own.
+    options: see `readtorch.c10.cuda.simulated_driver.SimulatedDriver`. Tensors on devices of an earlier call stay valid
+    but should not be mixed with new ones.
+    """
+    from ..aten import simulated_device  # noqa: F401  (its kernels go into the dispatcher's table)
+    if devices:
+        runtime.simulate(devices, memory, **options)
+        c10_device.backend_keys["cuda"] = _simulated_keys
+    else:
+        runtime.use(None)
+        c10_device.backend_keys["cuda"] = c10_device.no_cuda
+    random.make_generators(devices)
+    _current.index = 0
+
+
+def _simulated_keys(place):
+    if place.index is not None:
+        c10_stream.check_index(place.index)
+    return SIMULATED_CUDA | CPU
+
+
+def simulate_as_asked(text):
+    """Do what READTORCH_SIMULATE_CUDA says: "4:2GiB" is four devices of 2 GiB each. ValueError if it says nothing."""
+    devices, _, size = text.partition(":")
+    if not devices.isdigit():
+        raise ValueError(f"READTORCH_SIMULATE_CUDA should be like '4:2GiB' (devices:memory of each), not {text!r}")
+    simulate(int(devices), size or "2GiB")
+
+
+# -------------------------------------------------------------------------------------------------- devices
+
 def is_available():
-    """Whether there is a device that can be used."""
-    return False
+    """Whether there is a device that can be used. A simulated one counts: it was asked for."""
+    return runtime.is_available()
 
 
 def device_count():
     """The number of devices."""
-    return 0
+    return runtime.driver().device_count() if runtime.is_available() else 0
 
 
 def is_initialized():
-    """Whether a device has been used."""
-    return False
+    """Whether devices can be used."""
+    return runtime.is_available()
+
+
+def init():
+    """Get ready to use a device; everything that needs one begins with this. Raises AssertionError if there is none."""
+    runtime.driver()
+
+
+_lazy_init = init
 
 
 def is_bf16_supported(including_emulation=True):
-    return False
+    return is_available()
 
 
 def get_arch_list():
@@ -32,91 +94,124 @@ def get_arch_list():
     return []
 
 
-def init():
-    """Get ready to use a device; everything that needs one begins with this. Raises AssertionError: there is none."""
-    raise AssertionError("Torch not compiled with CUDA enabled")
-
-
 def current_device():
+    """The number of the device that "cuda" means to this thread."""
     init()
+    return _current.index
 
 
-def synchronize(device=None):
-    init()
+def set_device(device):
+    """Make a device the current one of this thread. Nothing happens for a negative number."""
+    index = _get_device_index(device)
+    if index >= 0:
+        c10_stream.check_index(index)
+        _current.index = index
 
 
-def get_device_name(device=None):
-    init()
+class device:
+    """`with device(1):` that device is the current one inside. None or a negative number: nothing changes."""
+
+    def __init__(self, device):
+        self.idx = _get_device_index(device, optional=True)
+        self.prev_idx = -1
+
+    def __enter__(self):
+        self.prev_idx = current_device() if is_available() else -1
+        if self.idx >= 0:
+            set_device(self.idx)
+
+    def __exit__(self, *exception):
+        if self.prev_idx >= 0:
+            set_device(self.prev_idx)
+        return False
 
 
-def get_device_capability(device=None):
-    init()
+class device_of(device):
+    """`with device_of(tensor):` the tensor's device is the current one inside, if it is on a device."""
+
+    def __init__(self, obj):
+        super().__init__(obj.get_device() if obj.is_cuda else -1)
 
 
 def get_device_properties(device=None):
+    """What never changes about a device: name, total_memory, multi_processor_count … Raises AssertionError."""
     init()
+    index = _get_device_index(device, optional=True)
+    if not 0 <= index < device_count():
+        raise AssertionError("Invalid device id")
+    return runtime.driver().get_device_properties(index)
 
+
+def get_device_name(device=None):
+    return get_device_properties(device).name
+
+
+def get_device_capability(device=None):
+    """(major, minor)."""
+    properties = get_device_properties(device)
+    return properties.major, properties.minor
+
+
+def can_device_access_peer(device, peer_device):
+    """Whether a device may read another's memory directly. Raises AssertionError for a device that is not there."""
+    init()
+    device, peer_device = _get_device_index(device, optional=True), _get_device_index(peer_device)
+    if not 0 <= device < device_count():
+        raise AssertionError("Invalid device id")
+    if not 0 <= peer_device < device_count():
+        raise AssertionError("Invalid peer device id")
+    return device != peer_device
+
+
+def synchronize(device=None):
+    """Wait until all streams of a device have done their work."""
+    init()
+    runtime.driver().device_synchronize(_get_device_index(device, optional=True))
+
+
+def ipc_collect():
+    """Give memory shared with other processes back: nothing is shared here."""
+
+
+# -------------------------------------------------------------------------------------------------- streams
 
 def current_stream(device=None):
+    """The stream on which this thread puts work for a device."""
     init()
+    return streams.stream_over(c10_stream.current_stream(_get_device_index(device, optional=True)))
 
 
 def default_stream(device=None):
+    """The stream that is current if nobody chose another."""
     init()
+    return streams.stream_over(c10_stream.default_stream(_get_device_index(device, optional=True)))
 
 
-# ------------------------------------------------------------------------------------------- random numbers
-# To seed is allowed: a seed is kept for the devices that may come.
-
-def manual_seed(seed):
-    int(seed)
-
-
-def manual_seed_all(seed):
-    int(seed)
+def set_stream(stream):
+    """Make a stream the current one of its device, and its device the current one. None changes nothing."""
+    if stream is not None:
+        c10_stream.set_current_stream(stream._impl)
 
 
-def seed():
-    pass
+class StreamContext:
+    """`with stream(s):` work goes to `s` inside. The stream that was current on `s`'s device comes back afterwards."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __enter__(self):
+        if self.stream is None:
+            return
+        self.previous_device = _current.index
+        self.previous = c10_stream.current_stream(self.stream.device_index)
+        set_stream(self.stream)
+
+    def __exit__(self, *exception):
+        if self.stream is not None:
+            c10_stream.set_current_stream(self.previous)
+            _current.index = self.previous_device
 
 
-def seed_all():
-    pass
-
-
-def initial_seed():
-    init()
-
-
-def get_rng_state(device="cuda"):
-    init()
-
-
-def get_rng_state_all():
-    return []
-
-
-def set_rng_state_all(new_states):
-    pass
-
-
-# --------------------------------------------------------------------------------------------------- memory
-
-def empty_cache():
-    """Give cached memory back to the device: there is none."""
-
-
-def memory_allocated(device=None):
-    return 0
-
-
-def max_memory_allocated(device=None):
-    return 0
-
-
-def memory_reserved(device=None):
-    return 0
-
-
-def max_memory_reserved(device=None):
-    return 0
+def stream(stream):
+    """A StreamContext: `with stream(s):`."""
+    return StreamContext(stream)

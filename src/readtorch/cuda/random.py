@@ -13,6 +13,11 @@ default_generators = []
 _seed = None  # what was asked for before there was a device
 
 
+def device_count():
+    """The number of devices that have random numbers."""
+    return len(default_generators)
+
+
 def make_generators(count):
     """A fresh default generator for each of `count` devices."""
     default_generators[:] = [generator.generator_for(CUDAGeneratorImpl(Device("cuda", i)), Device("cuda", i))

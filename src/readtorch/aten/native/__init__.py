@@ -83,6 +83,7 @@ from . import (  # noqa: F401
     random,
     randomized_relu,
     range_factories,
+    record_stream,
     reduce_ops,
     resize,
     rms_norm,
