@@ -7,6 +7,7 @@ import readtorch
 from readtorch import viz
 
 from ..browsing import examine
+from .snapshots import long_history, snapshot_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -80,7 +81,11 @@ def checkpoint_diff():
     return viz.checkpoint_diff(net, other)
 
 
-FIGURES = [autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
+def allocator():
+    return viz.allocator(snapshot_of("small_06_record_stream"), title="A small history")
+
+
+FIGURES = [allocator, autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
            surface]
 
 
@@ -284,6 +289,118 @@ def test_surface_steps_and_hides(visit, page_with):
         assert page.locator(".rt-chart .rt-line").count() == 3
         assert "SGD " not in now.inner_text().replace("too far", "")
         assert "Adam" in page.locator(".rt-chart").get_attribute("aria-label")
+        assert seen.problems == []
+
+
+def test_allocator_steps_says_why_and_follows_a_block(visit, page_with):
+    with visit(page_with(allocator())) as seen:
+        page, now = seen.page, seen.page.locator(".rt-now")
+        page.locator(".rt-slider").focus()
+        assert "Before the first event" in now.inner_text()
+        press(page, "ArrowRight", "ArrowRight")
+        assert "alloc 1000 B at 0x700000000000" in now.inner_text()
+        assert "new segment; split: remainder of 2.00 MiB is at least 512 bytes." in now.inner_text()
+        assert "reserved 2 MiB" in page.locator(".rt-totals").inner_text()
+        assert "1 KiB, allocated" in page.locator(".rt-detail").inner_text()
+        assert "24 B to rounding" in page.locator(".rt-detail").inner_text()
+        assert "layer1 net.py:11" in page.locator(".rt-detail").inner_text()
+        press(page, "PageUp", "PageDown", "End")
+        assert page.locator(".rt-count").first.inner_text() == "step 30 of 30"
+        press(page, "Home", "]")
+        assert page.locator(".rt-count").first.inner_text() == "step 1 of 30"
+        press(page, "]")
+        assert "segment_alloc 20 MiB" in now.inner_text()
+        press(page, "[", *"." * 4)
+        assert "free_requested 1000 B" in now.inner_text() and "deferred" in now.inner_text()
+        assert "waits for other streams" in page.locator(".rt-detail").inner_text()
+        page.locator(".rt-detail .rt-link").last.click()
+        assert page.locator(".rt-count").first.inner_text() == "step 9 of 30"
+        assert seen.problems == []
+
+
+def test_allocator_walks_from_block_to_block(visit, page_with):
+    with visit(page_with(viz.allocator(snapshot_of("small_06_record_stream"), step=20))) as seen:
+        page, title = seen.page, seen.page.locator(".rt-dtitle")
+        page.locator(".rt-segments").focus()
+        press(page, "ArrowDown", "Home")
+        there = [title.inner_text()]
+        for key in ("ArrowRight", "ArrowRight", "End", "ArrowUp", "ArrowLeft", "Home"):
+            press(page, key)
+            there.append(title.inner_text())
+        assert there[:3] == ["0x700000200000", "0x700000600000", "0x700000b00000"]
+        assert there[3] == "0x700001100000" and there[-1] == "0x700000000000"
+        assert "2 MiB at 0x700000000000" in page.locator(".rt-detail").inner_text()
+        press(page, "Escape")
+        assert title.inner_text() != "0x700000000000"
+        canvas = page.locator(".rt-rowscanvas").bounding_box()
+        page.mouse.move(canvas["x"] + 90, canvas["y"] + 40)
+        assert title.inner_text() == "0x700000200000"
+        page.mouse.click(canvas["x"] + 90, canvas["y"] + 40)
+        page.mouse.move(0, 0)
+        assert title.inner_text() == "0x700000200000"
+        assert seen.problems == []
+
+
+@pytest.mark.parametrize("query, first, count", [
+    ("0x700000000c00", 1, 4), ("4 MiB", 18, 3), ("4194304", 18, 3), ("600 b", 8, 3),
+    ("layer3", 4, 6), ("DEFERRED", 5, 4), ("segment_alloc", 1, 2), ("nowhere", 0, 0),
+])
+def test_allocator_search(visit, page_with, query, first, count):
+    with visit(page_with(allocator())) as seen:
+        page = seen.page
+        page.locator(".rt-query").fill(query)
+        assert page.locator("[role=status]").inner_text() == (f"{count} found" if count else "nothing found")
+        press(page, "Enter")
+        assert page.locator(".rt-count").first.inner_text() == f"step {first} of 30"
+        if count > 1:
+            press(page, "Enter")
+            assert f"2 of {count} found" in page.locator("[role=status]").inner_text()
+            press(page, "Shift+Enter")
+            assert page.locator(".rt-count").first.inner_text() == f"step {first} of 30"
+        assert seen.problems == []
+
+
+def test_allocator_draws_blocks_where_they_are(visit, page_with):
+    """The picture is a canvas: look at its pixels."""
+    pixel = """([x, y]) => { const c = document.querySelector('.rt-rowscanvas'), r = c.width / c.clientWidth;
+        return [...c.getContext('2d').getImageData(x * r, y * r, 1, 1).data].slice(0, 3) }"""
+    with visit(page_with(viz.allocator(snapshot_of("small_03_split_merge"), step=1))) as seen:
+        page = seen.page
+        width = page.evaluate("document.querySelector('.rt-rowscanvas').clientWidth")
+        near, far = [80, 10], [width - 20, 10]
+        background = page.evaluate(pixel, near)
+        assert page.evaluate(pixel, far) == background, "one free block"
+        page.locator(".rt-slider").focus()
+        press(page, *"." * 5)
+        assert page.evaluate(pixel, near) != background and page.evaluate(pixel, far) == background
+        page.get_by_label("rows").select_option("to scale")
+        page.get_by_label("colours").select_option("stream")
+        assert page.evaluate(pixel, near) != background
+        assert seen.problems == []
+
+
+def test_allocator_with_a_hundred_thousand_events_stays_smooth(visit, page_with):
+    figure = viz.allocator(long_history("real_03_gpt_tight", 8))
+    last = figure.data["events"]
+    assert last > 100_000
+    assert len(figure.static_html()) < 1_500_000
+    time = """async (steps) => {
+        const slider = document.querySelector('.rt-slider'), taken = [];
+        for (const step of steps) {
+            await new Promise(requestAnimationFrame);
+            const start = performance.now();
+            slider.value = step;
+            slider.dispatchEvent(new Event('input'));
+            taken.push(performance.now() - start);
+        }
+        return taken.sort((a, b) => a - b);
+    }"""
+    with visit(page_with(figure)) as seen:
+        assert seen.page.locator(".rt-count").first.inner_text() == f"step 0 of {last}"
+        for name, steps in {"steps": range(50_000, 50_100),
+                            "scrubbing": [i * 9_973 % last for i in range(100)]}.items():
+            taken = seen.page.evaluate(time, list(steps))
+            assert taken[50] < 16 and taken[90] < 30, (name, taken[::10])
         assert seen.problems == []
 
 

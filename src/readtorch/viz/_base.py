@@ -31,9 +31,9 @@ def read_static(name: str) -> str:
     return (STATIC / name).read_text(encoding="utf8")
 
 
-def front_end(name: str) -> str:
+def front_end(name: str, *helpers: str) -> str:
     """The ES module of one figure. Modules cannot import one another here, so the helpers come along."""
-    return read_static("_common.js") + read_static(f"{name}.js")
+    return "".join(read_static(f"{part}.js") for part in ("_common", *helpers, name))
 
 
 def script_json(value) -> str:

@@ -1,0 +1,171 @@
+"""The allocator explorer's model, against recorded runs of PyTorch's allocator: what it shows is what there was."""
+
+import base64
+import io
+import json
+import pickle
+import zlib
+
+import numpy as np
+import pytest
+from torch.cuda import _memory_viz
+
+from readtorch import viz
+from readtorch.viz.allocator_history import allocator_history
+from readtorch.viz.memory_history import PlainUnpickler, read_history
+from readtorch.viz.memory_replay import ACTIVE, FREE, STATES, Replay
+
+from .snapshots import TRACES, recorded, snapshot_of
+
+NAMES = sorted(file.name.removesuffix(".json.gz") for file in TRACES.glob("*.json.gz"))
+# Settings that change while the program runs are not in a snapshot.
+STEADY = [name for name in NAMES if "settings" not in name]
+
+
+def moment(replay, t):
+    """What there is after t events: address -> (size, state, what was asked for)."""
+    return {
+        replay.rows[row].address + offset: (size, state, replay.allocations[owner].requested if owner >= 0 else None)
+        for row, offset, size, state, owner, born, died in replay.lives if born <= t < died
+    }
+
+
+def blocks_of(segments, device=0):
+    """The same from a snapshot. What a free block was asked for is a leftover and not compared."""
+    return {
+        block["address"]: (block["size"], STATES[block["state"]],
+                           block["requested_size"] if block["state"] != "inactive" else None)
+        for segment in segments if segment["device"] == device for block in segment["blocks"]
+    }
+
+
+def test_there_are_runs_to_compare_with():
+    assert len(STEADY) >= 30 and any("expandable" in name for name in STEADY)
+
+
+@pytest.mark.parametrize("name", STEADY)
+def test_every_recorded_moment_is_found_from_events_alone(name):
+    """The events say nothing of block sizes, of splits or of merges: those follow from the rules."""
+    run, replay = recorded(name), Replay(read_history(snapshot_of(name), device=0))
+    t = compared = 0
+    for result in run["results"]:
+        t += sum(entry["device"] == 0 for entry in result.get("trace", []))
+        if "segments" in result:
+            assert moment(replay, t) == blocks_of(result["segments"])
+            compared += 1
+    assert compared > 1
+    assert replay.surprises == 0 and replay.segments_that_differ() == 0
+
+
+@pytest.mark.parametrize("name", ["small_03_split_merge", "small_06_record_stream", "small_16_expandable",
+                                  "fuzz_12_two_devices", "real_01_mlp_roomy"])
+def test_a_history_that_begins_in_the_middle(name):
+    """Of 100,000 entries only the last are kept; what was there before them is found by going back."""
+    whole = Replay(read_history(snapshot_of(name), device=0))
+    events = len(whole.history.events)
+    for drop in (1, events // 3, events // 2, events - 1):
+        part = Replay(read_history(snapshot_of(name, drop), device=0))
+        assert moment(part, 0) == moment(whole, drop)
+        assert moment(part, events - drop) == moment(whole, events)
+
+
+def test_reasons_are_those_of_the_rules():
+    replay = Replay(read_history(snapshot_of("small_04_best_fit")))
+    said = [(event["action"], reason) for event, reason in zip(replay.history.events, replay.reasons)]
+    assert ("segment_alloc", "no free block of the pool fits: segment of 64.00 MiB for 64.00 MiB") in said
+    assert any(action == "alloc" and "best fit of 3 candidates" in reason for action, reason in said)
+    for event, reason in zip(replay.history.events, replay.reasons):
+        assert reason and "does not say which" not in reason, event
+
+
+def test_what_no_trace_tells_is_not_made_up():
+    replay = Replay(read_history(snapshot_of("small_06_record_stream")))
+    assert "deferred: used on another stream, which the trace does not name" in replay.reasons
+    assert any(reason.startswith("the other streams have passed its last use") for reason in replay.reasons)
+
+
+def test_recorded_reasons_are_taken_as_they_are():
+    snapshot = snapshot_of("small_03_split_merge")
+    for number, entry in enumerate(snapshot["device_traces"][0]):
+        entry["reason"] = f"because of {number}"
+    assert Replay(read_history(snapshot)).reasons[:2] == ["because of 0", "because of 1"]
+    assert allocator_history(snapshot)["reasons"] == "recorded"
+    assert allocator_history(snapshot_of("small_03_split_merge"))["reasons"] == "derived"
+
+
+def test_an_end_that_contradicts_the_snapshot_is_reported():
+    snapshot = snapshot_of("small_03_split_merge")
+    snapshot["segments"][0]["blocks"][0]["size"] += 512
+    assert allocator_history(snapshot)["differing"] == 1
+    assert allocator_history(snapshot_of("small_03_split_merge"))["differing"] == 0
+
+
+def test_a_snapshot_in_pytorchs_format_opens_from_its_pickle(tmp_path):
+    """The same file is well-formed for PyTorch's own tools."""
+    file, snapshot = tmp_path / "snapshot.pickle", snapshot_of("real_01_mlp_roomy")
+    file.write_bytes(pickle.dumps(snapshot))
+    assert "real_01" not in _memory_viz.segsum(snapshot)
+    assert "cudaMalloc" in _memory_viz.trace(snapshot)
+    assert _memory_viz.memory(snapshot, format_flamegraph=str).startswith("stream_0;")
+    assert allocator_history(file) == allocator_history(str(file)) == allocator_history(snapshot)
+
+
+def test_a_strangers_pickle_runs_nothing():
+    class Bad:
+        def __reduce__(self):
+            return print, ("gotcha",)
+    with pytest.raises(pickle.UnpicklingError, match="plain data; this file asks for"):
+        PlainUnpickler(io.BytesIO(pickle.dumps(Bad()))).load()
+
+
+@pytest.mark.parametrize("empty", [{}, {"segments": []}, {"segments": [], "device_traces": [[], []]}])
+def test_no_history_is_an_error_that_says_what_to_call(empty):
+    with pytest.raises(ValueError, match="_record_memory_history"):
+        read_history(empty)
+
+
+def test_the_device_with_most_events_is_shown():
+    snapshot = snapshot_of("small_18_two_devices")
+    assert [len(trace) for trace in snapshot["device_traces"]] == [10, 14]
+    assert allocator_history(snapshot)["device"] == 1
+    assert allocator_history(snapshot, device=0)["events"] == 10
+
+
+def unpacked(data):
+    raw, at = zlib.decompress(base64.b64decode(data["numbers"])), 0
+    for name, type, length in data["columns"]:
+        width = np.dtype(type).itemsize
+        yield name, np.frombuffer(raw[at:at + width * length], "u1").reshape(width, length).T.copy().view(type)[:, 0]
+        at += width * length
+    assert at == len(raw)
+
+
+def test_the_packed_columns_are_the_replay():
+    snapshot = snapshot_of("small_16_expandable")
+    replay, data = Replay(read_history(snapshot)), allocator_history(snapshot)
+    assert json.loads(json.dumps(data)) == data
+    columns = dict(unpacked(data))
+    tables = json.loads(zlib.decompress(base64.b64decode(data["tables"])))
+    events = replay.history.events
+    assert [tables["actions"][i] for i in columns["action"]] == [event["action"] for event in events]
+    assert [tables["reasons"][i] for i in columns["reason"]] == replay.reasons
+    assert columns["address"].tolist() == [event.get("addr", event.get("device_free")) for event in events]
+    assert columns["lifeBirth"].cumsum().tolist() == sorted(life[5] for life in replay.lives)
+    assert (columns["lifeSize"] * 512.0).sum() == sum(life[2] for life in replay.lives)
+    assert [tables["frames"][i] for i in tables["stacks"][columns["stack"][1]]] == [
+        "layer1\n/home/me/net.py:11", "main\n/home/me/train.py:7"]
+
+
+def test_lives_of_a_moment_tile_their_segments():
+    replay = Replay(read_history(snapshot_of("real_01_mlp_roomy")))
+    for t in range(0, len(replay.history.events), 97):
+        blocks = sorted(moment(replay, t).items())
+        assert all(a + size <= b for (a, (size, *_)), (b, _) in zip(blocks, blocks[1:]))
+        assert {state for _, (_, state, _) in blocks} <= {FREE, ACTIVE, STATES["active_pending_free"]}
+
+
+def test_the_figure_counts_steps_from_the_end_too():
+    snapshot = snapshot_of("small_03_split_merge")
+    events = len(snapshot["device_traces"][0])
+    assert viz.allocator(snapshot, step=-1).step == events
+    assert viz.allocator(snapshot, step=3, address="0x700000000000").address == "0x700000000000"
