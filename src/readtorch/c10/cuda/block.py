@@ -69,7 +69,7 @@ class BlockPool:
     def __init__(self, is_small, stats, owner=None):
         self.is_small = is_small
         self.owner = owner  # the PrivatePool it belongs to, if it does
-        self.stats = stats.of_pool(is_small)  # where its blocks are counted
+        self.stats = stats.small_pool if is_small else stats.large_pool  # where its blocks are counted
         self.free = defaultdict(list)  # stream -> [(size, counter, address, block)], ascending
         self.unmapped = defaultdict(list)  # stream -> [(address, block)] of expandable segments, ascending
         self.requests = 0  # counted for garbage collection: the age of a free block

@@ -29,21 +29,18 @@ class DeviceCachingAllocator(PrivatePools):
                                    "Note [ Freed by a finalizer ]")
             self.busy = True
             try:
-                return self._malloc(requested_size, stream, context)
+                if (self.stream_events or self.deferred_blocks) and not self.captures:
+                    self.process_events(context)
+                size = round_size(requested_size, self.config)
+                request = Request(size, requested_size, stream, self.get_pool(size, stream),
+                                  self.config.expandable_segments, context)
+                if not self.get_free_block(request) and not self._find_memory(request):
+                    self._out_of_memory(request)
+                return self.alloc_found_block(request, self.should_split(request))
             finally:
                 self.busy = False
                 if self.postponed:
                     self.free_postponed()
-
-    def _malloc(self, requested_size, stream, context):
-        if (self.stream_events or self.deferred_blocks) and not self.captures:
-            self.process_events(context)
-        size = round_size(requested_size, self.config)
-        pool = self.get_pool(size, stream)
-        request = Request(size, requested_size, stream, pool, self.config.expandable_segments, context)
-        if not self.get_free_block(request) and not self._find_memory(request):
-            self._out_of_memory(request)
-        return self.alloc_found_block(request, self.should_split(request))
 
     def _find_memory(self, request):
         """No free block fits: whether anything else helps, the cheapest first."""
@@ -83,8 +80,8 @@ class DeviceCachingAllocator(PrivatePools):
         raise OutOfMemoryError(self._out_of_memory_message(size, free, total))
 
     def _out_of_memory_message(self, size, free, total):
-        allocated = self.stats.all.allocated_bytes.current
-        reserved = self.stats.all.reserved_bytes.current
+        allocated = self.stats.families["allocated_bytes"].current
+        reserved = self.stats.families["reserved_bytes"].current
         private = sum(block.size for pool in self.private_pools.values()
                       for block in pool.large_blocks.blocks() + pool.small_blocks.blocks())
         allowed = "" if self.allowed_memory is None else f"{format_size(self.allowed_memory)} allowed; "

@@ -53,18 +53,19 @@ class DeviceState:
 
     def get_pool(self, size, stream):
         """The pool that a request belongs to; the private pool announced last comes first."""
-        for pool_id, wants in reversed(self.redirections):
-            if wants(stream):
-                private = self.private_pools[pool_id]
-                return private.small_blocks if size <= SMALL_SIZE else private.large_blocks
-        return self.small_blocks if size <= SMALL_SIZE else self.large_blocks
+        pools = self
+        if self.redirections:
+            for pool_id, wants in self.redirections:
+                if wants(stream):
+                    pools = self.private_pools[pool_id]
+        return pools.small_blocks if size <= SMALL_SIZE else pools.large_blocks
 
     def count_reserved(self, pool, nbytes):
         """Memory came from the driver (went back to it, if negative): the books of a pool's reserved bytes."""
         self.total_allocated += nbytes
-        stats = [kind.reserved_bytes for kind in pool.stats]
+        stats = [pool.stats.reserved_bytes]
         if pool.owner is not None:
-            stats += self.stats.of_private_pool(pool.id, pool.is_small)
+            stats.append(self.stats.of_private_pool(pool))
         for stat in stats:
             stat.increase(nbytes) if nbytes >= 0 else stat.decrease(-nbytes)
 

@@ -47,40 +47,40 @@ class Events(FreeBlocks):
                 return
             self.busy = True
             try:
-                self._free(block)
+                pool, size = block.pool, block.size
+                block.allocated = False
+                pool.stats.allocation.decrease(1)
+                pool.stats.allocated_bytes.decrease(size)
+                context = None if self.history is None else self._record_free_requested(block)
+                if size >= self.config.max_split_size:
+                    self.stats.oversize_allocations.decrease(1)
+                if block.stream_uses:
+                    self._free_later(block)
+                else:
+                    self.free_block(block, context)
             finally:
                 self.busy = False
-            if self.postponed:
-                self.free_postponed()
+                if self.postponed:
+                    self.free_postponed()
 
     def free_postponed(self):
         while self.postponed:
             self.free(self.postponed.pop())
 
-    def _free(self, block):
-        pool, size = block.pool, block.size
-        context = None
-        block.allocated = False
-        for stats in pool.stats:
-            stats.allocation.decrease(1)
-            stats.allocated_bytes.decrease(size)
-        if self.history is not None:
-            context = self.gather(ALL)
-            self._record_free_requested(block, context)
-        if size >= self.config.max_split_size:
-            self.stats.oversize_allocations.decrease(1)
-        if not block.stream_uses:
-            self.free_block(block, context)
-        elif self.captures:
+    def _free_later(self, block):
+        if self.captures:
             self.deferred_blocks.setdefault(block, set())
         else:
             self._insert_events(block)
 
-    def _record_free_requested(self, block, context):
+    def _record_free_requested(self, block):
+        """Returns the stack of who frees, if such stacks are kept."""
+        context = self.gather(ALL)
         details = {"block_size": block.size, "pool": "small" if block.pool.is_small else "large",
                    "waits_for": sorted(block.stream_uses)}
         self.record("free_requested", block.address, block.requested_size, block.stream, block.pool,
                     block.context if context is None else context, details)
+        return context
 
     # ------------------------------------------------------------------------------------- waiting for streams
 

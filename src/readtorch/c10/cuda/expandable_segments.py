@@ -142,8 +142,7 @@ class ExpandableSegments(Events):
             rest.insert_between(block, block.next)
             pool.insert_unmapped(rest)
             block.size = mapped
-        self.merge(block, block.prev, pool)
-        self.merge(block, block.next, pool)
+        self._merge_neighbours(block, pool)
         pool.insert(block)
         self.count_reserved(pool, mapped)
         self.stats.num_device_alloc += 1
@@ -155,6 +154,11 @@ class ExpandableSegments(Events):
         if block.prev is None and block.segment_context is None:
             block.segment_context = request.context
         return True
+
+    def _merge_neighbours(self, block, pool):
+        for neighbour in block.prev, block.next:
+            if neighbour is not None:
+                self.merge(block, neighbour, pool)
 
     @staticmethod
     def _expandable_block(segment, pool, address, size, counter):
@@ -183,8 +187,7 @@ class ExpandableSegments(Events):
             rest.insert_between(block, block.next)
             pool.insert(rest)
         block.address, block.size, block.mapped = address, size, False
-        self.merge(block, block.prev, pool)
-        self.merge(block, block.next, pool)
+        self._merge_neighbours(block, pool)
         pool.insert_unmapped(block)
         self.count_reserved(pool, -size)
         self.stats.num_device_free += 1

@@ -96,15 +96,12 @@ class FreeBlocks(DeviceState):
     def alloc_found_block(self, request, split):
         """Hand out the block that was found, or its first part."""
         block, pool = request.block, request.pool
-        found_size, was_split = block.size, block.is_split
+        found_size = block.size
         if split:
             block = self._cut(block, request)
-            if block.segment is None:
-                self._count_cut(pool, block.size, block.next.size, was_split)
-        elif was_split and block.segment is None:
-            for stats in pool.stats:  # a free part of a segment is in use again
-                stats.inactive_split_bytes.decrease(block.size)
-                stats.inactive_split.decrease(1)
+        elif (block.prev is not None or block.next is not None) and block.segment is None:
+            pool.stats.inactive_split_bytes.decrease(found_size)  # a free part of a segment is in use again
+            pool.stats.inactive_split.decrease(1)
 
         block.allocated = True
         block.requested_size = request.requested_size
@@ -112,7 +109,7 @@ class FreeBlocks(DeviceState):
         self.active_blocks[block.address] = block
         if self.history is not None:
             self._record_alloc(block, request, found_size, split)
-        self._count_alloc(pool, block.size, request.requested_size)
+        self._count_alloc(pool.stats, block.size, request.requested_size)
         return block
 
     @staticmethod
@@ -121,29 +118,26 @@ class FreeBlocks(DeviceState):
         pool, size = request.pool, request.size
         block = Block(remainder.device, remainder.stream, size, pool, remainder.address, remainder.counter)
         block.segment = remainder.segment
+        # In PyTorch: the stack of the segment's allocation stays with the remainder.
         block.segment_context, remainder.segment_context = remainder.segment_context, None
+        if block.segment is None:
+            if remainder.prev is not None or remainder.next is not None:  # a free part becomes smaller
+                pool.stats.inactive_split_bytes.decrease(size)
+            else:  # a whole segment is cut
+                pool.stats.inactive_split_bytes.increase(remainder.size - size)
+                pool.stats.inactive_split.increase(1)
         block.insert_between(remainder.prev, remainder)
         remainder.address += size
         remainder.size -= size
         pool.insert(remainder)
         return block
 
-    @staticmethod
-    def _count_cut(pool, size, remainder, was_split):
-        for stats in pool.stats:
-            if was_split:  # a free part has become smaller
-                stats.inactive_split_bytes.decrease(size)
-            else:  # a whole segment has been cut
-                stats.inactive_split_bytes.increase(remainder)
-                stats.inactive_split.increase(1)
-
-    def _count_alloc(self, pool, size, requested_size):
-        for stats in pool.stats:
-            stats.allocation.increase(1)
-            stats.allocated_bytes.increase(size)
-            stats.active.increase(1)
-            stats.active_bytes.increase(size)
-            stats.requested_bytes.increase(requested_size)
+    def _count_alloc(self, stats, size, requested_size):
+        stats.allocation.increase(1)
+        stats.allocated_bytes.increase(size)
+        stats.active.increase(1)
+        stats.active_bytes.increase(size)
+        stats.requested_bytes.increase(requested_size)
         if size >= self.config.max_split_size:
             self.stats.oversize_allocations.increase(1)
 
@@ -159,21 +153,21 @@ class FreeBlocks(DeviceState):
         block.context = None
 
         # What changes in the books of free parts: each neighbour that is merged is one part less, …
-        before = self.merge(block, block.prev, pool)
-        after = self.merge(block, block.next, pool)
+        before = 0 if block.prev is None else self.merge(block, block.prev, pool)
+        after = 0 if block.next is None else self.merge(block, block.next, pool)
         parts = -(before > 0) - (after > 0)
         nbytes = -before - after
-        if block.is_split:  # … and what comes of it is one more, unless it is a whole segment again.
+        if block.prev is not None or block.next is not None:  # … and what comes of it is one more, unless it is a segment.
             parts += 1
             nbytes += block.size
         pool.insert(block)
         if record is not None:
             self._record_merge(record, block, before, after)
-        self._count_free(pool, size, block, parts, nbytes)
+        self._count_free(pool.stats, size, block, parts, nbytes)
 
     def merge(self, block, neighbour, pool):
         """Make `block` and a free neighbour of the same kind one block; the neighbour's size, 0 if it cannot be."""
-        if neighbour is None or not neighbour.is_free or neighbour.mapped != block.mapped:
+        if neighbour.allocated or not neighbour.is_free or neighbour.mapped != block.mapped:
             return 0
         if neighbour.mapped:
             pool.remove(neighbour)
@@ -189,21 +183,19 @@ class FreeBlocks(DeviceState):
         return neighbour.size
 
     @staticmethod
-    def _count_free(pool, size, block, parts, nbytes):
-        expandable = block.segment is not None  # their free parts can be given back, so they are not counted
-        for stats in pool.stats:
-            if not expandable:
-                if parts > 0:
-                    stats.inactive_split.increase(parts)
-                elif parts < 0:
-                    stats.inactive_split.decrease(-parts)
-                if nbytes > 0:
-                    stats.inactive_split_bytes.increase(nbytes)
-                elif nbytes < 0:
-                    stats.inactive_split_bytes.decrease(-nbytes)
-            stats.active.decrease(1)
-            stats.active_bytes.decrease(size)
-            stats.requested_bytes.decrease(block.requested_size)
+    def _count_free(stats, size, block, parts, nbytes):
+        if block.segment is None:  # free parts of expandable segments can be given back: they are not counted
+            if parts > 0:
+                stats.inactive_split.increase(parts)
+            elif parts < 0:
+                stats.inactive_split.decrease(-parts)
+            if nbytes > 0:
+                stats.inactive_split_bytes.increase(nbytes)
+            elif nbytes < 0:
+                stats.inactive_split_bytes.decrease(-nbytes)
+        stats.active.decrease(1)
+        stats.active_bytes.decrease(size)
+        stats.requested_bytes.decrease(block.requested_size)
 
     # ----------------------------------------------------------------------------------------- writing down
 

@@ -50,8 +50,7 @@ class Segments(ExpandableSegments):
         if pool.owner is not None:
             pool.owner.segment_count += 1
         self.count_reserved(pool, size)
-        for stats in pool.stats:
-            stats.segment.increase(1)
+        pool.stats.segment.increase(1)
         if size >= self.config.max_split_size:
             self.stats.oversize_segments.increase(1)
         self.stats.num_device_alloc += 1
@@ -91,8 +90,7 @@ class Segments(ExpandableSegments):
         self.count_reserved(pool, -size)
         if pool.owner is not None:
             pool.owner.segment_count -= 1
-        for stats in pool.stats:
-            stats.segment.decrease(1)
+        pool.stats.segment.decrease(1)
         if size >= self.config.max_split_size:
             self.stats.oversize_segments.decrease(1)
         pool.remove(block)

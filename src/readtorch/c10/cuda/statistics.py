@@ -9,7 +9,6 @@ chapter "The caching allocator".
 # free parts of segments, and what the program asked for.
 FAMILIES = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
             "inactive_split_bytes", "requested_bytes")
-KINDS = ("all", "small_pool", "large_pool")
 
 
 class Stat:
@@ -37,8 +36,8 @@ class Stat:
         return self.current + self.freed + self._offset
 
     def reset_accumulated(self):
-        self.freed = 0
         self._offset = -self.current
+        self.freed = 0
 
     def reset_peak(self):
         self.peak = self.current
@@ -47,25 +46,74 @@ class Stat:
         return {"current": self.current, "peak": self.peak, "allocated": self.allocated, "freed": self.freed}
 
 
-class PoolStats:
-    """The nine quantities of one kind of blocks."""
+class KindStat(Stat):
+    """A quantity of one kind of blocks: the small ones, or the large ones."""
 
-    __slots__ = FAMILIES
+    __slots__ = ("other", "all")
+
+    def increase(self, amount):
+        current = self.current = self.current + amount
+        if current > self.peak:
+            self.peak = current
+        current += self.other.current
+        if current > self.all.peak:
+            self.all.peak = current
+
+
+class AllStat:
+    """The same quantity of all blocks: the sum of both kinds. Only its peak is not the sum of theirs."""
+
+    __slots__ = ("small_pool", "large_pool", "peak")
 
     def __init__(self):
-        for family in FAMILIES:
-            setattr(self, family, Stat())
+        small, large = self.small_pool, self.large_pool = KindStat(), KindStat()
+        small.other, large.other = large, small
+        small.all = large.all = self
+        self.peak = 0
 
-    def stats(self):
-        return [getattr(self, family) for family in FAMILIES]
+    @property
+    def current(self):
+        return self.small_pool.current + self.large_pool.current
+
+    @property
+    def freed(self):
+        return self.small_pool.freed + self.large_pool.freed
+
+    @property
+    def allocated(self):
+        return self.small_pool.allocated + self.large_pool.allocated
+
+    def reset_accumulated(self):
+        self.small_pool.reset_accumulated()
+        self.large_pool.reset_accumulated()
+
+    def reset_peak(self):
+        self.small_pool.reset_peak()
+        self.large_pool.reset_peak()
+        self.peak = self.current
+
+    def as_dict(self):
+        everything = {name: getattr(self, name) for name in ("current", "peak", "allocated", "freed")}
+        return {"all": everything, "small_pool": self.small_pool.as_dict(), "large_pool": self.large_pool.as_dict()}
+
+
+class PoolStats:
+    """The nine quantities of one kind of blocks, a KindStat each."""
+
+    __slots__ = FAMILIES
 
 
 class DeviceStats:
     """Everything that is counted on one device."""
 
     def __init__(self, max_split_size):
-        self.all, self.small_pool, self.large_pool = PoolStats(), PoolStats(), PoolStats()
-        self.reserved_bytes_by_private_pools = {}  # pool id -> {kind: Stat}; stays when the pool is gone
+        self.small_pool, self.large_pool = PoolStats(), PoolStats()
+        self.families = {}  # name -> AllStat
+        for family in FAMILIES:
+            of_all = self.families[family] = AllStat()
+            setattr(self.small_pool, family, of_all.small_pool)
+            setattr(self.large_pool, family, of_all.large_pool)
+        self.reserved_bytes_by_private_pools = {}  # pool id -> AllStat; stays when the pool is gone
         self.oversize_allocations = Stat()  # blocks of max_split_size or more
         self.oversize_segments = Stat()
         self.num_alloc_retries = 0  # how often cached memory was given back and the driver asked once more
@@ -76,24 +124,14 @@ class DeviceStats:
         self.num_oom_rejections = 0
         self.max_split_size = max_split_size if max_split_size < 1 << 63 else -1  # as it was at the start
 
-    def of_pool(self, pool_is_small):
-        """Where a block of that kind of pool is counted."""
-        return (self.all, self.small_pool if pool_is_small else self.large_pool)
-
-    def of_private_pool(self, pool_id, is_small):
+    def of_private_pool(self, pool):
         """Where the segments of a private pool are counted besides."""
-        stats = self.reserved_bytes_by_private_pools.get(pool_id)
-        if stats is None:
-            stats = self.reserved_bytes_by_private_pools[pool_id] = {kind: Stat() for kind in KINDS}
-        return stats["all"], stats["small_pool" if is_small else "large_pool"]
+        stat = self.reserved_bytes_by_private_pools.setdefault(pool.id, AllStat())
+        return stat.small_pool if pool.is_small else stat.large_pool
 
     def _every_stat(self):
-        for kind in KINDS:
-            yield from getattr(self, kind).stats()
-        for stats in self.reserved_bytes_by_private_pools.values():
-            yield from stats.values()
-        yield self.oversize_allocations
-        yield self.oversize_segments
+        return [*self.families.values(), *self.reserved_bytes_by_private_pools.values(), self.oversize_allocations,
+                self.oversize_segments]
 
     def reset_accumulated(self):
         for stat in self._every_stat():
@@ -110,11 +148,10 @@ class DeviceStats:
         nested = {name: getattr(self, name) for name in (
             "num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free",
             "num_oom_rejections", "max_split_size")}
-        for family in FAMILIES:
-            nested[family] = {kind: getattr(getattr(self, kind), family).as_dict() for kind in KINDS}
+        nested |= {family: stat.as_dict() for family, stat in self.families.items()}
         nested["reserved_bytes_by_private_pools"] = {
-            f"{first}_{second}": {kind: stat.as_dict() for kind, stat in stats.items()}
-            for (first, second), stats in self.reserved_bytes_by_private_pools.items()}
+            f"{first}_{second}": stat.as_dict()
+            for (first, second), stat in self.reserved_bytes_by_private_pools.items()}
         nested["oversize_allocations"] = self.oversize_allocations.as_dict()
         nested["oversize_segments"] = self.oversize_segments.as_dict()
         return nested

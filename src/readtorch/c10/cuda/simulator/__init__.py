@@ -1,11 +1,12 @@
-"""A simulator of CUDA kernels: it runs the very functions that numba compiles, thread by thread, without a GPU.
+"""A simulator of CUDA kernels: it runs the very functions that numba compiles, thread by thread, without a
+GPU.
 
     launch(kernel, grid, block, *arguments)    run it; every index is checked
-    check(kernel, grid, block, *arguments)     run it and raise DataRace where two threads were not put in order
-    record(kernel, grid, block, *arguments)    run it and get every access of memory: for pictures and for counting
+    check(kernel, grid, block, *arguments)     run it; DataRace where two threads are not in order
+    record(kernel, grid, block, *arguments)    run it; every access of memory, to draw and to count
 
-`grid` and `block` are a number or up to three. `shared` is the number of bytes of dynamic shared memory. `order` is the
-order in which threads run between two barriers: None, "reversed", or the seed of a random one.
+`grid` and `block` are a number or up to three. `shared` is the number of bytes of dynamic shared memory.
+`order` is the order in which threads run between two barriers: None, "reversed", or the seed of a random one.
 
     Note [ Threads as coroutines ]     schedule.py     how a block runs
     Note [ Whose cuda ]                rebuild.py      how a kernel comes to mean this simulator by `cuda`
@@ -21,7 +22,8 @@ from .launcher import Launch
 from .races import Race, RaceDetector
 from .recording import Access, Recording, WarpAccess
 
-__all__ = ["Access", "BarrierDivergence", "DataRace", "InactiveLane", "OutOfBounds", "Race", "Recording", "SimulatorError",
+__all__ = ["Access", "BarrierDivergence", "DataRace", "InactiveLane", "OutOfBounds", "Race", "Recording",
+           "SimulatorError",
            "WarpAccess", "check", "launch", "record", "races_of"]
 
 

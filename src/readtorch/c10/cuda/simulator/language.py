@@ -1,7 +1,7 @@
 """What a simulated kernel finds under the name `cuda`.
 
-The names and their meanings are numba's; see Note [ Whose cuda ]. Positions (threadIdx, blockIdx) are plain attributes
-that the scheduler sets whenever a thread begins or goes on.
+The names and their meanings are numba's; see Note [ Whose cuda ]. Positions (threadIdx, blockIdx) are plain
+attributes that the scheduler sets whenever a thread begins or goes on.
 """
 import dis
 import functools
@@ -24,7 +24,8 @@ class Language:
     warpsize = WARP
     libdevice = arithmetic.LibDevice()
     fma = staticmethod(arithmetic.fma)
-    popc, clz, ffs, brev = map(staticmethod, (arithmetic.popc, arithmetic.clz, arithmetic.ffs, arithmetic.brev))
+    popc, clz, ffs, brev = map(staticmethod, (arithmetic.popc, arithmetic.clz, arithmetic.ffs,
+                                              arithmetic.brev))
     cbrt = staticmethod(arithmetic.device_math.cbrt)
 
     def __init__(self, launch):
@@ -87,7 +88,7 @@ class Language:
         """Let others run: for a loop that waits for one of them."""
         self.wait("pause")
 
-    # ------------------------------------------------------------------------------------- the lanes of a warp
+    # ------------------------------------------------------------------------------------ the lanes of a warp
 
     def shfl_sync(self, mask, value, source, width=WARP):
         return self.wait("shfl_sync", int(mask), (value, source, width))
@@ -125,7 +126,7 @@ class Language:
     def lanemask_lt(self):
         return (1 << self.thread.lane) - 1
 
-    # ------------------------------------------------------------------------------------------------ the rest
+    # ----------------------------------------------------------------------------------------------- the rest
 
     @staticmethod
     def selp(condition, a, b):
@@ -144,9 +145,12 @@ class Shared:
 
     def array(self, shape, dtype, alignment=None):
         """The array of this place in the source, one for the block."""
-        place, block = place_of(kernel_frame()), self.language.thread.block
-        memory = block.shared.array(place, shape_of(shape), dtype_of(dtype))
-        return self.language.launch.wrap(memory, name_given(place), "shared")
+        place, memory = place_of(kernel_frame()), self.language.thread.block.shared
+        key = (place, shape, dtype)
+        if key not in memory.arrays:
+            data = memory.array(shape_of(shape), dtype_of(dtype))
+            memory.arrays[key] = self.language.launch.wrap(data, name_given(place), "shared")
+        return memory.arrays[key]
 
 
 class Local:

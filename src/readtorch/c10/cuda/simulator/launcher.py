@@ -2,7 +2,6 @@
 import contextvars
 
 import numpy as np
-from greenlet import getcurrent
 
 from . import warp
 from .errors import BarrierDivergence, SimulatorError, counted, kernel_frame, place_of
@@ -25,7 +24,7 @@ class Launch:
         if shared > LARGEST_SHARED:
             raise ValueError(f"{shared} bytes of shared memory: a block may have {LARGEST_SHARED}")
         self.shared, self.order, self.watchers = shared, order, watchers
-        self.queue, self.idle = iter(()), []  # see Note [ Threads as coroutines ]
+        self.queue = iter(())  # threads of a block that have not begun
         self.language = Language(self)
         self.enter = self.language.enter
         self.kernel = Rebuilder(self.language, self.wrap).function(plain(kernel))
@@ -40,16 +39,12 @@ class Launch:
                 self.grid_barrier(waiting)
                 waiting = [block for block in waiting if self.advance(block)]
 
-    def work(self):
-        """The life of a greenlet: thread after thread, block after block."""
-        me, hub = getcurrent(), self.language.hub
-        while True:
-            for thread in self.queue:
-                thread.greenlet = me
-                self.enter(thread)
-                self.run_thread(thread)
-            self.idle.append(me)
-            hub.switch()
+    def serve(self, worker):
+        """What a greenlet does: it begins threads as long as there are any."""
+        for thread in self.queue:
+            thread.greenlet = worker
+            self.enter(thread)
+            self.run_thread(thread)
 
     def run_thread(self, thread):
         try:
@@ -79,7 +74,8 @@ class Launch:
 
     def grid_barrier(self, waiting):
         if len(waiting) < np.prod(self.grid_size):
-            raise BarrierDivergence(f"grid sync waits for every block: only {counted(len(waiting), 'blocks')} came")
+            came = counted(len(waiting), "blocks")
+            raise BarrierDivergence(f"grid sync waits for every block: only {came} came")
         threads = [thread for block in waiting for thread in block.threads]
         self.synchronized(threads, "grid")
         for block in waiting:

@@ -1,7 +1,7 @@
 """Arrays as a kernel sees them: every index is checked, and a watched array tells who used which address.
 
-An index below 0 is an error as well. (Compiled by numba it would count from the end, as in Python; in CUDA C it is out of
-bounds. No kernel here means it.)
+An index below 0 is an error as well. (Compiled by numba it would count from the end, as in Python; in CUDA C
+it is out of bounds. No kernel here means it.)
 """
 import numpy as np
 
@@ -68,7 +68,8 @@ class Array:
 
     def refuse(self, index):
         index = tuple(i if isinstance(i, slice) else int(i) for i in index)
-        shown = ", ".join(f"{i.start or ''}:{i.stop or ''}" if isinstance(i, slice) else str(i) for i in index)
+        shown = ", ".join(f"{i.start or ''}:{i.stop or ''}" if isinstance(i,
+                                                                          slice) else str(i) for i in index)
         raise OutOfBounds(f"{self.name}[{shown}] is out of bounds: {self.name} has shape {self.shape}. "
                           f"{self.launch.whereabouts()}")
 
@@ -127,7 +128,9 @@ class Matrix(Array):
 
 
 class WatchedArray(Array):
-    """Tells the launch's watchers of each access: the instruction, the address, and whether it reads or writes."""
+    """Tells the launch's watchers of each access: the instruction, the address, and whether it reads or
+    writes.
+    """
 
     __slots__ = ("address", "steps")
 
@@ -179,21 +182,21 @@ class WatchedArray(Array):
 
 
 class SharedMemory:
-    """The shared memory of one block: arrays side by side, one for each place in the source that asks for one."""
+    """The shared memory of one block: arrays side by side, one for each place in the source that asks for
+    one.
+    """
 
     def __init__(self, dynamic):
         self.window = np.empty(LARGEST_SHARED, np.uint8)
         self.address = self.window.__array_interface__["data"][0]
-        self.arrays = {}
+        self.arrays = {}        # as the kernel sees them, by the place that asked
         self.dynamic = dynamic  # bytes given with the launch
         self.static = 0         # bytes taken so far
 
-    def array(self, place, shape, dtype):
-        """The same memory for every thread that comes by. Length 0 means the dynamic part: all of it."""
-        key = (place, shape, dtype) if shape == (0,) else place
-        if key not in self.arrays:
-            self.arrays[key] = self.dynamic_array(dtype) if shape == (0,) else self.new(shape, dtype)
-        return self.arrays[key]
+    def array(self, shape, dtype):
+        """New shared memory. Length 0 means the dynamic part: all of it, the same for everyone who asks so.
+        """
+        return self.dynamic_array(dtype) if shape == (0,) else self.new(shape, dtype)
 
     def new(self, shape, dtype):
         begin = -(-self.static // 16) * 16

@@ -1,18 +1,20 @@
-"""A watcher that finds races: two threads use one address, one of them writes, and nothing puts the two in order.
+"""A watcher that finds races: two threads use one address, one of them writes, and nothing puts the two in
+order.
 
 Note [ What counts as a race ]
-The question is not what happened in this run, whose order of threads is one of many, but what could happen. Every
-access carries a stamp: its thread, how many barriers its grid and its block had passed, and the thread's own clock. Of two
-accesses the earlier one is known to have happened before the later one if
+The question is not what happened in this run, whose order of threads is one of
+many, but what could happen. Every access carries a stamp: its thread, how many barriers its grid and its
+block had passed, and the thread's own clock. Of two accesses the earlier one is known to have happened before
+the later one if
 
 - one thread made both,
 - a barrier of the whole grid, or of the block that both belong to, lay between, or
-- both lanes belong to one warp, and a chain of `syncwarp` calls leads from the one to the other. For this each lane keeps
-  a vector of clocks: what it knows of the clocks of the 32 lanes. At a `syncwarp` the lanes of the mask share what they
-  know. (A shuffle exchanges values but orders no memory.)
+- both lanes belong to one warp, and a chain of `syncwarp` calls leads from the one to the other. For this
+  each lane keeps a vector of clocks: what it knows of the clocks of the 32 lanes. At a `syncwarp` the lanes
+  of the mask share what they know. (A shuffle exchanges values but orders no memory.)
 
-Atomic operations never race with one another; an atomic operation and a plain one may. Order that comes about by an atomic
-operation (a lock, "the last block to finish") is not known here: such a kernel is reported.
+Atomic operations never race with one another; an atomic operation and a plain one may. Order that comes about
+by an atomic operation (a lock, "the last block to finish") is not known here: such a kernel is reported.
 """
 import typing
 
@@ -44,13 +46,15 @@ class Race(typing.NamedTuple):
         spot = ", ".join(map(str, self.index))
         return (f"a race on {self.array}[{spot}] ({self.space} memory): no barrier lies between\n"
                 + "\n".join(f"  a {stamp.kind} by thread {tuple(stamp.thread.index)} of block "
-                            f"{tuple(stamp.thread.block.index)}, {stamp.place}" for stamp in (self.first, self.second)))
+                            f"{tuple(stamp.thread.block.index)}, {stamp.place}" for stamp in (self.first,
+                                                                                              self.second)))
 
 
 class History:
     """The accesses of one address that a later one could race with: of each thread the last of a kind.
 
-    A write forgets what is known to have happened before it: whoever races with that races with the write too.
+    A write forgets what is known to have happened before it: whoever races with that races with the write
+    too.
     """
 
     __slots__ = ("read", "write", "atomic")
@@ -63,7 +67,9 @@ OPPONENTS = {"read": ("write", "atomic"), "write": ("write", "atomic", "read"), 
 
 
 class Clocks(dict):
-    """What each thread knows of the clocks of its warp; its own starts at 1, of which the others know nothing."""
+    """What each thread knows of the clocks of its warp; its own starts at 1, of which the others know
+    nothing.
+    """
 
     def __missing__(self, thread):
         self[thread] = [int(lane == thread.lane) for lane in range(WARP)]
@@ -77,7 +83,9 @@ class Clocks(dict):
 
 
 class RaceDetector:
-    """Collects the races of a launch, one for each pair of places. With `stop` it raises the first as DataRace."""
+    """Collects the races of a launch, one for each pair of places. With `stop` it raises the first as
+    DataRace.
+    """
 
     def __init__(self, stop=True):
         self.stop = stop
@@ -100,7 +108,8 @@ class RaceDetector:
             self.clocks.share(threads)
 
     def access(self, kind, thread, array, index, address, place):
-        now = Stamp(kind, thread, self.grid, self.barriers[thread.block], self.clocks[thread][thread.lane], place)
+        now = Stamp(kind, thread, self.grid, self.barriers[thread.block], self.clocks[thread][thread.lane],
+                    place)
         key = (thread.block, address) if array.space == "shared" else address
         history = self.histories.get(key) or self.histories.setdefault(key, History())
         for opponent in OPPONENTS[kind]:

@@ -1,13 +1,14 @@
 """A kernel's function, made anew so that the name `cuda` in it means something else.
 
 Note [ Whose cuda ]
-A kernel is a plain Python function that says `cuda.threadIdx.x`, where `cuda` is numba's module. Nothing in the function
-is bound to that module but the name. So the very same code object runs with other globals: there `cuda` is the
-simulator's `Language`, `math` computes in the argument's own precision, and the device functions that the kernel calls,
-also through a module or a closure, are remade in the same way. What numba compiles and what is simulated is one text.
+A kernel is a plain Python function that says `cuda.threadIdx.x`, where `cuda` is numba's
+module. Nothing in the function is bound to that module but the name. So the very same code object runs with
+other globals: there `cuda` is the simulator's `Language`, `math` computes in the argument's own precision,
+and the device functions that the kernel calls, also through a module or a closure, are remade in the same
+way. What numba compiles and what is simulated is one text.
 
-A function that numba makes by other means (an intrinsic, which writes LLVM instructions) names its plain Python
-counterpart in the attribute `simulated`.
+A function that numba makes by other means (an intrinsic, which writes LLVM instructions) names its plain
+Python counterpart in the attribute `simulated`.
 """
 import functools
 import math
@@ -45,7 +46,8 @@ class Rebuilder:
         for name in names_in(original.__code__) & original.__globals__.keys():
             names[name] = self.value(name, original.__globals__[name])
         names.setdefault("cuda", self.language)
-        for cell, old, name in zip(remade.__closure__ or (), original.__closure__ or (), original.__code__.co_freevars):
+        for cell, old, name in zip(remade.__closure__ or (), original.__closure__ or (),
+                                   original.__code__.co_freevars):
             cell.cell_contents = self.value(name, old.cell_contents)
         return remade
 
@@ -89,7 +91,9 @@ def names_in(code):
 
 @functools.lru_cache(1024)
 def with_device_floats(code):
-    """The same code, where 2.0 is a float64 as numba has it: in NumPy's eyes a Python number has no width of its own."""
+    """The same code, where 2.0 is a float64 as numba has it: in NumPy's eyes a Python number has no width of
+    its own.
+    """
     return code.replace(co_consts=tuple(map(device_constant, code.co_consts)))
 
 

@@ -1,13 +1,15 @@
 """A watcher that writes every access down, and what the memory system would have made of it.
 
 Note [ A warp's access ]
-The lanes of a warp execute one instruction together, and the memory system sees all their addresses at once. Here each
-thread runs by itself; so the accesses of one warp are put together again: those of the same instruction that are the k-th
-of this instruction in their threads. Where lanes take different ways around a loop this is how a warp could have run.
+The lanes of a warp execute one instruction together, and the memory system sees all
+their addresses at once. Here each thread runs by itself; so the accesses of one warp are put together again:
+those of the same instruction that are the k-th of this instruction in their threads. Where lanes take
+different ways around a loop this is how a warp could have run.
 
-Global memory moves in sectors of 32 bytes: an access of the warp costs as many sectors as its addresses touch. Shared
-memory has 32 banks, each gives one word of 4 bytes at a time: an access takes as many turns as the fullest bank has
-different words to give. Accesses of 8 or 16 bytes are served 128 bytes at a time, in two or four parts of the warp.
+Global memory moves in sectors of 32 bytes: an access of the warp costs as many sectors as its addresses
+touch. Shared memory has 32 banks, each gives one word of 4 bytes at a time: an access takes as many turns as
+the fullest bank has different words to give. Accesses of 8 or 16 bytes are served 128 bytes at a time, in two
+or four parts of the warp.
 """
 import typing
 from collections import Counter, defaultdict
@@ -20,8 +22,8 @@ SECTOR, BANKS, WORD = 32, 32, 4
 class Access(typing.NamedTuple):
     """One thread uses one element.
 
-    `step` counts the accesses of the thread, `phase` the barriers that its block has passed, `occurrence` how often the
-    thread has come by this instruction before.
+    `step` counts the accesses of the thread, `phase` the barriers that its block has passed, `occurrence` how
+    often the thread has come by this instruction before.
     """
 
     block: tuple
@@ -37,6 +39,10 @@ class Access(typing.NamedTuple):
     address: int  # in global memory as on this machine, in shared memory from its beginning
     size: int
     kind: str     # read, write or atomic
+
+    def units(self, size):
+        """The numbers of the pieces of memory of this size that the element lies in."""
+        return range(self.address // size, (self.address + self.size - 1) // size + 1)
 
 
 class WarpAccess(typing.NamedTuple):
@@ -54,7 +60,7 @@ class WarpAccess(typing.NamedTuple):
     @property
     def sectors(self):
         """How many sectors of 32 bytes the addresses touch."""
-        return len({s for a in self.accesses for s in range(a.address // SECTOR, (a.address + a.size - 1) // SECTOR + 1)})
+        return len({sector for access in self.accesses for sector in access.units(SECTOR)})
 
     @property
     def fewest_sectors(self):
@@ -73,7 +79,7 @@ class WarpAccess(typing.NamedTuple):
 
 
 def fullest_bank(accesses):
-    words = {w for a in accesses for w in range(a.address // WORD, (a.address + a.size - 1) // WORD + 1)}
+    words = {word for access in accesses for word in access.units(WORD)}
     return max(Counter(word % BANKS for word in words).values())
 
 
@@ -97,8 +103,9 @@ class Recording:
         if array.space == "shared":
             address -= thread.block.shared.address
         self.accesses.append(Access(
-            tuple(thread.block.index), tuple(thread.index), thread.linear, self.phases[thread.block], self.steps[thread], place,
-            self.occurrences[thread, place, kind], array.name, array.space, index, address, array.itemsize, kind))
+            tuple(thread.block.index), tuple(thread.index), thread.linear, self.phases[thread.block],
+            self.steps[thread], place, self.occurrences[thread, place, kind], array.name, array.space,
+            index, address, array.itemsize, kind))
         self.steps[thread] += 1
         self.occurrences[thread, place, kind] += 1
 
@@ -117,7 +124,8 @@ class Recording:
         return self._by_line("global", lambda access: (access.sectors, access.fewest_sectors))
 
     def bank_conflicts(self):
-        """For each line and shared array: (turns taken, accesses of a warp). Equal numbers mean no conflict."""
+        """For each line and shared array: (turns taken, accesses of a warp), equal where nothing conflicts.
+        """
         return self._by_line("shared", lambda access: (access.turns, 1))
 
     def _by_line(self, space, cost):

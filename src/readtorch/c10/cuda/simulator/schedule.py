@@ -1,20 +1,22 @@
 """The threads of a block and who of them may go on.
 
 Note [ Threads as coroutines ]
-Every thread of a block is a coroutine (a greenlet): it runs undisturbed until it has to wait, at a barrier, a shuffle or
-a vote, and is resumed when those that it waits for have come. So a kernel costs little more than its own Python code, and
-the order of the threads is known: what happened can be told. A greenlet runs one thread after another as long as none
-waits; only a thread that waits keeps its greenlet, and the greenlets of one block serve the next.
+Every thread of a block is a coroutine (a greenlet): it runs undisturbed until
+it has to wait, at a barrier, a shuffle or a vote, and is resumed when those that it waits for have come. So a
+kernel costs little more than its own Python code, and the order of the threads is known: what happened can be
+told. A greenlet runs one thread after another as long as none waits; only a thread that waits keeps its
+greenlet. Greenlets outlive the launch, as the first step of a new one takes longer than many a thread's work.
 
-The order among threads is one that a GPU could have chosen. Whether another one gives another result is the race
-detector's question (races.py); `order` also lets a kernel run in another one.
+The order among threads is one that a GPU could have chosen. Whether another one gives another result is the
+race detector's question (races.py); `order` also lets a kernel run in another one.
 
-A warp here has no common instruction counter. `activemask` asks for one: it answers with the lanes that stand at the
-same instruction once no lane of the warp can go on.
+A warp here has no common instruction counter. `activemask` asks for one: it answers with the lanes that stand
+at the same instruction once no lane of the warp can go on.
 """
 import itertools
 import operator
 import random
+import threading
 import typing
 
 from greenlet import greenlet
@@ -22,6 +24,7 @@ from greenlet import greenlet
 from .errors import BarrierDivergence, InactiveLane, counted
 
 WARP = 32
+MOST_IDLE = 1024
 BLOCK_BARRIERS = {"syncthreads", "syncthreads_count", "syncthreads_and", "syncthreads_or"}
 
 
@@ -48,6 +51,28 @@ class Thread:
         self.waits, self.answer, self.done = None, None, False
 
 
+class Worker(greenlet):
+    """A greenlet that runs threads. See Note [ Threads as coroutines ]."""
+
+    def run(self):
+        while True:
+            self.launch.serve(self)
+            self.launch = None
+            if len(workers.idle) < MOST_IDLE:
+                workers.idle.append(self)
+            self.parent.switch()
+
+
+class Workers(threading.local):
+    """The greenlets without work; a greenlet cannot leave the Python thread that made it."""
+
+    def __init__(self):
+        self.idle = []
+
+
+workers = Workers()
+
+
 class Block:
     """The threads of one block, from the start to the end or to a barrier of the whole grid."""
 
@@ -69,21 +94,17 @@ class Block:
             self.begun = True
             self.start()
         while (alive := self.alive) and not self.waits_for_grid(alive):
-            ready = self.block_barrier(alive) or self.warp_operations() or self.convergence() or self.stuck(alive)
-            self.resume(ready)
+            self.resume(self.block_barrier(alive) or self.warp_operations() or self.convergence()
+                        or self.stuck(alive))
 
     def start(self):
         """Begin every thread: whenever one has to wait, another greenlet takes the next."""
         launch = self.launch
         launch.queue = iter(in_order(self.threads, launch.order))
         while operator.length_hint(launch.queue):
-            worker = launch.idle.pop() if launch.idle else self.new_worker()
+            worker = workers.idle.pop() if workers.idle else Worker()
+            worker.launch, worker.parent, worker.gr_context = launch, launch.language.hub, launch.context
             worker.switch()
-
-    def new_worker(self):
-        worker = greenlet(self.launch.work)
-        worker.gr_context = self.launch.context
-        return worker
 
     def resume(self, threads):
         for thread in in_order(threads, self.launch.order):
@@ -133,13 +154,14 @@ class Block:
         """Has every lane of the mask come? Lanes that have left the kernel are not waited for."""
         for lane in group:
             if not mask >> lane.lane & 1:
-                raise InactiveLane(f"{lane.waits.kind} with a mask ({mask:#010x}) that leaves out the lane itself, {lane.lane}. "
-                                   f"{whereabouts(lane)}")
+                raise InactiveLane(f"{lane.waits.kind} with a mask ({mask:#010x}) that leaves out the lane "
+                                   f"itself, {lane.lane}. {whereabouts(lane)}")
         here = {lane.lane for lane in group}
         return all(lane.done or lane.lane in here for lane in lanes if mask >> lane.lane & 1)
 
     def convergence(self):
-        """Nobody has anything else to wait for: let those go on who only wanted the others to come this far."""
+        """Nobody has anything else to wait for: let those go on who only wanted the others to come this far.
+        """
         groups = {}
         for thread in self.alive:
             if thread.waits.kind in ("activemask", "pause"):
@@ -165,8 +187,8 @@ class Block:
         gone = [thread for thread in self.threads if thread.done]
         if gone:
             lines.append(f"  {counted(len(gone), 'threads')} ({named(gone)}) left the kernel")
-        return (f"the threads of block {tuple(self.index)} do not meet: {kind} waits for threads that do not come\n"
-                + "\n".join(lines))
+        return "\n".join([f"the threads of block {tuple(self.index)} do not meet: {kind} waits for threads "
+                          "that do not come", *lines])
 
 
 def in_order(threads, order):
