@@ -1,0 +1,1 @@
+"""What holds graphs: functions, classes, objects. In PyTorch: `torch/csrc/jit/api`."""

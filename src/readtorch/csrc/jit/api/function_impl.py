@@ -1,0 +1,87 @@
+"""A function in TorchScript: a name, a graph, and what runs it.
+
+In PyTorch: `torch/csrc/jit/api/function_impl.h` (GraphFunction). Explained in the chapter "Scripting".
+"""
+import threading
+
+from ..ir.function_schema import Argument, FunctionSchema
+
+
+class GraphFunction:
+    """qualified_name: such as `__torch__.model.f`. The graph may be made when it is first asked for: `creator(function)`
+    then fills `function.graph`, which is how functions that call each other can be compiled.
+
+    defaults: parameter name -> default value, for the schema.
+    """
+
+    def __init__(self, qualified_name, graph, creator=None, defaults=None):
+        self.qualified_name = qualified_name
+        self._graph = graph
+        self._creator = creator
+        self._schema = None
+        self.defaults = defaults or {}
+        self.argument_names = None  # where the graph's inputs have lost theirs
+        self._lock = threading.RLock()
+        self._executor = None
+
+    @property
+    def name(self):
+        """The last part of the qualified name."""
+        return self.qualified_name.rpartition(".")[2]
+
+    def ensure_defined(self):
+        """Make the graph now, if it has not been made."""
+        if self._creator is not None:
+            creator, self._creator = self._creator, None
+            creator(self)
+
+    @property
+    def graph(self):
+        self.ensure_defined()
+        return self._graph
+
+    @graph.setter
+    def graph(self, graph):
+        self._graph = graph
+        self._executor = None
+
+    @property
+    def schema(self):
+        """The signature: names and types of the graph's inputs, type of its output."""
+        if self._schema is None:
+            self._schema = default_schema(self)
+        return self._schema
+
+    def setSchema(self, schema):
+        self._schema = schema
+        return self
+
+    def executor(self):
+        """What runs the graph; made at the first call."""
+        if self._executor is None:
+            with self._lock:
+                from ..runtime.graph_executor import GraphExecutor  # it runs graphs, which call functions
+                self._executor = self._executor or GraphExecutor(self.graph, self.name)
+        return self._executor
+
+    def __call__(self, *args, **kwargs):
+        """Call it from Python: arguments are checked against the schema and brought to its types."""
+        from ..python.pybind_utils import call_function
+        return call_function(self, args, kwargs)
+
+    def script_type(self):
+        from ..ir.type import FunctionType
+        return FunctionType(self)
+
+    def __repr__(self):
+        return f"<Function {self.qualified_name}>"
+
+
+def default_schema(function):
+    """The signature that a function's graph tells."""
+    graph = function.graph
+    names = function.argument_names or [v.debugNameBase() for v in graph.inputs()]
+    arguments = [Argument(name, value.type(), default_value=function.defaults.get(name), has_default=name in function.defaults)
+                 for name, value in zip(names, graph.inputs())]
+    returns = tuple(Argument("", v.type()) for v in graph.outputs())
+    return FunctionSchema(function.name, "", tuple(arguments), returns)

@@ -1,0 +1,1 @@
+"""Rewritings of graphs, one file each. In PyTorch: `torch/csrc/jit/passes`."""

@@ -1,0 +1,1 @@
+"""What runs graphs: operators and the interpreter. In PyTorch: `torch/csrc/jit/runtime`."""

@@ -1,0 +1,36 @@
+"""What a node does beside computing its outputs.
+
+In PyTorch: `Node::hasSideEffects`, `Node::isNondeterministic` in `torch/csrc/jit/ir/ir.cpp`.
+"""
+
+# Nodes that the outside can see.
+SIDE_EFFECTS = {
+    "prim::Print", "prim::RaiseException", "prim::SetAttr", "aten::warn", "aten::save", "aten::manual_seed", "aten::wait",
+    "aten::set_grad_enabled", "prim::AddStatValue", "prim::TimePoint", "prim::PythonOp", "prim::IgnoredPythonOp",
+    "prim::CallFunction", "prim::CallMethod", "prim::fork", "prim::Enter", "prim::Exit", "prim::Store", "aten::backward",
+    "prim::awaitable_wait", "aten::_no_grad_uniform_", "aten::_no_grad_normal_", "aten::_no_grad_fill_",
+    "aten::_no_grad_zero_"}
+
+# Nodes that need not give the same twice.
+NONDETERMINISTIC = {
+    "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "native_dropout", "_fused_dropout",
+    "_standard_gamma", "bernoulli", "multinomial", "normal", "poisson", "binomial", "rrelu", "rrelu_with_noise", "rand",
+    "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"}
+
+
+def has_side_effects(node):
+    """Whether the node, or one in its blocks, must run even if nobody uses what it computes."""
+    if node.kind() in SIDE_EFFECTS:
+        return True
+    return any(has_side_effects(inner) for block in node.blocks() for inner in block.nodes())
+
+
+def is_nondeterministic(node):
+    """Whether it draws random numbers. A dropout that is switched off does not."""
+    name = node.kind().removeprefix("aten::")
+    if name not in NONDETERMINISTIC:
+        return False
+    if name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"):
+        training = node.input(2)
+        return not (training.isConstant() and training.toIValue() is False)
+    return True

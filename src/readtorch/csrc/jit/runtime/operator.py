@@ -1,0 +1,106 @@
+"""The operators that a graph's nodes can name: those of the dispatcher, and the primitives that only TorchScript has.
+
+    aten::add.Tensor(Tensor self, …)    the dispatcher's: see register_c10_ops.py
+    aten::add.int(int a, int b) -> int  a primitive: Python's numbers, lists, dicts and strings inside a graph
+
+In PyTorch: `torch/csrc/jit/runtime/operator.h`. Explained in the chapter "Scripting".
+"""
+from ..frontend.function_schema_parser import parse_schema
+from ..ir.unification import evalTypeVariables, matchTypeVariables
+
+_declared = {}  # name -> [(schema text, make_operation, takes_node)], not yet read
+_operators = {}  # name -> [Operator], in the order in which they are tried
+_sources = []  # functions name -> [Operator] that are asked first: the dispatcher's
+
+
+class Operator:
+    """A schema and what computes it.
+
+    operation(node) gives the function that a node runs: it takes the values of the inputs, one by one, and returns the
+    value of the output, a tuple of several, or None where there is no output.
+    """
+
+    def __init__(self, schema, operation):
+        self.schema = schema
+        self.operation = operation
+
+    def __repr__(self):
+        return f"<Operator {self.schema}>"
+
+
+def prim(text):
+    """Decorator: `function` computes the primitive operator whose schema is `text`, for any node."""
+    def declare(function):
+        _declare(text, lambda node: function)
+        return function
+    return declare
+
+
+def prim_of_node(text):
+    """Decorator: `make(node)` gives the function; for operators that read attributes or types of their node."""
+    def declare(make):
+        _declare(text, make)
+        return make
+    return declare
+
+
+def _declare(text, operation):
+    name = text.partition("(")[0].partition(".")[0]
+    _declared.setdefault(name, []).append((text, operation))
+    _operators.pop(name, None)
+
+
+def add_source(source):
+    """`source(name)` lists operators called `name`, which come before the primitives."""
+    _sources.append(source)
+
+
+def getAllOperatorsFor(name):
+    """All overloads of an operator, such as "aten::add", in the order in which they are tried."""
+    if name not in _operators:
+        _load_registrations()
+        found = [operator for source in _sources for operator in source(name)]
+        found += [Operator(parse_schema(text), operation) for text, operation in _declared.get(name, ())]
+        _operators[name] = found
+    return _operators[name]
+
+
+def all_names():
+    """The names of all operators."""
+    _load_registrations()
+    from . import register_c10_ops
+    return sorted({*register_c10_ops.names(), *_declared})
+
+
+def _load_registrations():
+    from . import registrations  # noqa: F401  it declares operators, which needs this module
+
+
+def find_operator(node):
+    """The first operator whose schema the node's inputs fit, or None."""
+    return next((o for o in getAllOperatorsFor(node.kind()) if inputs_fit(o.schema, node.inputs())), None)
+
+
+def inputs_fit(schema, inputs):
+    """Whether `inputs` (Values) may be the arguments, all of them, of an operator with this schema."""
+    if len(inputs) < len(schema.arguments) or (len(inputs) > len(schema.arguments) and not schema.is_vararg):
+        return False
+    env = {}
+    for argument, value in zip(schema.arguments, inputs):
+        formal = argument.type
+        if formal.hasFreeVariables():
+            if matchTypeVariables(formal, value.type(), env) is not None:
+                return False
+            formal = evalTypeVariables(formal, env)
+        if not value.type().isSubtypeOf(formal):
+            return False
+    return True
+
+
+def missing_operator(node):
+    """The error for a node that names no operator."""
+    types = ", ".join(v.type().str() for v in node.inputs())
+    candidates = "".join(f"  {o.schema}\n" for o in getAllOperatorsFor(node.kind()))
+    listed = f"candidates were:\n{candidates}" if candidates else "no candidates found\n"
+    return RuntimeError(f"Schema not found for node. File a bug report.\nNode: {node}\nInput types:{types}\n{listed}"
+                        f"within the graph:\n{node.owningGraph()}")
