@@ -92,7 +92,7 @@ class WorkerTimeline(StaticWidget):
 
 
 class AllocatorExplorer(StaticWidget):
-    _esm = front_end("allocator", "_history")
+    _esm = front_end("allocator", "_history", "_memory_chart", "_memory_rows")
     fallback = "Allocator explorer: segments and blocks after each event of an allocator (needs JavaScript)."
 
     step = Int(0).tag(sync=True)

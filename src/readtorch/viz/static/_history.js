@@ -14,7 +14,7 @@ function sizeText(n) {
   return `${n} B`;
 }
 const addressText = (n) => `0x${n.toString(16)}`;
-const number = (n) => n.toLocaleString("en-US");
+const numberWithCommas = (n) => n.toLocaleString("en-US");
 
 // ---- unpacking: see allocator_history.py
 
@@ -149,6 +149,9 @@ function makeHistory(h, last) {
     return -1;
   }
 
+  // What is in the block beyond what was asked for; 0 if nobody has it.
+  const wasteOf = (life) => (h.lifeOwner[life] ? sizeOf(life) - h.allocSize[h.lifeOwner[life] - 1] : 0);
+
   // ---- when an allocation ended
   const freed = new Uint32Array(h.allocBirth.length);
   for (let i = 0; i < lives; i++) {
@@ -162,7 +165,7 @@ function makeHistory(h, last) {
   const outOfMemory = driverEvents.filter((t) => h.actions[h.action[t - 1]] === "oom");
 
   return {
-    goTo, at, startOf, sizeOf, totals, last, inRow, driverEvents, outOfMemory, born, died, freed,
+    goTo, at, startOf, sizeOf, wasteOf, totals, last, inRow, driverEvents, outOfMemory, born, died, freed,
     live: () => live.subarray(0, count),
   };
 }
@@ -176,10 +179,12 @@ function readSize(text) {
   return { bytes: Number(match[1].replace(/,/g, "")) * 2 ** power };
 }
 
-function search(h, history, query) {
+const isAddress = (text) => /^\s*0x[0-9a-f]+\s*$/i.test(text);
+
+function search(h, query) {
   const text = query.trim().toLowerCase();
   if (!text) return [];
-  const address = /^0x[0-9a-f]+$/.test(text) ? Number(text) : null;
+  const address = isAddress(text) ? Number(text) : null;
   const size = readSize(text);
   const named = (table) => new Set([...table.keys()].filter((i) => table[i].toLowerCase().includes(text)));
   const frames = named(h.frames);
