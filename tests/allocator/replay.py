@@ -1,8 +1,9 @@
 """Replays recorded runs of PyTorch's caching allocator against ours: `python tests/allocator/replay.py FILE…`
 
-Prints the first difference of each file and exits with the number of files that differ. The schema is that of the files
-in `traces/`: what PyTorch 2.13.0's own allocator did on a fake GPU, operation by operation: returned addresses,
-segments, blocks and their states, statistics, messages, events, and a checksum of the whole state.
+Prints the first difference of each file and exits with the number of files that differ. The schema is that
+of the files in `traces/`: what PyTorch 2.13.0's own allocator did on a fake GPU, operation by operation:
+returned addresses, segments, blocks and their states, statistics, messages, events, and a checksum of the
+whole state.
 """
 import gzip
 import json
@@ -193,7 +194,8 @@ def as_recorded(segment):
 def without_old_sizes(segments):
     """The recording's segments, likewise."""
     return [segment | {"blocks": [
-        {key: value for key, value in block.items() if key != "requested_size" or block["state"] != "inactive"}
+        {key: value for key, value in block.items()
+         if key != "requested_size" or block["state"] != "inactive"}
         for block in segment["blocks"]]} for segment in segments]
 
 

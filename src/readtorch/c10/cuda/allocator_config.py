@@ -1,7 +1,8 @@
 """The allocator's settings: `PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:128,expandable_segments:True"`.
 
-In PyTorch: `c10/core/AllocatorConfig.h` (settings of every accelerator) and `c10/cuda/CUDAAllocatorConfig.h` (CUDA's
-own): two objects, and each reads the whole text. Explained in the chapter "The caching allocator".
+In PyTorch: `c10/core/AllocatorConfig.h` (settings of every accelerator) and
+`c10/cuda/CUDAAllocatorConfig.h` (CUDA's own): two objects, and each reads the whole text. Explained in the
+chapter "The caching allocator".
 """
 import os
 import re
@@ -59,7 +60,8 @@ class Tokens:
     def take_bool(self):
         piece = self.take()
         if piece not in ("True", "False"):
-            raise ValueError(f"Expected 'True' or 'False' at index {self.next - 1} in ConfigTokenizer but got '{piece}'")
+            raise ValueError(f"Expected 'True' or 'False' at index {self.next - 1} in ConfigTokenizer "
+                             f"but got '{piece}'")
         return piece == "True"
 
     def skip_value(self):
@@ -101,13 +103,14 @@ class AllocatorConfig:
     def _reset(self):
         """What every reading of settings begins with, whether or not it names these."""
         self.max_split_size = UNLIMITED  # blocks of this size or more are never split
-        self.max_non_split_rounding_size = self.large_segment_size  # how much too large an unsplit block may be
+        self.max_non_split_rounding_size = self.large_segment_size  # how much of an unsplit block may be wasted
         self.roundup_power2_divisions = [0] * ROUNDUP_INTERVALS
         self.rounds_up = False  # whether any of these is set
         self.garbage_collection_threshold = 0.0
 
     def divisions(self, size):
-        """Into how many steps the powers of two around `size` are divided; 0 or 1: sizes are not rounded so."""
+        """Into how many steps the powers of two around `size` are divided; 0 or 1: sizes are not rounded
+        so."""
         interval = max(size.bit_length() - 1 - 20, 0)
         return self.roundup_power2_divisions[min(interval, ROUNDUP_INTERVALS - 1)]
 
@@ -122,8 +125,8 @@ class AllocatorConfig:
                 return
 
     def read(self, text):
-        """Change settings while the program runs. ValueError for what is unknown or out of range; RuntimeError for a
-        text that ends too early."""
+        """Change settings while the program runs. ValueError for what is unknown or out of range;
+        RuntimeError for a text that ends too early."""
         self._read_shared(text)
         self._read_cuda(text)
 
@@ -164,7 +167,7 @@ class AllocatorConfig:
             self.large_segment_size = megabytes * MIB
         self.max_non_split_rounding_size = self.large_segment_size
 
-    def _megabytes_above_large_segment(self, tokens, key):
+    def _bytes_above_large_segment(self, tokens, key):
         megabytes = tokens.take_int()
         least = self.large_segment_size // MIB
         if megabytes < least:
@@ -172,10 +175,11 @@ class AllocatorConfig:
         return min(megabytes, UNLIMITED // MIB) * MIB
 
     def _read_max_split_size(self, tokens):
-        self.max_split_size = self._megabytes_above_large_segment(tokens, "max_split_size_mb")
+        self.max_split_size = self._bytes_above_large_segment(tokens, "max_split_size_mb")
 
     def _read_max_non_split_rounding(self, tokens):
-        self.max_non_split_rounding_size = self._megabytes_above_large_segment(tokens, "max_non_split_rounding_mb")
+        self.max_non_split_rounding_size = self._bytes_above_large_segment(
+            tokens, "max_non_split_rounding_mb")
 
     def _read_garbage_collection_threshold(self, tokens):
         threshold = tokens.take_float()
@@ -229,8 +233,8 @@ class AllocatorConfig:
         if backend not in ("native", "cudaMallocAsync"):
             raise ValueError("Unknown allocator backend, options are native and cudaMallocAsync")
         if backend != "native":  # in PyTorch: the driver's own pools, chosen when the library is loaded
-            raise RuntimeError("Allocator backend parsed at runtime != allocator backend parsed at load time, "
-                               f"{backend} != native")
+            raise RuntimeError("Allocator backend parsed at runtime != allocator backend parsed at load "
+                               f"time, {backend} != native")
 
     def _read_memory_fraction(self, tokens):
         fraction = tokens.take_float()
@@ -243,7 +247,8 @@ class AllocatorConfig:
         if not is_power_of_2(threads):
             raise ValueError(f"Number of register threads has to be power of 2, got {threads}")
         if threads > most:
-            raise ValueError(f"Number of register threads should be less than or equal to {most}, got {threads}")
+            raise ValueError("Number of register threads should be less than or equal to "
+                             f"{most}, got {threads}")
         self.pinned_num_register_threads = threads
 
     def _read_reserve_segment_size(self, tokens):

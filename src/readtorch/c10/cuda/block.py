@@ -1,7 +1,7 @@
 """Blocks, and the pools that free ones wait in.
 
-In PyTorch: `Block`, `BlockPool` and `PrivatePool` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the chapter
-"The caching allocator".
+In PyTorch: `Block`, `BlockPool` and `PrivatePool` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the
+chapter "The caching allocator".
 """
 from bisect import bisect_left, insort
 from collections import defaultdict
@@ -24,7 +24,7 @@ class Block:
     segment = None  # the ExpandableSegment it lies in, if it does
     free_since = 0  # how many requests its pool had seen when it was put there: for garbage collection
     context = None  # stack of who asked for it …
-    segment_context = None  # … and, in the first block of a segment, for the segment: kept if history is recorded
+    segment_context = None  # … and, in a segment's first block, for the segment: kept if history is recorded
 
     def __init__(self, device, stream, size, pool, address, counter):
         self.device = device
@@ -60,10 +60,11 @@ class BlockPool:
     """Free blocks, by stream: each stream has a list, ordered by size.
 
     Note [ Order of free blocks ]
-    Among blocks of one size the oldest segment's comes first, then the lowest address. So the first block in the list
-    that is large enough is the best fit, a tie goes to the memory that has been there longest, and young segments are
-    the ones that become free as a whole. A list holds (size, counter, address, block); no two have the same address,
-    so blocks themselves are never compared. In PyTorch: one std::set a pool, ordered by the stream first.
+    Among blocks of one size the oldest segment's comes first, then the lowest address. So the first block
+    in the list that is large enough is the best fit, a tie goes to the memory that has been there longest,
+    and young segments are the ones that become free as a whole. A list holds (size, counter, address,
+    block); no two have the same address, so blocks themselves are never compared. In PyTorch: one std::set
+    a pool, ordered by the stream first.
     """
 
     def __init__(self, is_small, stats, owner=None):
@@ -73,6 +74,10 @@ class BlockPool:
         self.free = defaultdict(list)  # stream -> [(size, counter, address, block)], ascending
         self.unmapped = defaultdict(list)  # stream -> [(address, block)] of expandable segments, ascending
         self.requests = 0  # counted for garbage collection: the age of a free block
+
+    @property
+    def kind(self):
+        return "small" if self.is_small else "large"
 
     @property
     def id(self):

@@ -1,7 +1,7 @@
 """The allocator that everybody asks: one for each device, and the blocks that are handed out, by address.
 
-In PyTorch: `NativeCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the chapter "The caching
-allocator".
+In PyTorch: `NativeCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the chapter "The
+caching allocator".
 """
 import itertools
 
@@ -35,7 +35,8 @@ class CachingAllocator:
         self.external_annotations = []
 
     def malloc(self, device, size, stream=DEFAULT_STREAM):
-        """A block of `size` bytes for work on a stream; None for 0 bytes. OutOfMemoryError, AcceleratorError."""
+        """A block of `size` bytes for work on a stream; None for 0 bytes. OutOfMemoryError,
+        AcceleratorError."""
         if size == 0:
             return None
         if size >= EXABYTE:
@@ -66,7 +67,8 @@ class CachingAllocator:
             device.empty_cache(pool_id)
 
     def set_settings(self, text):
-        """Change settings while the program runs: see allocator_config.py. Note [ A split block is no segment ]."""
+        """Change settings while the program runs: see allocator_config.py. Note [ A split block is no
+        segment ]."""
         self.config.read(text)
 
     def set_memory_fraction(self, fraction, device):
@@ -83,7 +85,8 @@ class CachingAllocator:
 
     def record_history(self, enabled, context="all", max_entries=UNLIMITED, all_stacks=False, clear=False,
                        skip_actions=()):
-        """Write events down from now on. `context`: how much is kept of stacks: None, "state", "alloc", "all"."""
+        """Write events down from now on. `context`: how much is kept of stacks: None, "state", "alloc",
+        "all"."""
         entries = min(max_entries, (1 << 63) - 1)
         for device in self.devices:
             device.record_history(enabled, CONTEXTS[context], entries, all_stacks, clear, skip_actions)
@@ -129,7 +132,8 @@ class CachingAllocator:
             "pinned_num_register_threads": config.pinned_num_register_threads,
             "release_lock_on_cudamalloc": config.release_lock_on_cudamalloc,
             "pinned_use_cuda_host_register": config.pinned_use_cuda_host_register,
-            "roundup_power2_divisions": {str(1 << i): n for i, n in enumerate(config.roundup_power2_divisions)},
+            "roundup_power2_divisions": {
+                str(1 << i): divisions for i, divisions in enumerate(config.roundup_power2_divisions)},
             "graph_capture_record_stream_reuse": config.graph_capture_record_stream_reuse,
         }
 

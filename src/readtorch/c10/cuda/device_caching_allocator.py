@@ -1,7 +1,8 @@
-"""The uppermost storey of a device's allocator: a request for memory, from the first look into the pool to the error.
+"""The uppermost storey of a device's allocator: a request for memory, from the first look into the pool to
+the error.
 
-In PyTorch: `DeviceCachingAllocator::malloc` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the chapter "The caching
-allocator".
+In PyTorch: `DeviceCachingAllocator::malloc` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the
+chapter "The caching allocator".
 """
 import os
 
@@ -70,8 +71,8 @@ class DeviceCachingAllocator(PrivatePools):
     def _out_of_memory(self, request):
         free, total = self.driver.mem_get_info(self.device)
         if self.history is not None:
-            details = {"limit": self.allowed_memory if request.stopped_by_limit else None, "retries": request.retries,
-                       "rounded_size": request.size, "pool": "small" if request.pool.is_small else "large"}
+            details = {"limit": self.allowed_memory if request.stopped_by_limit else None,
+                       "retries": request.retries, "rounded_size": request.size, "pool": request.pool.kind}
             self.record("oom", free, request.size, request.stream, request.pool, request.context, details)
         self.stats.num_ooms += 1
         size = segment_size(request.size, self.config)
@@ -87,11 +88,12 @@ class DeviceCachingAllocator(PrivatePools):
         allowed = "" if self.allowed_memory is None else f"{format_size(self.allowed_memory)} allowed; "
         in_private_pools = f"with {format_size(private)} allocated in private pools (e.g., CUDA Graphs), "
         return (
-            f"CUDA out of memory. Tried to allocate {format_size(size)}. GPU {self.device} has a total capacity of "
-            f"{format_size(total)} of which {format_size(free)} is free. {self._processes()}{allowed}"
+            f"CUDA out of memory. Tried to allocate {format_size(size)}. GPU {self.device} has a total "
+            f"capacity of {format_size(total)} of which {format_size(free)} is free. "
+            f"{self._processes()}{allowed}"
             f"Of the allocated memory {format_size(allocated + private)} is allocated by PyTorch, "
-            f"{in_private_pools if private else ''}and {format_size(reserved - allocated - private)} is reserved by "
-            "PyTorch but unallocated. If reserved but unallocated memory is large try setting "
+            f"{in_private_pools if private else ''}and {format_size(reserved - allocated - private)} is "
+            "reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting "
             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  "
             "See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html"
             "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)")
@@ -104,10 +106,11 @@ class DeviceCachingAllocator(PrivatePools):
             sentences += f"{who} has {format_size(used)} memory in use. "
         return sentences
 
-    # ------------------------------------------------------------------------------------- limits and requests
+    # -------------------------------------------------------------------------------- limits and requests
 
     def set_memory_fraction(self, fraction):
-        """Hold at most that part of the device's memory; 1.0: no limit. RuntimeError unless 0 <= fraction <= 1."""
+        """Hold at most that part of the device's memory; 1.0: no limit. RuntimeError unless 0 <= fraction
+        <= 1."""
         if not 0 <= fraction <= 1:
             raise RuntimeError(f"invalid fraction:{fraction:g}. Please set within [0, 1].")
         with self.lock:
@@ -129,7 +132,8 @@ class DeviceCachingAllocator(PrivatePools):
                     self.free_postponed()
 
     def record_history(self, enabled, context, max_entries, all_stacks=False, clear=False, skip_actions=()):
-        """Begin or end to write events down; what was written is kept unless `clear`, and dropped at the end."""
+        """Begin or end to write events down; what was written is kept unless `clear`, and dropped at the
+        end."""
         with self.lock:
             if not enabled:
                 self.history = None

@@ -1,7 +1,8 @@
-"""The lowest storey of a device's allocator: what it knows, who is counted where, and how an event is written down.
+"""The lowest storey of a device's allocator: what it knows, who is counted where, and how an event is
+written down.
 
-In PyTorch: the members of `DeviceCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`; it is one class of 2,500
-lines, of which each of our storeys is a part. Explained in the chapter "The caching allocator".
+In PyTorch: the members of `DeviceCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`; it is one class
+of 2,500 lines, of which each of our storeys is a part. Explained in the chapter "The caching allocator".
 """
 import threading
 
@@ -61,7 +62,8 @@ class DeviceState:
         return pools.small_blocks if size <= SMALL_SIZE else pools.large_blocks
 
     def count_reserved(self, pool, nbytes):
-        """Memory came from the driver (went back to it, if negative): the books of a pool's reserved bytes."""
+        """Memory came from the driver (went back to it, if negative): the books of a pool's reserved
+        bytes."""
         self.total_allocated += nbytes
         stats = [pool.stats.reserved_bytes]
         if pool.owner is not None:

@@ -1,11 +1,11 @@
 """What a device can do for us: the few calls of CUDA that the allocator, streams and events are built on.
 
-Two drivers answer them: `simulated_driver.SimulatedDriver`, whose devices do not exist, and `real_driver.RealDriver`,
-which asks the CUDA driver. Addresses, streams, events and pages of memory are plain numbers here, as they are handles
-in CUDA; stream 0 of every device is its default stream.
+Two drivers answer them: `simulated_driver.SimulatedDriver`, whose devices do not exist, and
+`real_driver.RealDriver`, which asks the CUDA driver. Addresses, streams, events and pages of memory are
+plain numbers here, as they are handles in CUDA; stream 0 of every device is its default stream.
 
-In PyTorch: there is no such interface, `c10/cuda` calls the CUDA runtime (`cudaMalloc` …) and, for virtual memory, the
-CUDA driver (`cuMemMap` …). Explained in the chapter "The caching allocator".
+In PyTorch: there is no such interface, `c10/cuda` calls the CUDA runtime (`cudaMalloc` …) and, for virtual
+memory, the CUDA driver (`cuMemMap` …). Explained in the chapter "The caching allocator".
 """
 import abc
 import dataclasses
@@ -70,7 +70,8 @@ class Driver(abc.ABC):
         """Give back what `malloc` returned; waits for the device first. In CUDA: `cudaFree`."""
 
     # ----------------------------------------------------------------------------------- virtual memory
-    # Addresses and memory apart: reserve a range of addresses, create pieces of memory, map them where wanted.
+    # Addresses and memory apart: reserve a range of addresses, create pieces of memory, map them where
+    # wanted.
 
     @abc.abstractmethod
     def mem_address_reserve(self, device, nbytes):
@@ -90,7 +91,8 @@ class Driver(abc.ABC):
 
     @abc.abstractmethod
     def mem_map(self, device, address, nbytes, handle):
-        """Let the addresses stand for that memory, readable and writable. In CUDA: `cuMemMap`, `cuMemSetAccess`."""
+        """Let the addresses stand for that memory, readable and writable. In CUDA: `cuMemMap`,
+        `cuMemSetAccess`."""
 
     @abc.abstractmethod
     def mem_unmap(self, address, nbytes):
@@ -122,7 +124,8 @@ class Driver(abc.ABC):
 
     @abc.abstractmethod
     def event_create(self, device, enable_timing=False):
-        """The handle of a new event: a mark that is put on a stream and is complete when the stream reaches it."""
+        """The handle of a new event: a mark that is put on a stream and is complete when the stream reaches
+        it."""
 
     @abc.abstractmethod
     def event_destroy(self, event):

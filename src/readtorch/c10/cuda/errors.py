@@ -1,7 +1,7 @@
 """The errors of devices and of their memory.
 
-In PyTorch: `c10/util/Exception.h` and `c10/cuda/CUDAException.h`; Python sees them as `torch.AcceleratorError` and
-`torch.OutOfMemoryError`.
+In PyTorch: `c10/util/Exception.h` and `c10/cuda/CUDAException.h`; Python sees them as
+`torch.AcceleratorError` and `torch.OutOfMemoryError`.
 """
 
 
@@ -18,4 +18,5 @@ class OutOfMemoryError(RuntimeError):
 
 
 class MemoryAllocationError(Exception):
-    """The driver has no memory left (`cudaErrorMemoryAllocation`). The allocator catches it and tries harder."""
+    """The driver has no memory left (`cudaErrorMemoryAllocation`). The allocator catches it and tries
+    harder."""

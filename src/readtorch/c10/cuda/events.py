@@ -1,11 +1,12 @@
 """Giving a block back, at once or when other streams have finished with it.
 
 Note [ Used on another stream ]
-Streams run by themselves: when the program drops a tensor, the device may not even have begun the work that reads it.
-For work on the stream that the block was asked for on this does not matter: whoever gets the block next puts work on
-the same stream, behind the reader. For another stream nobody knows, so the program has to say it (`record_stream`).
-A block that was used elsewhere is not reused when it is freed. An event is put on each of those streams, and the block
-waits until they have all been passed. Every request begins with a look at the events.
+Streams run by themselves: when the program drops a tensor, the device may not even have begun the work that
+reads it. For work on the stream that the block was asked for on this does not matter: whoever gets the
+block next puts work on the same stream, behind the reader. For another stream nobody knows, so the program
+has to say it (`record_stream`). A block that was used elsewhere is not reused when it is freed. An event is
+put on each of those streams, and the block waits until they have all been passed. Every request begins with
+a look at the events.
 
 In PyTorch: `recordStream`, `free`, `insert_events`, `process_events` and `synchronize_and_free_events` in
 `c10/cuda/CUDACachingAllocator.cpp`. Explained in the chapter "The caching allocator".
@@ -19,7 +20,8 @@ from .history import ALL
 class Events(FreeBlocks):
     """The storey that knows what streams still do with freed blocks."""
 
-    stream_order = None  # key by which streams are visited: by number. In PyTorch: in the order of a hash table
+    # The key by which streams are visited: their number. In PyTorch: in the order of a hash table.
+    stream_order = None
 
     def record_stream(self, block, stream):
         """The block is used on that stream, too."""
@@ -36,10 +38,10 @@ class Events(FreeBlocks):
         """The program does not need the block any more.
 
         Note [ Freed by a finalizer ]
-        Python's collector of cyclic garbage may run at any moment, also in the middle of `malloc`, and may find tensors.
-        Their blocks come here while the books are open. The lock lets us in, since it is the same thread; `busy` says
-        that we must not touch anything. Such a block is put aside, and whoever was interrupted frees it at the end.
-        In PyTorch: no finalizer runs inside the allocator.
+        Python's collector of cyclic garbage may run at any moment, also in the middle of `malloc`, and may
+        find tensors. Their blocks come here while the books are open. The lock lets us in, since it is the
+        same thread; `busy` says that we must not touch anything. Such a block is put aside, and whoever was
+        interrupted frees it at the end. In PyTorch: no finalizer runs inside the allocator.
         """
         with self.lock:
             if self.busy:
@@ -76,13 +78,13 @@ class Events(FreeBlocks):
     def _record_free_requested(self, block):
         """Returns the stack of who frees, if such stacks are kept."""
         context = self.gather(ALL)
-        details = {"block_size": block.size, "pool": "small" if block.pool.is_small else "large",
+        details = {"block_size": block.size, "pool": block.pool.kind,
                    "waits_for": sorted(block.stream_uses)}
         self.record("free_requested", block.address, block.requested_size, block.stream, block.pool,
                     block.context if context is None else context, details)
         return context
 
-    # ------------------------------------------------------------------------------------- waiting for streams
+    # -------------------------------------------------------------------------------- waiting for streams
 
     def _insert_events(self, block):
         """Put an event behind what each of the streams that used the block has to do."""
@@ -94,8 +96,8 @@ class Events(FreeBlocks):
             self.stream_events.setdefault(stream, deque()).append((event, block))
 
     def process_events(self, context):
-        """Free the blocks whose last event has been passed. A stream's events are passed in order, so only the first
-        that is not ends the look at it."""
+        """Free the blocks whose last event has been passed. A stream's events are passed in order, so only
+        the first that is not ends the look at it."""
         self._insert_deferred_events(context)
         for stream in sorted(self.stream_events, key=self.stream_order):
             events = self.stream_events[stream]
@@ -127,8 +129,8 @@ class Events(FreeBlocks):
             self.free_block(block, context, deferred=True)
 
     # ------------------------------------------------------------------------------------------ graph capture
-    # While a graph is captured nothing runs, and events may not be asked about. Blocks with uses on other streams wait
-    # for the end of the capture; uses recorded during it are over then.
+    # While a graph is captured nothing runs, and events may not be asked about. Blocks with uses on other
+    # streams wait for the end of the capture; uses recorded during it are over then.
 
     def mark_capture_begin(self):
         self.captures += 1

@@ -1,13 +1,15 @@
-"""Segments that grow: a range of addresses as large as the device, and pages put under it where they are needed.
+"""Segments that grow: a range of addresses as large as the device, and pages put under it where they are
+needed.
 
 Note [ Expandable segments ]
-Segments made to measure fit the requests they were made for. If the next batch is a little larger, none of them is
-large enough, each new tensor needs a new segment, and the old ones lie there with room for none: fragmentation. With
-`expandable_segments:True` a stream has one long segment instead. The driver lets us reserve addresses (a little more
-than the device has memory) without memory, and map pages of 2 MiB (20 MiB for large blocks) into them afterwards. When
-no free block fits, pages are added at the lowest address where enough of them fit: mostly at the end, so that the new
-memory continues the last free block. When memory is short, pages without a block on them are unmapped and can appear
-under other addresses. The price: mapping and unmapping cost more than a `malloc`, page for page.
+Segments made to measure fit the requests they were made for. If the next batch is a little larger, none of
+them is large enough, each new tensor needs a new segment, and the old ones lie there with room for none:
+fragmentation. With `expandable_segments:True` a stream has one long segment instead. The driver lets us
+reserve addresses (a little more than the device has memory) without memory, and map pages of 2 MiB (20 MiB
+for large blocks) into them afterwards. When no free block fits, pages are added at the lowest address where
+enough of them fit: mostly at the end, so that the new memory continues the last free block. When memory is
+short, pages without a block on them are unmapped and can appear under other addresses. The price: mapping
+and unmapping cost more than a `malloc`, page for page.
 
 In PyTorch: `ExpandableSegment`, `try_allocate_expandable_block`, `map_block` and `unmap_block` in
 `c10/cuda/CUDACachingAllocator.cpp`. Explained in the chapter "The caching allocator".
@@ -27,7 +29,8 @@ class ExpandableSegment:
         self.page_size = page_size
         self.driver = driver
         self.handles = []  # a page's handle, or None where nothing is mapped; nothing behind the last
-        # An eighth more than the device has, so that pages can move to the end while holes stay at the beginning.
+        # An eighth more than the device has, so that pages can move to the end while holes stay at the
+        # beginning.
         self.size = -(-(total_memory + total_memory // 8) // page_size) * page_size
         self.address = driver.mem_address_reserve(device, self.size)
 
@@ -36,8 +39,8 @@ class ExpandableSegment:
         return sum(handle is not None for handle in self.handles) * self.page_size
 
     def map(self, address, size):
-        """Put pages under `size` bytes from `address` on, which is where a page begins. How many bytes they are; 0 if
-        the device has not enough."""
+        """Put pages under `size` bytes from `address` on, which is where a page begins. How many bytes they
+        are; 0 if the device has not enough."""
         begin = (address - self.address) // self.page_size
         end = -(-(address + size - self.address) // self.page_size)
         handles = []
@@ -55,12 +58,14 @@ class ExpandableSegment:
         return (end - begin) * self.page_size
 
     def unmap(self, address, size):
-        """Take away the pages that lie within the range: (address, bytes) of them, or None if there is no whole one."""
+        """Take away the pages that lie within the range: (address, bytes) of them, or None if there is no
+        whole one."""
         begin = -(-(address - self.address) // self.page_size)
         end = (address + size - self.address) // self.page_size
         if begin >= end:
             return None
-        self.driver.stream_synchronize(self.device, self.stream)  # unlike `free`, unmapping does not wait by itself
+        # Unlike `free`, unmapping does not wait for the device by itself.
+        self.driver.stream_synchronize(self.device, self.stream)
         for page in range(begin, end):
             self.driver.mem_unmap(self._address(page), self.page_size)
             self.driver.mem_release(self.handles[page])
@@ -80,7 +85,8 @@ class ExpandableSegment:
 class ExpandableSegments(Events):
     """The storey that gets memory page by page.
 
-    Blocks of an expandable segment are neighbours like others, some of them unmapped: addresses without memory.
+    Blocks of an expandable segment are neighbours like others, some of them unmapped: addresses without
+    memory.
     """
 
     # -------------------------------------------------------------------------------------------- growing
@@ -99,7 +105,8 @@ class ExpandableSegments(Events):
         return block
 
     def _find_place(self, request):
-        """The first of neighbouring free and unmapped blocks with room enough, at the lowest address there is."""
+        """The first of neighbouring free and unmapped blocks with room enough, at the lowest address there
+        is."""
         pool, stream = request.pool, request.stream
         for _, block in pool.unmapped[stream]:
             if block.prev is not None and block.prev.is_free:
@@ -122,14 +129,15 @@ class ExpandableSegments(Events):
         self.expandable_segments.append(segment)
         if pool.owner is not None:  # in PyTorch: counted at every mapping, and taken back at every unmapping
             pool.owner.segment_count += 1
-        block = self._expandable_block(segment, pool, segment.address, segment.size, next(self.count_segments))
+        number = next(self.count_segments)
+        block = self._expandable_block(segment, pool, segment.address, segment.size, number)
         block.mapped = False
         pool.insert_unmapped(block)
         return block
 
     def _map_block(self, block, size, request):
-        """Map `size` bytes (rounded up to pages) at the beginning of an unmapped block and merge them with free
-        neighbours. False if the device has not enough memory."""
+        """Map `size` bytes (rounded up to pages) at the beginning of an unmapped block and merge them with
+        free neighbours. False if the device has not enough memory."""
         segment, pool, address = block.segment, block.pool, block.address
         mapped = segment.map(address, size)
         if mapped == 0:
@@ -149,7 +157,7 @@ class ExpandableSegments(Events):
         if self.history is not None:
             details = {"pages": mapped // segment.page_size, "page_size": segment.page_size,
                        "rounded_size": request.size, "retries": request.retries,
-                       "pool": "small" if pool.is_small else "large"}
+                       "pool": pool.kind}
             self.record("segment_map", address, mapped, block.stream, pool, request.context, details)
         if block.prev is None and block.segment_context is None:
             block.segment_context = request.context
@@ -169,7 +177,8 @@ class ExpandableSegments(Events):
     # ------------------------------------------------------------------------------------------- shrinking
 
     def unmap_block(self, block, context, trigger):
-        """Give back the pages that lie within a free block; what is left of it before and behind stays free."""
+        """Give back the pages that lie within a free block; what is left of it before and behind stays
+        free."""
         pool, segment = block.pool, block.segment
         unmapped = segment.unmap(block.address, block.size)
         if unmapped is None:
@@ -196,7 +205,8 @@ class ExpandableSegments(Events):
                         block.segment_context if context is None else context, {"trigger": trigger})
 
     def release_if_empty(self, block):
-        """Give an expandable segment's addresses back if nothing of it is mapped: then it is one unmapped block."""
+        """Give an expandable segment's addresses back if nothing of it is mapped: then it is one unmapped
+        block."""
         segment, pool = block.segment, block.pool
         if block.mapped or block.size != segment.size:
             return

@@ -34,7 +34,8 @@ class FreeBlocks(DeviceState):
     # -------------------------------------------------------------------------------------------- finding
 
     def get_free_block(self, request):
-        """Take the best fit out of the request's pool: True, and it is `request.block`; False if nothing fits."""
+        """Take the best fit out of the request's pool: True, and it is `request.block`; False if nothing
+        fits."""
         pool, size, config = request.pool, request.size, self.config
         if config.garbage_collection_threshold and self.allowed_memory is not None:
             pool.requests += 1
@@ -42,21 +43,22 @@ class FreeBlocks(DeviceState):
         found = bisect_left(blocks, (size,))
         request.candidates = len(blocks) - found
         if found < len(blocks) and blocks[found][-1].segment is not None:
-            found = self._best_expandable(blocks, found) if request.expandable else self._not_expandable(blocks, found)
+            choose = self._best_expandable if request.expandable else self._not_expandable
+            found = choose(blocks, found)
         if found == len(blocks):
             return False
         if size < config.max_split_size:
             if blocks[found][0] >= config.max_split_size:  # oversize blocks are kept for oversize requests …
                 return False
-        elif blocks[found][0] >= size + config.max_non_split_rounding_size:  # … that do not waste too much of them
+        elif blocks[found][0] >= size + config.max_non_split_rounding_size:  # … that do not waste too much
             return False
         request.block = blocks.pop(found)[-1]
         return True
 
     @staticmethod
     def _best_expandable(blocks, found):
-        """A block at the end of an expandable segment counts as large as it can become: it may be passed over for a
-        larger one that cannot grow as much."""
+        """A block at the end of an expandable segment counts as large as it can become: it may be passed
+        over for a larger one that cannot grow as much."""
         def can_become(block):
             grows = block.next is not None and not block.next.mapped
             return block.size + (block.next.size if grows else 0)
@@ -76,8 +78,8 @@ class FreeBlocks(DeviceState):
     # ------------------------------------------------------------------------------------------ splitting
 
     def split_limit(self, request):
-        """How large a remainder must be to become a block of its own: (bytes, whether exactly that is enough); None
-        if the block is not to be split at all."""
+        """How large a remainder must be to become a block of its own: (bytes, whether exactly that is
+        enough); None if the block is not to be split at all."""
         pool = request.pool
         if self.no_split_pools and pool.id in self.no_split_pools:
             return None
@@ -157,8 +159,8 @@ class FreeBlocks(DeviceState):
         after = 0 if block.next is None else self.merge(block, block.next, pool)
         parts = -(before > 0) - (after > 0)
         nbytes = -before - after
-        if block.prev is not None or block.next is not None:  # … and what comes of it is one more, unless it is a segment.
-            parts += 1
+        if block.prev is not None or block.next is not None:
+            parts += 1  # … and what comes of it is one more, unless it is a whole segment.
             nbytes += block.size
         pool.insert(block)
         if record is not None:
@@ -166,7 +168,8 @@ class FreeBlocks(DeviceState):
         self._count_free(pool.stats, size, block, parts, nbytes)
 
     def merge(self, block, neighbour, pool):
-        """Make `block` and a free neighbour of the same kind one block; the neighbour's size, 0 if it cannot be."""
+        """Make `block` and a free neighbour of the same kind one block; the neighbour's size, 0 if it
+        cannot be."""
         if neighbour.allocated or not neighbour.is_free or neighbour.mapped != block.mapped:
             return 0
         if neighbour.mapped:
@@ -202,21 +205,22 @@ class FreeBlocks(DeviceState):
     def _record_alloc(self, block, request, found_size, split):
         pool, limit = request.pool, self.split_limit(request)
         details = {
-            "block_size": block.size, "rounded_size": request.size, "pool": "small" if pool.is_small else "large",
+            "block_size": block.size, "rounded_size": request.size, "pool": pool.kind,
             "source": request.source, "candidates": request.candidates, "retries": request.retries,
-            "new_segment": request.source == "segment", "chosen": {"address": block.address, "size": found_size},
-            "split": split, "remainder": found_size - request.size, "limit": None if limit is None else limit[0]}
+            "new_segment": request.source == "segment", "split": split,
+            "chosen": {"address": block.address, "size": found_size}, "remainder": found_size - request.size}
         if limit is None:
-            no_split_pool = pool.id in self.no_split_pools
-            details["unsplit_because"] = "its pool never splits" if no_split_pool else "oversize blocks are never split"
+            details["unsplit_because"] = "pool" if pool.id in self.no_split_pools else "oversize"
+        else:
+            details["limit"], details["limit_is_enough"] = limit
         if pool.owner is not None:
             details["pool_id"] = pool.id
-        self.record("alloc", block.address, request.requested_size, block.stream, pool, block.context, details)
+        self.record("alloc", block.address, request.requested_size, block.stream, pool, block.context,
+                    details)
 
     def _record_free_completed(self, block, context, deferred):
         """Returns the entry's details, to be completed when it is known what was merged."""
-        details = {"block_size": block.size, "deferred": deferred, "pool": "small" if block.pool.is_small else "large",
-                   "merged": []}
+        details = {"block_size": block.size, "deferred": deferred, "pool": block.pool.kind, "merged": []}
         self.record("free_completed", block.address, block.requested_size, block.stream, block.pool,
                     context if context is not None else block.context, details)
         return details

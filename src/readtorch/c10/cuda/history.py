@@ -1,11 +1,12 @@
 """What the allocator did, in order, with the stack of who asked and the reason of each decision.
 
-Off by default and then without cost: the allocator asks only whether there is a History. With one, an entry keeps the
-facts of the moment; words are made of them (reasons.py) when somebody asks for the entries.
+Off by default and then without cost: the allocator asks only whether there is a History. With one, an entry
+keeps the facts of the moment; words are made of them (reasons.py) when somebody asks for the entries.
 
-In PyTorch: `TraceEntry` in `c10/core/CachingDeviceAllocator.h`, `RingBuffer` in `c10/cuda/CUDACachingAllocator.cpp`,
-stacks in `torch/csrc/profiler/combined_traceback.h`. Reasons and details are ours: PyTorch's entries say what happened,
-not why. Explained in the chapter "The caching allocator".
+In PyTorch: `TraceEntry` in `c10/core/CachingDeviceAllocator.h`, `RingBuffer` in
+`c10/cuda/CUDACachingAllocator.cpp`, stacks in `torch/csrc/profiler/combined_traceback.h`. Reasons and
+details are ours: PyTorch's entries say what happened, not why. Explained in the chapter "The caching
+allocator".
 """
 import sys
 import time
@@ -14,8 +15,8 @@ from collections import deque
 from .block import NO_POOL
 from .reasons import reason
 
-# How much a History keeps of stacks: none; those of what is allocated now; also those of allocations in the entries;
-# also those of whoever freed.
+# How much a History keeps of stacks: none; those of what is allocated now; also those of allocations in the
+# entries; also those of whoever freed.
 NEVER, STATE, ALLOC, ALL = range(4)
 CONTEXTS = {None: NEVER, "state": STATE, "alloc": ALLOC, "all": ALL}
 
@@ -25,9 +26,11 @@ _ALLOCATOR = "readtorch.c10.cuda."
 
 
 class TraceEntry:
-    """One event. `size` is what was asked for (alloc, free_*), what the driver gave or got back (segment_*)."""
+    """One event. `size` is what was asked for (alloc, free_*), what the driver gave or got back
+    (segment_*)."""
 
-    __slots__ = ("action", "device", "address", "size", "stream", "pool_id", "time", "context", "details", "metadata")
+    __slots__ = ("action", "device", "address", "size", "stream", "pool_id", "time", "context", "details",
+                 "metadata")
 
     def __init__(self, action, device, address, size, stream, pool_id, context, details, metadata):
         self.action = action
@@ -44,8 +47,8 @@ class TraceEntry:
     def as_dict(self):
         """As in `torch.cuda.memory._snapshot()["device_traces"]`, and our `reason` and `details`."""
         entry = {"action": self.action, "device_free" if self.action == "oom" else "addr": self.address,
-                 "size": self.size, "stream": self.stream, "device": self.device, "time_us": self.time // 1000,
-                 "compile_context": "N/A", "user_metadata": self.metadata}
+                 "size": self.size, "stream": self.stream, "device": self.device,
+                 "time_us": self.time // 1000, "compile_context": "N/A", "user_metadata": self.metadata}
         if self.pool_id != NO_POOL:
             entry["pool_id"] = self.pool_id
         if self.context is not None:

@@ -1,14 +1,14 @@
 """Private pools: memory kept apart, for `torch.cuda.MemPool` and for captured graphs.
 
 Note [ Private pools ]
-A captured graph remembers addresses and uses them whenever it is replayed, so nobody else may get that memory; other
-programs want some of their memory in segments of its own. Both announce a pool: from then on requests (of the streams
-that they name) are served from it, and blocks go back to where they came from. Users of a pool are counted. While there
-is one, its free segments are kept whatever happens; when the last has gone they are given back with the rest of the
-cache, and the pool disappears when its last segment has.
+A captured graph remembers addresses and uses them whenever it is replayed, so nobody else may get that
+memory; other programs want some of their memory in segments of its own. Both announce a pool: from then on
+requests (of the streams that they name) are served from it, and blocks go back to where they came from.
+Users of a pool are counted. While there is one, its free segments are kept whatever happens; when the last
+has gone they are given back with the rest of the cache, and the pool disappears when its last segment has.
 
-In PyTorch: `createOrIncrefPool`, `beginAllocateToPool` … in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the
-chapter "The caching allocator".
+In PyTorch: `createOrIncrefPool`, `beginAllocateToPool` … in `c10/cuda/CUDACachingAllocator.cpp`. Explained
+in the chapter "The caching allocator".
 """
 from .block import PrivatePool
 from .segments import Segments
@@ -43,7 +43,8 @@ class PrivatePools(Segments):
             return self._pool(pool_id).use_count
 
     def begin_allocate_to_pool(self, pool_id, wants):
-        """From now on, requests on streams for which `wants(stream)` is true go to the pool, which gets a user."""
+        """From now on, requests on streams for which `wants(stream)` is true go to the pool, which gets a
+        user."""
         with self.lock:
             self.create_or_incref_pool(pool_id)
             if any(redirected == pool_id for redirected, _ in self.redirections):
@@ -73,7 +74,8 @@ class PrivatePools(Segments):
             self.no_split_pools.add(pool_id)
 
     def get_block_from_helping_pool(self, request):
-        """Serve a request from a private pool that helps out (`set_use_on_oom`), if one has a block that fits."""
+        """Serve a request from a private pool that helps out (`set_use_on_oom`), if one has a block that
+        fits."""
         if request.pool.owner is not None:
             return False
         for pool_id in self.use_on_oom_pools:

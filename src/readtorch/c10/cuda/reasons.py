@@ -1,13 +1,22 @@
 """The allocator's decisions in words: from the details of a history entry to one sentence.
 
-Ours: PyTorch has no such thing. Shown by the allocator explorer, explained in the chapter "The caching allocator".
+Ours: PyTorch has no such thing. Shown by the allocator explorer, explained in the chapter "The caching
+allocator".
 """
-from .sizes import format_size
+from .sizes import MIB, format_size
 
 
 def reason(action, details):
-    """Why the allocator did that; "" where there is nothing to choose."""
-    return _REASONS.get(action, _nothing)(details)
+    """Why the allocator did that, in one sentence without a full stop."""
+    return _REASONS[action](details)
+
+
+def amount(nbytes):
+    """Like `format_size`, without needless decimals: "20 MiB", "512 B", "1.50 KiB"."""
+    for unit, name in (MIB, "MiB"), (1 << 10, "KiB"):
+        if nbytes >= unit and nbytes % unit == 0:
+            return f"{nbytes // unit} {name}"
+    return f"{nbytes} B" if nbytes < 1024 else format_size(nbytes)
 
 
 def plural(count, thing):
@@ -33,65 +42,57 @@ def _split(details):
     remainder = details["remainder"]
     if remainder == 0:
         return "exact fit"
-    left = f"remainder of {format_size(remainder)}"
-    if details["split"]:
-        return f"split: {left} is {'at least' if details['limit'] == 512 else 'more than'} {format_size(details['limit'])}"
-    if details["limit"] is None:
-        return f"not split: {details['unsplit_because']}, {left} stays unused"
-    return f"not split: {left} is {'less than' if details['limit'] == 512 else 'at most'} {format_size(details['limit'])}"
+    if "limit" not in details:
+        why = "its pool does not" if details["unsplit_because"] == "pool" else "oversize blocks are never"
+        return f"not split, {why}: {amount(remainder)} unused"
+    sign = ("≥" if details["limit_is_enough"] else ">") if details["split"] else (
+        "<" if details["limit_is_enough"] else "≤")
+    done = "split" if details["split"] else "not split"
+    return f"{done}: remainder {amount(remainder)} {sign} {amount(details['limit'])}"
 
 
 def _free_requested(details):
-    if not details["waits_for"]:
-        return "goes back to its pool at once"
-    streams = ", ".join(map(str, details["waits_for"]))
-    return f"deferred: used on stream{'s' if len(details['waits_for']) > 1 else ''} {streams}"
+    streams = details["waits_for"]
+    if not streams:
+        return "back to its pool at once"
+    return f"free deferred: used on stream{'s' if len(streams) > 1 else ''} {', '.join(map(str, streams))}"
 
 
 def _free_completed(details):
-    passed = "the other streams have passed its last use; " if details["deferred"] else ""
+    passed = "other streams have passed its last use; " if details["deferred"] else ""
     merged = details["merged"]
-    if len(merged) == 2:
-        return passed + "merged with the free blocks before and after it"
-    if merged:
-        return passed + f"merged with the free block {'before' if merged == ['previous'] else 'after'} it"
-    return passed + "no free neighbour to merge with"
+    return passed + (f"merged with {' and '.join(merged)}" if merged else "no free neighbour to merge with")
+
+
+def _tried(details):
+    if details["retries"]:
+        return "cached blocks released, retry"
+    return "no free block in pool that fits"
 
 
 def _segment_alloc(details):
-    tried = "no free block of the pool fits"
-    if details["retries"]:
-        tried = "cached blocks were given back, and the driver asked again"
-    return f"{tried}: segment of {format_size(details['segment_size'])} for {format_size(details['rounded_size'])}"
+    return (f"new {amount(details['segment_size'])} segment for {amount(details['rounded_size'])}: "
+            f"{_tried(details)}")
 
 
 def _segment_map(details):
-    tried = "no free block of the pool fits"
-    if details["retries"]:
-        tried = "cached blocks were given back, and the driver asked again"
-    return (f"{tried}: {plural(details['pages'], 'page')} of {format_size(details['page_size'])} "
-            f"for {format_size(details['rounded_size'])}")
+    return (f"{plural(details['pages'], 'page')} of {amount(details['page_size'])} mapped for "
+            f"{amount(details['rounded_size'])}: {_tried(details)}")
 
 
 def _segment_free(details):
-    trigger = details["trigger"]
-    if trigger == "out_of_memory":
-        return "the driver has no memory left: every unused segment is given back"
-    if trigger == "oversize":
-        return "the driver has no memory left: an oversize block is given back to make room"
-    if trigger == "garbage_collection":
-        return f"garbage collection: unused for {plural(details['age'], 'request')}, the average or more"
-    return "the cache is emptied"
+    return {
+        "out_of_memory": "out of memory: all that is unused is given back",
+        "oversize": "out of memory: an oversize block is given back to make room",
+        "garbage_collection": f"garbage collection: unused for {plural(details.get('age', 0), 'request')}",
+        "empty_cache": "the cache is emptied",
+    }[details["trigger"]]
 
 
 def _oom(details):
     if details["limit"] is not None:
-        return f"more than the memory fraction allows ({format_size(details['limit'])})"
-    return "the driver has no memory left, and nothing cached can be given back"
-
-
-def _nothing(details):
-    return ""
+        return f"more than the memory fraction allows: {amount(details['limit'])}"
+    return "the device has no memory left, and nothing more can be given back"
 
 
 _REASONS = {"alloc": _alloc, "free_requested": _free_requested, "free_completed": _free_completed,

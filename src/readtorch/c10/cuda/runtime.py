@@ -1,7 +1,8 @@
 """The driver and the allocator of this process.
 
-There are none until somebody asks for simulated devices. In PyTorch: the allocator is a global, made when the library
-is loaded and initialised at the first use of a device (`c10::cuda::CUDACachingAllocator::get`, `torch._C._cuda_init`).
+There are none until somebody asks for simulated devices. In PyTorch: the allocator is a global, made when
+the library is loaded and initialised at the first use of a device (`c10::cuda::CUDACachingAllocator::get`,
+`torch._C._cuda_init`).
 """
 from .allocator_config import AllocatorConfig
 from .caching_allocator import CachingAllocator
@@ -21,7 +22,8 @@ def simulate(devices=1, memory="2GiB", **options):
 
 
 def use(driver):
-    """Let `driver` be the process's driver, with a fresh allocator above it; None: there are no devices any more."""
+    """Let `driver` be the process's driver, with a fresh allocator above it; None: there are no devices any
+    more."""
     global _driver, _allocator
     config.read_environment()
     _allocator = None if driver is None else CachingAllocator(driver, config)

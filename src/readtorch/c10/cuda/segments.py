@@ -1,7 +1,8 @@
 """Memory from the driver and back to it: segments, and what is done when there is no memory left.
 
 In PyTorch: `alloc_block`, `release_block`, `release_cached_blocks`, `release_available_cached_blocks` and
-`garbage_collect_cached_blocks` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the chapter "The caching allocator".
+`garbage_collect_cached_blocks` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the chapter "The
+caching allocator".
 """
 import logging
 from bisect import bisect_left
@@ -17,12 +18,14 @@ log = logging.getLogger("readtorch.c10.cuda")
 class Segments(ExpandableSegments):
     """The storey that talks to the driver about memory."""
 
-    # ------------------------------------------------------------------------------------------ from the driver
+    # ------------------------------------------------------------------------------------ from the driver
 
     def alloc_block(self, request):
-        """Get memory for the request from the driver: True, and it is `request.block`; False if there is none."""
+        """Get memory for the request from the driver: True, and it is `request.block`; False if there is
+        none."""
         size = segment_size(request.size, self.config)
-        request.stopped_by_limit = self.allowed_memory is not None and self.total_allocated + size > self.allowed_memory
+        limit = self.allowed_memory
+        request.stopped_by_limit = limit is not None and self.total_allocated + size > limit
         if request.stopped_by_limit:
             return False
         if self.config.throw_on_cudamalloc_oom:
@@ -56,7 +59,7 @@ class Segments(ExpandableSegments):
         self.stats.num_device_alloc += 1
         if self.history is not None:
             details = {"segment_size": size, "rounded_size": request.size, "retries": request.retries,
-                       "pool": "small" if pool.is_small else "large"}
+                       "pool": pool.kind}
             self.record("segment_alloc", address, size, request.stream, pool, request.context, details)
         return block
 
@@ -73,17 +76,17 @@ class Segments(ExpandableSegments):
             return
         free, total = self.driver.mem_get_info(self.device)
         what = "expandable_segments: memory mapping" if expandable else "memory allocation"
-        log.warning("%s failed with OOM on device %d while trying to allocate %d bytes (free: %d, total: %d).",
-                    what, self.device, size, free, total)
+        log.warning("%s failed with OOM on device %d while trying to allocate %d bytes "
+                    "(free: %d, total: %d).", what, self.device, size, free, total)
 
-    # -------------------------------------------------------------------------------------------- to the driver
+    # -------------------------------------------------------------------------------------- to the driver
 
     def release_block(self, block, context, trigger):
         """Give a segment back; its one block is in the pool."""
         pool, size = block.pool, block.size
         self.stats.num_device_free += 1
         if self.history is not None:
-            details = {"trigger": trigger, "age": pool.age(block), "pool": "small" if pool.is_small else "large"}
+            details = {"trigger": trigger, "age": pool.age(block), "pool": pool.kind}
             self.record("segment_free", block.address, size, block.stream, pool,
                         block.segment_context if context is None else context, details)
         self.driver.free(self.device, block.address)
@@ -108,8 +111,8 @@ class Segments(ExpandableSegments):
             self.release_if_empty(block)
 
     def release_cached_blocks(self, context, trigger, pool_id=NO_POOL):
-        """Give back everything that is not in use, after waiting for the streams; with a pool's id only what belongs
-        to that private pool, if it has no user left."""
+        """Give back everything that is not in use, after waiting for the streams; with a pool's id only
+        what belongs to that private pool, if it has no user left."""
         if pool_id == NO_POOL and not self.captures:
             self.synchronize_and_free_events(context)
             self.release_blocks(self.large_blocks, context, trigger)
@@ -125,14 +128,15 @@ class Segments(ExpandableSegments):
                 del self.private_pools[private.id], self.freeable_pools[private.id]
 
     def release_available_cached_blocks(self, request, context):
-        """Give back just enough oversize blocks for the request: one that is large enough, or several, the largest
-        first. Whether that was enough; without `max_split_size` no block is oversize.
+        """Give back just enough oversize blocks for the request: one that is large enough, or several, the
+        largest first. Whether that was enough; without `max_split_size` no block is oversize.
 
         Note [ A split block is no segment ]
-        Oversize blocks are never split, so each is a whole segment. That holds as long as `max_split_size` stays what it
-        is. If it is lowered while the program runs, parts of segments become oversize by definition. PyTorch 2.13 takes
-        them for segments here: it hands an address from the middle of a segment to cudaFree, or frees a segment in
-        which somebody else's block lies. We look whether a block is split and pass over those that are.
+        Oversize blocks are never split, so each is a whole segment. That holds as long as `max_split_size`
+        stays what it is. If it is lowered while the program runs, parts of segments become oversize by
+        definition. PyTorch 2.13 takes them for segments here: it hands an address from the middle of a
+        segment to cudaFree, or frees a segment in which somebody else's block lies. We look whether a block
+        is split and pass over those that are.
         """
         limit = self.config.max_split_size
         if limit == UNLIMITED:
@@ -155,10 +159,12 @@ class Segments(ExpandableSegments):
         return released >= wanted
 
     def garbage_collect_cached_blocks(self, context):
-        """Give back large segments that have not been used for long, if more memory is held than the threshold allows.
+        """Give back large segments that have not been used for long, if more memory is held than the
+        threshold allows.
 
-        Age is counted in requests. Those as old as the average or older go first; if that was not enough, the average
-        of the rest decides, and so on. In contrast to `release_cached_blocks` nobody waits for the device's streams.
+        Age is counted in requests. Those as old as the average or older go first; if that was not enough,
+        the average of the rest decides, and so on. In contrast to `release_cached_blocks` nobody waits for
+        the device's streams.
         """
         pool = self.large_blocks
         too_much = self.total_allocated - int(self.config.garbage_collection_threshold * self.allowed_memory)

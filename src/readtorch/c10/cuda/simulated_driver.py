@@ -1,7 +1,8 @@
 """A driver of devices that do not exist: any number of them, of any size, on any computer.
 
-Their memory is host memory (simulated_memory.py), their streams keep a made-up clock (simulated_streams.py), and what a
-kernel would compute is a Python function put on a stream. Everything that it answers can be repeated.
+Their memory is host memory (simulated_memory.py), their streams keep a made-up clock
+(simulated_streams.py), and what a kernel would compute is a Python function put on a stream. Everything
+that it answers can be repeated.
 """
 import os
 import re
@@ -26,7 +27,8 @@ def parse_size(size):
 class SimulatedDriver(Driver):
     """`devices` of `memory` bytes each (an int, a text such as "2GiB", or a list of them, one a device).
 
-    `addresses`: "up" or "down", see Note [ Fictional addresses ]; `latencies`, `deferred`: see Note [ Virtual time ].
+    `addresses`: "up" or "down", see Note [ Fictional addresses ]; `latencies`, `deferred`: see Note [
+    Virtual time ].
     """
 
     def __init__(self, devices=1, memory="2GiB", *, addresses="up", latencies=None, deferred=False):
@@ -45,7 +47,8 @@ class SimulatedDriver(Driver):
         return self.memory.host(address, nbytes)
 
     def enqueue(self, device, stream, work, duration=0.0, label=""):
-        """Put a Python function on a stream, which it keeps busy for `duration` microseconds of virtual time."""
+        """Put a Python function on a stream, which it keeps busy for `duration` microseconds of virtual
+        time."""
         self.streams.enqueue(device, stream, work, duration, label)
 
     # --------------------------------------------------------------------------------------------- devices

@@ -1,11 +1,12 @@
 """The memory of devices that do not exist: fictional addresses, and host memory behind them.
 
 Note [ Fictional addresses ]
-An address is a number that no pointer of this process equals, so nobody can mistake it for one. Device d hands out
-addresses from 0x700000000000 + d * 2**42 upwards, or from the end of that range downwards; none is used twice, as far
-as 4 TiB go. Sizes are counted in pages of 2 MiB, as CUDA does for all but small allocations. Addresses that are reserved
-for pages to be mapped start at 0x500000000000. The bytes behind an address are made when they are first asked for, and
-by the operating system only when they are first touched: a device of 80 GiB costs nothing until its memory is used.
+An address is a number that no pointer of this process equals, so nobody can mistake it for one. Device d
+hands out addresses from 0x700000000000 + d * 2**42 upwards, or from the end of that range downwards; none
+is used twice, as far as 4 TiB go. Sizes are counted in pages of 2 MiB, as CUDA does for all but small
+allocations. Addresses that are reserved for pages to be mapped start at 0x500000000000. The bytes behind an
+address are made when they are first asked for, and by the operating system only when they are first
+touched: a device of 80 GiB costs nothing until its memory is used.
 """
 import bisect
 import mmap
@@ -33,7 +34,8 @@ class Region:
     def __init__(self, address, nbytes, reserved=False):
         self.address = address
         self.nbytes = nbytes
-        self.pages = {} if reserved else None  # of a reserved range: which addresses are mapped, and how many bytes each
+        # Of a reserved range: the addresses that pages are mapped to, and how many bytes each has.
+        self.pages = {} if reserved else None
         self._map = None
         self._bytes = None
 
@@ -56,10 +58,10 @@ class Region:
     def is_mapped(self, address, end):
         """Whether all addresses of a reserved range, from `address` to `end`, stand for memory."""
         while address < end:
-            page = next((start for start, size in self.pages.items() if start <= address < start + size), None)
-            if page is None:
+            ends = [start + size for start, size in self.pages.items() if start <= address < start + size]
+            if not ends:
                 return False
-            address = page + self.pages[page]
+            address = ends[0]
         return True
 
 
@@ -136,7 +138,8 @@ class SimulatedMemory:
     def map(self, address, nbytes, handle):
         with self._lock:
             region = self._region(address)
-            if region is None or region.pages is None or address in region.pages or handle not in self._pieces:
+            if (region is None or region.pages is None or address in region.pages
+                    or handle not in self._pieces):
                 raise AcceleratorError("CUDA error: invalid argument")
             region.pages[address] = nbytes
 
@@ -150,7 +153,8 @@ class SimulatedMemory:
     # --------------------------------------------------------------------------------- from address to bytes
 
     def host(self, address, nbytes):
-        """The `nbytes` behind `address`, a uint8 array. AcceleratorError if they are not all memory of a device."""
+        """The `nbytes` behind `address`, a uint8 array. AcceleratorError if they are not all memory of a
+        device."""
         region = self._region(address)
         if region is None or address + nbytes > region.address + region.nbytes or (
                 region.pages is not None and not region.is_mapped(address, address + nbytes)):

@@ -1,9 +1,10 @@
 """From the size that is asked for to the size of a block, and to the size of the segment that is made for it.
 
-A *segment* is what the driver gives: memory of one `malloc`. A *block* is what a tensor gets: a piece of a segment.
+A *segment* is what the driver gives: memory of one `malloc`. A *block* is what a tensor gets: a piece of a
+segment.
 
-In PyTorch: `round_size`, `get_allocation_size` and `should_split` in `c10/cuda/CUDACachingAllocator.cpp`, the numbers in
-`c10/core/AllocatorConfig.h`. Explained in the chapter "The caching allocator".
+In PyTorch: `round_size`, `get_allocation_size` and `should_split` in `c10/cuda/CUDACachingAllocator.cpp`,
+the numbers in `c10/core/AllocatorConfig.h`. Explained in the chapter "The caching allocator".
 """
 MIB = 1 << 20
 MIN_BLOCK = 512  # the size of every block is a multiple of this
@@ -33,8 +34,9 @@ def round_size(size, config):
 def round_to_division(size, divisions):
     """`size` rounded up to the next of the steps into which the range between two powers of two is divided.
 
-    With 4 divisions 1200 becomes 1280, since 1024 to 2048 has the steps 1024, 1280, 1536, 1792. Then requests that
-    differ by little (batches of sentences, say) get blocks of the same size, and each can use another's.
+    With 4 divisions 1200 becomes 1280, since 1024 to 2048 has the steps 1024, 1280, 1536, 1792. Then
+    requests that differ by little (batches of sentences, say) get blocks of the same size, and each can use
+    another's.
     """
     power = 1 << (size.bit_length() - 1)
     return round_up(size, max(power // divisions, 1))

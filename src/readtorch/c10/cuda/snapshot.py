@@ -1,16 +1,19 @@
 """A picture of all that an allocator holds: segments, and the blocks in them.
 
 In PyTorch: `snapshot` in `c10/cuda/CUDACachingAllocator.cpp`, and `THCPModule_memorySnapshot` in
-`torch/csrc/cuda/Module.cpp`, which makes dictionaries of it. Explained in the chapter "The caching allocator".
+`torch/csrc/cuda/Module.cpp`, which makes dictionaries of it. Explained in the chapter "The caching
+allocator".
 """
 from .block import NO_POOL
 from .history import frames_of
 
 
 def segments_of(allocator, pool_id=NO_POOL):
-    """A device's segments, by address, as `torch.cuda.memory_snapshot()` shows them, and `registration_counter`.
+    """A device's segments, by address, as `torch.cuda.memory_snapshot()` shows them, and
+    `registration_counter`.
 
-    An expandable segment is shown as one for each range that is mapped. With a pool's id: that private pool's only.
+    An expandable segment is shown as one for each range that is mapped. With a pool's id: that private
+    pool's only.
     """
     heads = [block for block in all_blocks(allocator, pool_id) if block.prev is None or not block.prev.mapped]
     return [describe_segment(head) for head in sorted(heads, key=lambda block: block.address)]
@@ -56,5 +59,5 @@ def mapped_run(head):
 
 def describe_block(block):
     state = "active_allocated" if block.allocated else "inactive" if block.is_free else "active_pending_free"
-    return {"address": block.address, "size": block.size, "requested_size": block.requested_size, "state": state,
-            "frames": frames_of(block.context)}
+    return {"address": block.address, "size": block.size, "requested_size": block.requested_size,
+            "state": state, "frames": frames_of(block.context)}

@@ -1,20 +1,22 @@
-"""What the allocator counts: nine quantities, each for all blocks, for small and for large ones, and some numbers more.
+"""What the allocator counts: nine quantities, each for all blocks, for small and for large ones, and some
+numbers more.
 
-In PyTorch: `Stat` in `c10/core/Allocator.h`, `DeviceStats` in `c10/core/CachingDeviceAllocator.h`. Explained in the
-chapter "The caching allocator".
+In PyTorch: `Stat` in `c10/core/Allocator.h`, `DeviceStats` in `c10/core/CachingDeviceAllocator.h`.
+Explained in the chapter "The caching allocator".
 """
 
-# COUNT of requests served; of segments; of blocks in use (by the program, or by a stream it has not finished with); of
-# free blocks that are parts of segments. Then BYTES: in blocks that the program has, in segments, in blocks in use, in
-# free parts of segments, and what the program asked for.
-FAMILIES = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
-            "inactive_split_bytes", "requested_bytes")
+# COUNT of requests served; of segments; of blocks in use (by the program, or by a stream it has not
+# finished with); of free blocks that are parts of segments. Then BYTES: in blocks that the program has, in
+# segments, in blocks in use, in free parts of segments, and what the program asked for.
+FAMILIES = ("allocation", "segment", "active", "inactive_split",
+            "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes")
 
 
 class Stat:
     """A quantity that goes up and down: its value, its peak, and how much came and went in all.
 
-    What came is not stored: it is what is there now and what went. `_offset` is what resetting takes away from it.
+    What came is not stored: it is what is there now and what went. `_offset` is what resetting takes away
+    from it.
     """
 
     __slots__ = ("current", "peak", "freed", "_offset")
@@ -94,7 +96,8 @@ class AllStat:
 
     def as_dict(self):
         everything = {name: getattr(self, name) for name in ("current", "peak", "allocated", "freed")}
-        return {"all": everything, "small_pool": self.small_pool.as_dict(), "large_pool": self.large_pool.as_dict()}
+        return {"all": everything, "small_pool": self.small_pool.as_dict(),
+                "large_pool": self.large_pool.as_dict()}
 
 
 class PoolStats:
@@ -130,8 +133,8 @@ class DeviceStats:
         return stat.small_pool if pool.is_small else stat.large_pool
 
     def _every_stat(self):
-        return [*self.families.values(), *self.reserved_bytes_by_private_pools.values(), self.oversize_allocations,
-                self.oversize_segments]
+        return [*self.families.values(), *self.reserved_bytes_by_private_pools.values(),
+                self.oversize_allocations, self.oversize_segments]
 
     def reset_accumulated(self):
         for stat in self._every_stat():

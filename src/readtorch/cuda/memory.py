@@ -1,0 +1,1 @@
+"""placeholder until the Python face of the allocator is committed"""
