@@ -89,6 +89,10 @@ def rebuild(value, convert):
 
 def _tensor_to_readtorch(tensor, share):
     """`share` remembers, for one conversion, the tensors made so far and our tensor over each storage."""
+    if id(tensor) not in share and tensor.is_sparse:
+        parts = [to_readtorch(part.detach()) for part in (tensor._indices(), tensor._values())]
+        made = rt._sparse_coo_tensor_unsafe(*parts, tuple(tensor.shape), is_coalesced=tensor.is_coalesced())
+        share[id(tensor)] = made.requires_grad_(tensor.requires_grad)
     if id(tensor) not in share:
         made = _make(tensor.detach(), share)
         assert tensor.numel() == 0 or _place(made) == _place(tensor)
@@ -138,6 +142,10 @@ def _span(tensor):
 
 
 def _tensor_to_torch(tensor):
+    if tensor.is_sparse:
+        parts = to_torch(tensor._indices()), to_torch(tensor._values())
+        made = torch._sparse_coo_tensor_unsafe(*parts, tensor.shape, is_coalesced=tensor.is_coalesced())
+        return made.requires_grad_(tensor.requires_grad)
     plain = tensor.detach().resolve_conj().resolve_neg()
     if plain.dtype == rt.bfloat16:
         result = torch.from_numpy(plain.view(rt.int16).numpy().copy()).view(torch.bfloat16)
@@ -187,6 +195,12 @@ def _assert_tensor_close(ours, theirs, *, rtol, atol, exact, strides, where):
     our_shape, their_shape = tuple(ours.shape), tuple(theirs.shape)
     assert our_shape == their_shape, f"{where}: shape {our_shape} instead of {their_shape}"
     assert ours.requires_grad == theirs.requires_grad, f"{where}: requires_grad is {ours.requires_grad}"
+    assert ours.is_sparse == theirs.is_sparse, f"{where}: layout {ours.layout} instead of {theirs.layout}"
+    if theirs.is_sparse:
+        assert ours.is_coalesced() == theirs.is_coalesced(), f"{where}: is_coalesced is {ours.is_coalesced()}"
+        parts = [(t._indices(), t._values()) for t in (ours.detach(), theirs.detach())]
+        assert_close(*parts, rtol=rtol, atol=atol, exact=exact, where=f"(indices, values) of {where}")
+        return
     if strides:
         assert same_strides(ours, theirs), f"{where}: strides {ours.stride()} instead of {theirs.stride()}"
     _assert_values(to_torch(ours.detach()), theirs.detach(), rtol, atol, exact, where)
@@ -315,10 +329,10 @@ def _position(tensor, inputs):
 
 
 def _shared(tensor, inputs):
-    if tensor.numel() == 0:  # nothing to share, and addresses mean nothing
+    if tensor.numel() == 0 or tensor.is_sparse:  # nothing to share, and addresses mean nothing
         return []
     address = tensor.untyped_storage().data_ptr()
-    return [i for i, t in enumerate(inputs) if t.untyped_storage().data_ptr() == address]
+    return [i for i, t in enumerate(inputs) if not t.is_sparse and t.untyped_storage().data_ptr() == address]
 
 
 def assert_same_grad_fn(our_results, their_results):
@@ -365,6 +379,8 @@ def own_copy(value, share=None):
     share = {} if share is None else share
     if not isinstance(value, torch.Tensor):
         return rebuild(value, lambda v: own_copy(v, share))
+    if id(value) not in share and value.is_sparse:
+        share[id(value)] = value.detach().clone().requires_grad_(value.requires_grad)
     if id(value) not in share:
         plain = value.detach()
         bits = [torch.Tensor.conj] * plain.is_conj() + [torch._neg_view] * plain.is_neg()

@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 from . import _tensor_str, _utils, autograd
 from . import storage as storages
+from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
 from .c10.tensor_impl import storage_impl, storage_offset, strides_of
 from .c10.scalar_type import SCALAR_TYPE_NAMES
@@ -127,7 +128,7 @@ class Tensor(TensorBase):
     def type(self, dtype=None, non_blocking=False):
         """The old name of this tensor's type, "torch.FloatTensor"; with a dtype or such a name, the tensor cast to it."""
         if dtype is None:
-            place = "cuda." if self.device.type == "cuda" else ""
+            place = ("cuda." if self.device.type == "cuda" else "") + ("sparse." if is_sparse(self) else "")
             return f"torch.{place}{SCALAR_TYPE_NAMES[self.dtype]}Tensor"
         if isinstance(dtype, str):
             dtype = type_named(dtype)
@@ -141,6 +142,8 @@ class Tensor(TensorBase):
 
     def numpy(self, *, force=False):
         """The elements as a NumPy array over the same memory."""
+        if is_sparse(self):
+            raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
         if force:
             return self.detach().cpu()._array
         if self.device.type != "cpu":
@@ -170,6 +173,8 @@ class Tensor(TensorBase):
 
     def untyped_storage(self):
         """The bytes that this tensor looks at, which its views look at too."""
+        if is_sparse(self):
+            raise NotImplementedError("Cannot access storage of SparseTensorImpl")
         return storages.untyped(storage_impl(self))
 
     def storage(self):
@@ -221,6 +226,9 @@ class Tensor(TensorBase):
 
     def _reduce_ex_internal(self):
         _utils.warn_if_has_hooks(self)
+        if is_sparse(self):
+            parts = self._indices(), self._values(), self.size(), self.is_coalesced()
+            return _utils._rebuild_sparse_tensor, (self.layout, parts)
         place = self._typed_storage(), storage_offset(self), tuple(self._array.shape), strides_of(self)
         if self.dtype in storages.DTYPES_WITH_CLASS:
             return _utils._rebuild_tensor_v2, (*place, self.requires_grad, OrderedDict())

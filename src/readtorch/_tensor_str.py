@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .c10 import scalar_type, tensor_impl
+from .aten.sparse_tensor_impl import is_sparse
+from .c10 import layout, scalar_type, tensor_impl
 
 
 @dataclasses.dataclass
@@ -204,16 +205,33 @@ def get_summarized_data(array):
 
 def _str(self, *, tensor_contents=None):
     """The text of a tensor. `tensor_contents` replaces the numbers (a subclass may print something else)."""
-    # in PyTorch: also sparse, quantized, nested, functorch and forward-mode tensors
+    # in PyTorch: also quantized, nested, functorch and forward-mode tensors
     is_plain_tensor = _is_plain(type(self))
     prefix = "tensor(" if is_plain_tensor else f"{type(self).__name__}("
     if tensor_contents is None:
-        tensor_contents = "..." if self.is_meta else _array_str(_numbers(self), len(prefix))
-    suffixes = _device_suffix(self) + _shape_and_dtype_suffixes(self) + _grad_suffix(self)
-    string_repr = _add_suffixes(prefix + tensor_contents, suffixes, len(prefix))
+        tensor_contents = _contents(self, len(prefix))
+    suffixes = _device_suffix(self) + _shape_and_dtype_suffixes(self)
+    suffixes += _layout_suffix(self) + _grad_suffix(self)
+    string_repr = _add_suffixes(prefix + tensor_contents, suffixes, len(prefix), is_sparse(self))
     if getattr(self, "_is_param", False) and not is_plain_tensor:
         return f"Parameter({string_repr})"
     return string_repr
+
+
+def _contents(self, indent):
+    if self.is_meta:
+        return "..."
+    if not is_sparse(self):
+        return _array_str(_numbers(self), indent)
+    parts = {"indices": self._array.indices, "values": self._array.values}
+    return (",\n" + " " * indent).join([_part_str(name, array, indent) for name, array in parts.items()])
+
+
+def _part_str(name, array, indent):
+    """One of the two tensors that make a sparse one."""
+    prefix = f"{name}=tensor("
+    size = "" if array.size else f", size={array.shape}"
+    return prefix + _array_str(array, indent + len(prefix)) + size + ")"
 
 
 def _is_plain(cls):
@@ -233,6 +251,9 @@ def _device_suffix(self):
 
 def _shape_and_dtype_suffixes(self):
     """`size=` when the brackets do not show it, `dtype=` when the numbers do not."""
+    if is_sparse(self):
+        own = [] if self.dtype in _dtypes_implied_by_numbers() else [f"dtype={self.dtype}"]
+        return [f"size={tuple(self.shape)}", f"nnz={self._array.nnz}", *own]
     empty = self.numel() == 0
     hides_size = self.is_meta or (empty and self.dim() != 1) or (not empty and not PRINT_OPTS.edgeitems)
     # Without elements nothing tells an int64 or bool tensor from a float one.
@@ -246,6 +267,10 @@ def _dtypes_implied_by_numbers():
     return {default, default.to_complex(), scalar_type.int64, scalar_type.bool}
 
 
+def _layout_suffix(self):
+    return [] if self.layout is layout.strided else [f"layout={self.layout}"]
+
+
 def _grad_suffix(self):
     try:
         grad_fn = self.grad_fn
@@ -257,13 +282,14 @@ def _grad_suffix(self):
     return ["requires_grad=True"] if self.requires_grad else []
 
 
-def _add_suffixes(tensor_str, suffixes, indent):
+def _add_suffixes(tensor_str, suffixes, indent, force_newline=False):
     parts = [tensor_str]
     last_line_len = len(tensor_str) - tensor_str.rfind("\n") + 1
     for suffix in suffixes:
-        if last_line_len + len(suffix) + 2 > PRINT_OPTS.linewidth:
+        if force_newline or last_line_len + len(suffix) + 2 > PRINT_OPTS.linewidth:
             parts.append(",\n" + " " * indent + suffix)
             last_line_len = indent + len(suffix)
+            force_newline = False
         else:
             parts.append(", " + suffix)
             last_line_len += len(suffix) + 2

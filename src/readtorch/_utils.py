@@ -7,7 +7,10 @@ import copyreg
 import functools
 import warnings
 
+from .aten.native.sparse.sparse_tensor import _sparse_coo_tensor_unsafe, _validate_sparse_coo_tensor_args
+from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
+from .c10.layout import sparse_coo
 from .c10.storage_impl import StorageImpl
 from .c10.tensor_impl import storage_impl, storage_offset, strides_of
 
@@ -128,8 +131,23 @@ def warn_if_has_hooks(tensor):
             )
 
 
+def _rebuild_sparse_tensor(layout, data):
+    """A sparse tensor from its pickled parts: indices, values, size, and whether it is coalesced.
+
+    They come from outside: what does not fit together raises RuntimeError.
+    """
+    if layout is not sparse_coo:
+        raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
+    indices, values, size, is_coalesced = (*data, None)[:4]
+    _validate_sparse_coo_tensor_args.call(indices, values, size, is_coalesced, None)
+    return _sparse_coo_tensor_unsafe.call(indices, values, size, None, None, None, None, is_coalesced)
+
+
 def deepcopy_tensor(t, memo):
     """A deep copy of a leaf. Its storage is copied once a `memo`: tensors that shared it share the copy."""
+    if is_sparse(t):
+        memo[id(t)] = t.clone()
+        return memo[id(t)]
     storage = storage_impl(t)
     copied_storage = memo.get(id(storage))
     if copied_storage is None:

@@ -70,6 +70,7 @@ class _Run:
         first, second, self.x = convert(numbers)
         self.parameters = [T.nn.Parameter(first), T.nn.Parameter(second)]
         groups = [{"params": [self.parameters[0]]}, {"params": [self.parameters[1]], "lr": 0.02}]
+        self.wants_sparse = name == "SparseAdam"
         self.one_group = name == "LBFGS"  # it takes no groups, and wants to evaluate the loss itself
         # One iteration a step: each divides by a difference of gradients, and a few in a row make rounding large.
         named = convert(own_copy(named)) | (dict(max_iter=1) if self.one_group else {})
@@ -83,6 +84,9 @@ class _Run:
         self.optimizer.zero_grad()
         loss = (self.x @ first.t()).tanh().matmul(second.t()).sub(1).square().mean()
         loss.backward()
+        if self.wants_sparse:
+            for p in self.parameters:
+                p.grad = p.grad.to_sparse()
         return loss
 
 

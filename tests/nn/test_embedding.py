@@ -139,7 +139,60 @@ def test_argument_order_of_old():
     both(lambda T, w, i: T.nn.functional.embedding_bag(w, i, T.tensor([0, 1])), torch.randn(4, 2), torch.tensor([1, 3, 2]))
 
 
-def test_sparse_gradients_are_refused():
-    layer = readtorch.nn.Embedding(4, 2, sparse=True)
-    with pytest.raises(RuntimeError, match="sparse=False"):
-        layer(readtorch.tensor([1])).sum().backward()
+def sparse_gradient(T, look_up):
+    """The gradient of a table after two backward passes, and after one whose table is used twice."""
+    table = T.arange(12.0).reshape(6, 2).requires_grad_()
+    gradients = []
+    for uses in (1, 1, 2):
+        out = sum(look_up(table) for _ in range(uses))
+        (out * T.arange(out.numel()).reshape(out.shape)).sum().backward()
+        gradients.append(table.grad.clone())
+    return gradients
+
+
+@pytest.mark.parametrize("settings", [
+    {}, {"padding_idx": 2}, {"padding_idx": -1}, {"max_norm": 1.0}, {"scale_grad_by_freq": True}], ids=str)
+@pytest.mark.parametrize("numbers", [[[2, 0, 2], [3, 5, 2]], [1], [[]]], ids=str)
+def test_sparse_gradients(settings, numbers):
+    def program(T, i):
+        return sparse_gradient(T, lambda w: T.nn.functional.embedding(i, w.clone(), sparse=True, **settings))
+    both(program, torch.tensor(numbers, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("settings", [{}, {"padding_idx": 2}, {"scale_grad_by_freq": True}], ids=str)
+def test_sparse_gradients_of_bags(mode, settings):
+    def program(T, numbers, starts):
+        return sparse_gradient(T, lambda w: T.nn.functional.embedding_bag(
+            numbers, w.clone(), starts, mode=mode, sparse=True, **settings))
+    both(program, torch.tensor([2, 0, 2, 3, 1]), torch.tensor([0, 2, 2, 4]))
+
+
+def test_sparse_gradients_of_weighted_bags():
+    def program(T, numbers, starts, weights):
+        gradients = sparse_gradient(T, lambda w: T.nn.functional.embedding_bag(
+            numbers, w.clone(), starts, mode="sum", sparse=True, per_sample_weights=weights))
+        return gradients, weights.grad
+    weights = torch.tensor([1.0, -2, 3, 0.5], requires_grad=True)
+    both(program, torch.tensor([2, 0, 2, 3]), torch.tensor([0, 1]), weights, grad=False)
+
+
+@pytest.mark.parametrize("first, second", [(True, False), (False, True), (True, True)])
+def test_sparse_and_dense_gradients_of_one_table(first, second):
+    def program(T, i):
+        look_up = T.nn.functional.embedding
+        at_once, in_turn = (T.ones(5, 3).requires_grad_() for _ in range(2))
+        a, b = look_up(i, at_once, sparse=first), look_up(i + 1, at_once, sparse=second)
+        (a.sum() + 2 * b.sum()).backward()
+        for table_is_sparse in (first, second):
+            look_up(i, in_turn, sparse=table_is_sparse).square().sum().backward()
+        return at_once.grad, in_turn.grad
+    both(program, torch.tensor([3, 0, 3]))
+
+
+def test_sparse_gradients_can_be_differentiated():
+    def program(T, i, w):
+        out = T.nn.functional.embedding(i, w, sparse=True)
+        grad, = T.autograd.grad(out.pow(3).sum(), w, create_graph=True)
+        return grad, T.autograd.grad(grad.to_dense().sum(), w)
+    both(program, torch.tensor([2, 0, 2]), torch.randn(4, 3, requires_grad=True), grad=False)

@@ -70,6 +70,7 @@ class Run:
         self.problem, self.data = problem, convert(data)
         self.parameters = [T.nn.Parameter(convert(p.clone())) for p in parameters]
         self.optimizer = getattr(T.optim, name)(self.parameters, **convert(settings))
+        self.wants_sparse = name == "SparseAdam"
 
     def steps(self, count):
         for _ in range(count):
@@ -79,6 +80,9 @@ class Run:
         self.optimizer.zero_grad()
         loss = self.problem.loss(self.data, self.parameters)
         loss.backward()
+        if self.wants_sparse:
+            for p in self.parameters:
+                p.grad = p.grad.to_sparse()
         return loss
 
     def checkpoint(self):

@@ -16,10 +16,12 @@ from readtorch.optim.radam import RAdam
 from readtorch.optim.rmsprop import RMSprop
 from readtorch.optim.rprop import Rprop
 from readtorch.optim.sgd import SGD
+from readtorch.optim.sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer",
-    "RAdam", "RMSprop", "Rprop", "SGD", "lr_scheduler", "swa_utils", "swap_in_optimizer_params_and_state",
+    "RAdam", "RMSprop", "Rprop", "SGD", "SparseAdam", "lr_scheduler", "swa_utils",
+    "swap_in_optimizer_params_and_state",
 ]
 
 for public in (Adafactor, Muon, swap_in_optimizer_params_and_state):  # their files are private

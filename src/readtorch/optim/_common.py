@@ -6,7 +6,7 @@ import functools
 
 import readtorch
 from readtorch._tensor import Tensor
-from readtorch.c10.dispatch_key import CPU
+from readtorch.c10.dispatch_key import CPU, SPARSE_CPU
 from readtorch.nn.parameter import Parameter
 
 
@@ -37,6 +37,15 @@ def _params_and_grads(group):
     """The parameters that have a gradient, and the gradients."""
     pairs = [(p, grad) for p in group["params"] if (grad := p.grad) is not None]
     return [p for p, _ in pairs], [grad for _, grad in pairs]
+
+
+def _has_sparse(grads):
+    return any([grad._keys & SPARSE_CPU for grad in grads])
+
+
+def _make_sparse(grad, values):
+    """`values` in the places of the elements of the coalesced `grad`."""
+    return readtorch._sparse_coo_tensor_unsafe(grad._indices(), values, grad.shape, is_coalesced=True)
 
 
 # Settings

@@ -20,7 +20,9 @@ from readtorch.optim._common import (
     _count,
     _device_dtype_check_for_fused,
     _get_value,
+    _has_sparse,
     _loss_of,
+    _make_sparse,
     _to_scalar,
     _use_grad_for_differentiable,
 )
@@ -81,7 +83,7 @@ class Adagrad(Optimizer):
                 params, grads, state_sums, state_steps, lr=group["lr"], weight_decay=group["weight_decay"],
                 lr_decay=group["lr_decay"], eps=group["eps"], foreach=group["foreach"],
                 maximize=group["maximize"], differentiable=group["differentiable"], fused=group["fused"],
-                has_complex=any([p.is_complex() for p in params]),
+                has_sparse_grad=_has_sparse(grads), has_complex=any([p.is_complex() for p in params]),
             )
         return loss
 
@@ -101,10 +103,14 @@ def adagrad(
     for i, param in enumerate(params):
         state_steps[i] += 1
         step = _get_value(state_steps[i])
-        _single_tensor_adagrad(
-            *_as_real(param, grads[i], state_sums[i]), lr=lr / (1 + (step - 1) * lr_decay),
-            weight_decay=weight_decay, eps=eps, maximize=maximize,
-        )
+        settings = {
+            "lr": lr / (1 + (step - 1) * lr_decay), "weight_decay": weight_decay, "eps": eps,
+            "maximize": maximize,
+        }
+        if grads[i].is_sparse:
+            _sparse_adagrad(param, grads[i], state_sums[i], **settings)
+        else:
+            _single_tensor_adagrad(*_as_real(param, grads[i], state_sums[i]), **settings)
 
 
 def _single_tensor_adagrad(param, grad, state_sum, *, lr, weight_decay, eps, maximize):
@@ -114,3 +120,13 @@ def _single_tensor_adagrad(param, grad, state_sum, *, lr, weight_decay, eps, max
     state_sum.addcmul_(grad, grad, value=1)
     std = state_sum.sqrt() + eps
     param.addcdiv_(grad, std, value=-lr)
+
+
+def _sparse_adagrad(param, grad, state_sum, *, lr, weight_decay, eps, maximize):
+    """The same for the elements that `grad` lists; for all others it would change nothing."""
+    if weight_decay != 0:
+        raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+    grad = (-grad if maximize else grad).coalesce()  # squares: each index must be listed once
+    state_sum.add_(_make_sparse(grad, grad._values().pow(2)))
+    std = state_sum.sparse_mask(grad)._values().sqrt() + eps
+    param.add_(_make_sparse(grad, grad._values() / std), alpha=-lr)

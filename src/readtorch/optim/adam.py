@@ -44,6 +44,8 @@ class Adam(Optimizer):
     fused: None lets a compiled kernel do the step where it can, False never, True always. See `adam`.
     """
 
+    _no_sparse_gradients = "Adam does not support sparse gradients, please consider SparseAdam instead"
+
     def __init__(
         self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
         maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False,

@@ -17,6 +17,7 @@ from readtorch.optim._common import (  # noqa: F401
     _get_capturable_supported_devices,
     _get_scalar_dtype,
     _get_value,
+    _has_sparse,
     _params_and_grads,
     _to_scalar,
     _use_grad_for_differentiable,
@@ -163,7 +164,7 @@ class Optimizer:
         """
         # in PyTorch: each algorithm has an `_init_group` for all of this
         params, grads = _params_and_grads(group)
-        if self._no_sparse_gradients and any([grad.is_sparse for grad in grads]):
+        if self._no_sparse_gradients and _has_sparse(grads):
             raise RuntimeError(self._no_sparse_gradients)
         states = [self.state[p] for p in params]
         for p, state in zip(params, states):

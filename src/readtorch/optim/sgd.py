@@ -18,6 +18,7 @@ from readtorch.optim._common import (
     _check_fused,
     _device_dtype_check_for_fused,
     _get_value,
+    _has_sparse,
     _kernel_serves,
     _loss_of,
     _params_and_grads,
@@ -73,7 +74,7 @@ class SGD(Optimizer):
                 params, grads, momentum_buffer_list, weight_decay=group["weight_decay"],
                 momentum=group["momentum"], lr=group["lr"], dampening=group["dampening"],
                 nesterov=group["nesterov"], maximize=group["maximize"], foreach=group["foreach"],
-                fused=group["fused"],
+                fused=group["fused"], has_sparse_grad=_has_sparse(grads),
             )
             if group["momentum"] != 0:
                 for p, momentum_buffer in zip(params, momentum_buffer_list):
@@ -105,7 +106,9 @@ def sgd(
     }
     if fused is None and foreach is None:
         # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
-        fused = _kernel_pays(params) and _kernel_serves(params, (lr, weight_decay))
+        fused = not has_sparse_grad and _kernel_pays(params) and _kernel_serves(params, (lr, weight_decay))
+    if fused and has_sparse_grad:
+        raise RuntimeError("`_fused_sgd` does not support sparse gradients")
     if fused:
         _fused_sgd(params, d_p_list, momentum_buffer_list, **settings)
     else:

@@ -103,6 +103,7 @@ from . import (  # noqa: F401
     smooth_activation,
     softmax,
     sorting,
+    sparse,
     special_bessel,
     special_functions,
     special_pairs,

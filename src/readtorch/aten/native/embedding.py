@@ -9,6 +9,7 @@ import numpy as np
 from ...c10.tensor_impl import legacy_type_name, wrap
 from ..native_function import native_function
 from ..parallel import parallel_for
+from .sparse.sparse_tensor import _sparse_coo_tensor_unsafe
 from .tensor_iterator import WIDENED
 
 embedding = native_function(
@@ -21,6 +22,9 @@ embedding_backward = native_function(
 embedding_dense_backward = native_function(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, "
     "bool scale_grad_by_freq) -> Tensor", out=True)
+embedding_sparse_backward = native_function(
+    "embedding_sparse_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, "
+    "bool scale_grad_by_freq) -> Tensor", "")
 embedding_renorm_ = native_function(
     "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)")
 
@@ -80,15 +84,26 @@ class EmbeddingBackward0:
 
 @embedding_backward.compose
 def embedding_backward_composite(grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse):
-    if sparse:
-        raise refuse_sparse("Embedding")
-    return embedding_dense_backward.call(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+    backward = embedding_sparse_backward if sparse else embedding_dense_backward
+    return backward.call(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
 
 
-def refuse_sparse(layer):
-    """In PyTorch: the gradient is a sparse tensor, which holds only the rows that were picked."""
-    return RuntimeError(f"{layer}: sparse=True asks for a sparse gradient, and readtorch has no sparse tensors; "
-                        "use sparse=False")
+# -------------------------------------------------------------------------------------------- sparse gradient
+
+@embedding_sparse_backward.compose
+def embedding_sparse_backward_composite(grad, indices, num_weights, padding_idx, scale_grad_by_freq):
+    """A row that was picked has the gradient that came for it: nothing is computed, only listed.
+
+    A row that was picked twice is listed twice: the values of one index add up, see Note [ Sparse tensors ].
+    """
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    if padding_idx != -1:
+        counted = wrap(indices._array != padding_idx)
+        indices, grad = indices[counted], grad[counted]
+    width = grad.shape[-1]
+    return _sparse_coo_tensor_unsafe.call(
+        indices.reshape(1, -1).long(), grad.reshape(-1, width), (num_weights, width), None, None, None, None, None)
 
 
 # ------------------------------------------------------------------------------------------------- dense gradient

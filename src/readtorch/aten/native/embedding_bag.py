@@ -9,8 +9,9 @@ import numpy as np
 from ...c10.scalar_type import promote_types
 from ...c10.tensor_impl import dtype_of, legacy_type_name, wrap
 from ..dispatcher import NOT_IMPLEMENTED
+from ..functions import at
 from ..native_function import native_function
-from .embedding import check_indices, refuse_sparse, sum_of_rows
+from .embedding import check_indices, embedding_sparse_backward, sum_of_rows
 from .tensor_iterator import WIDENED
 
 SUM, MEAN, MAX = range(3)
@@ -33,6 +34,10 @@ _embedding_bag_backward = native_function(
 _embedding_bag_dense_backward = native_function(
     "_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, "
     "Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, "
+    "int padding_idx=-1) -> Tensor", "")
+_embedding_bag_sparse_backward = native_function(
+    "_embedding_bag_sparse_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, "
+    "Tensor bag_size, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, "
     "int padding_idx=-1) -> Tensor", "")
 _embedding_bag_per_sample_weights_backward = native_function(
     "_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, "
@@ -242,12 +247,30 @@ def embedding_bag_backward_cpu(
     grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, sparse,
     per_sample_weights, padding_idx,
 ):
-    if sparse:
-        raise refuse_sparse("EmbeddingBag")
     bags = wrap(bags_or_again(indices, offsets, offset2bag))
+    if sparse:
+        return _embedding_bag_sparse_backward.call(
+            grad, indices, offsets, bags, bag_size, num_weights, scale_grad_by_freq, mode, per_sample_weights,
+            padding_idx)
     return _embedding_bag_dense_backward.call(
         grad, indices, bags, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights,
         padding_idx)
+
+
+@_embedding_bag_sparse_backward.compose
+def embedding_bag_sparse_backward_composite(
+    grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode, per_sample_weights,
+    padding_idx,
+):
+    """Each row that was picked gets its bag's gradient, weighted as the row was in the bag."""
+    if mode == MEAN:
+        grad = grad / at.clamp(bag_size, min=1).to(grad.dtype).unsqueeze(1)
+    picked = grad.index_select(0, offset2bag)
+    if per_sample_weights is not None:
+        if mode != SUM:
+            raise RuntimeError("embedding_bag_backward: per_sample_weights only supported for mode='sum'")
+        picked = picked * per_sample_weights.unsqueeze(1)
+    return embedding_sparse_backward.call(picked, indices, num_weights, padding_idx, scale_grad_by_freq)
 
 
 def bags_or_again(indices, offsets, offset2bag):

@@ -11,6 +11,7 @@ from ..native_function import native_function
 from .copy import number_as
 from .exact_out import exact_out, keeps_apart
 from .indexing import INT, LONG, add_at, writes_elements
+from .sparse.sparse_tensor import _sparse_coo_tensor_unsafe
 
 BOTH = "function, method"
 
@@ -74,7 +75,18 @@ def gather_cpu(self, dim, index, sparse_grad):
 @gather.backward
 class GatherBackward0:
     def self(grad, self_sym_sizes, dim, index, sparse_grad):
+        if sparse_grad:
+            return gather_sparse_backward(grad, self_sym_sizes, dim, index)
         return at.scatter_add(at.new_zeros(grad, self_sym_sizes), dim, index, grad)
+
+
+def gather_sparse_backward(grad, size, dim, index):
+    """Lists where each element was taken from and its gradient (`_gather_sparse_backward`)."""
+    places = list(np.indices(index._array.shape, LONG))
+    if places:
+        places[dim] = index._array
+    places = np.stack(places).reshape(len(places), -1) if places else np.empty((0, 1), LONG)
+    return _sparse_coo_tensor_unsafe.call(wrap(places), grad.reshape(-1), size, None, None, None, None, None)
 
 
 # -------------------------------------------------------------------------------------------------- scatter

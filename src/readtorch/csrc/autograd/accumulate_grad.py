@@ -72,7 +72,7 @@ def accumulate(variable, grad, may_steal):
 
 def _first_gradient(variable, grad, may_steal):
     array = grad._array
-    if tls.mask & AUTOGRAD or grad._keys & SPARSE_CPU:
+    if tls.mask & AUTOGRAD or (grad._keys | variable._keys) & SPARSE_CPU:
         # in PyTorch: indices and values that nobody else sees are not copied
         return grad.clone()
     if may_steal and array.strides == variable._array.strides and sees_memory_alone(grad):

@@ -14,8 +14,8 @@ from .node import Node
 # What a formula may ask of a tensor argument besides the tensor itself: `self_sym_sizes`, `other_scalar_type` …
 FACTS = {"sym_sizes": "{0}._array.shape", "sym_sizes_opt": "{0}._array.shape",  # "_opt": (0,) if there is no tensor
          "scalar_type": "{0}.dtype", "sym_strides": "strides_of({0})",
-         "byte_strides": "{0}._array.strides", "device": "{0}.device", "geometry": "TensorGeometry({0})",
-          "sizes": "[t._array.shape for t in {0}]"}
+         "byte_strides": "{0}._array.strides", "device": "{0}.device", "layout": "{0}.layout",
+         "geometry": "TensorGeometry({0})", "sizes": "[t._array.shape for t in {0}]"}
 
 
 def joint(name):

@@ -10,16 +10,17 @@ from ...aten import python_arg_parser, python_bindings
 from ...aten.native.complex_views import imag, real
 from ...aten.native.tensor_shape import mH, mT, matrix_H, numpy_T
 from ...aten.native_function import packets
+from ...aten.sparse_tensor_impl import is_sparse
 from ...c10 import scalar_type
 from ...c10.device import cpu
-from ...c10.layout import contiguous_format, strided
+from ...c10.layout import contiguous_format, sparse_coo, strided
 from ...c10.dispatch_key import BACKENDS, INFERENCE_TENSOR
 from ...c10.size import Size
 from ...c10.storage_impl import address_of
 from ...c10.tensor_impl import (KEPT_BY_ALIASES, NO_EDGE, TensorImpl, detached, new, storage_impl, storage_offset,
                                   strides_of)
 from ...c10.wrap_dim import wrap_dim_of_some
-from ..utils import tensor_apply, tensor_new  # noqa: F401  (methods and functions that are no operators)
+from ..utils import sparse_tensor_new, tensor_apply, tensor_new  # noqa: F401  (what is no operator)
 from ..utils.legacy_tensor import legacy_tensor_new
 from .python_variable_indexing import getitem, setitem
 from .variable import autograd_meta, refresh_view, requires_grad, set_requires_grad
@@ -59,6 +60,11 @@ def infix_methods():
     return found
 
 
+def refuse_without_storage(t):
+    if is_sparse(t):
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+
 class TensorBase(TensorImpl):
     """Attributes and methods that PyTorch implements in C++."""
 
@@ -95,7 +101,7 @@ class TensorBase(TensorImpl):
 
     def storage_offset(self):
         """How many elements of the storage lie before the first element."""
-        return storage_offset(self)
+        return 0 if is_sparse(self) else storage_offset(self)
 
     def dim(self):
         return self._array.ndim
@@ -115,6 +121,10 @@ class TensorBase(TensorImpl):
 
     @property
     def nbytes(self):
+        if is_sparse(self):
+            raise RuntimeError("nbytes is not defined for sparse tensors.  If you want the size of the "
+                               "constituent tensors, add the nbytes of the indices and values.  If you want the "
+                               "size of the  equivalent dense tensor, multiply numel() by element_size()")
         return self._array.nbytes
 
     @property
@@ -127,12 +137,13 @@ class TensorBase(TensorImpl):
 
     @property
     def layout(self):
-        return strided
+        return sparse_coo if is_sparse(self) else strided
 
     is_cuda = property(lambda self: self.device.type == "cuda")
     is_cpu = property(lambda self: self.device.type == "cpu")
     is_meta = property(lambda self: self.device.type == "meta")
-    is_sparse = is_quantized = is_mkldnn = is_nested = is_sparse_csr = property(lambda self: False)
+    is_sparse = property(is_sparse)
+    is_quantized = is_mkldnn = is_nested = is_sparse_csr = property(lambda self: False)
     # Devices that PyTorch knows and this book does not build.
     is_xpu = is_xla = is_ipu = is_mps = is_mtia = is_maia = is_vulkan = property(lambda self: False)
 
@@ -141,6 +152,7 @@ class TensorBase(TensorImpl):
 
     def data_ptr(self):
         """The address of the first element."""
+        refuse_without_storage(self)
         if not self._array.size:
             return 0
         return storage_impl(self).data_ptr() + storage_offset(self) * self._array.itemsize
@@ -154,7 +166,7 @@ class TensorBase(TensorImpl):
     def is_contiguous(self, memory_format=contiguous_format):
         """Whether the elements lie in memory in the order of `memory_format`."""
         from ...aten.native.copy import has_format
-        return has_format(self._array, memory_format)
+        return not is_sparse(self) and has_format(self._array, memory_format)
 
     # -------------------------------------------------------------------------------------- autograd's state
 
@@ -289,6 +301,7 @@ class TensorBase(TensorImpl):
 
     def tolist(self):
         """The elements as nested lists of Python numbers; a plain number if there are no dimensions."""
+        refuse_without_storage(self)
         array = self._array
         return array.tolist() if array.dtype.kind != "V" and array.dtype.isbuiltin == 1 else array.astype("f4").tolist()
 

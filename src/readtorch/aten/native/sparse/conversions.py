@@ -1,0 +1,151 @@
+"""From sparse to dense and back; and the elements of one tensor in the places of another.
+
+In PyTorch: `aten/src/ATen/native/TensorConversions.cpp`, `sparse/SparseTensor.cpp`.
+Explained in the chapter "Optimizers".
+"""
+import numpy as np
+
+from ....c10 import layout as layouts
+from ....c10.dispatch_key import SPARSE_CPU
+from ....c10.tensor_impl import wrap
+from ...native_function import native_function
+from ...sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
+from .sparse_tensor import coalesced_array
+
+METHOD = "method"
+
+to_dense = native_function(
+    "to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor", METHOD)
+_to_dense = native_function(
+    "_to_dense(Tensor self, ScalarType? dtype=None, bool? masked_grad=None) -> Tensor", METHOD)
+
+
+@to_dense.compose
+def to_dense_composite(self, dtype, masked_grad):
+    """A dense tensor with the same elements; `self` if it is dense."""
+    if is_sparse(self):
+        return _to_dense.call(self, dtype, masked_grad)
+    return self if dtype is None else self.to(dtype)
+
+
+def sparse_to_dense(self, dtype, masked_grad):
+    if dtype is not None:
+        raise RuntimeError("dtype argument is not supported by sparse_to_dense")
+    array = coalesced_array(self._array)
+    dense = np.zeros(array.shape, array.dtype)
+    dense[tuple(array.indices)] = array.values if array.sparse_dim else array.values.sum(0)
+    return wrap(dense)
+
+
+_to_dense.kernel(sparse_to_dense, SPARSE_CPU)
+
+
+@_to_dense.backward
+class ToDenseBackward0:
+    def self(grad, self):
+        """Only the elements that are there have a gradient."""
+        return grad.sparse_mask(self.detach().coalesce())
+
+
+to_sparse_dim = native_function("to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor", METHOD)
+to_sparse = native_function(
+    "to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor",
+    METHOD)
+_to_sparse_dim = native_function("_to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor", METHOD)
+_to_sparse = native_function(
+    "_to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor",
+    METHOD)
+
+
+@to_sparse_dim.compose
+def to_sparse_dim_composite(self, sparse_dim):
+    if is_sparse(self):
+        if sparse_dim != self._array.sparse_dim:
+            raise RuntimeError("to_sparse: conversion from Sparse to Sparse with sparse_dim argument "
+                               "!=self.sparse_dim() is not supported")
+        return self
+    return _to_sparse_dim.call(self, sparse_dim)
+
+
+@to_sparse.compose
+def to_sparse_composite(self, layout, blocksize, dense_dim):
+    """The elements that are not 0, with their indices; `self` if it is sparse."""
+    if layout not in (None, layouts.sparse_coo):
+        raise RuntimeError(f"readtorch has strided and sparse_coo tensors, no {layout}")
+    return self if is_sparse(self) else _to_sparse.call(self, layout, blocksize, dense_dim)
+
+
+@_to_sparse_dim.kernel
+def dense_to_sparse_with_sparse_dim(self, sparse_dim):
+    dense = self._array
+    if not 0 <= sparse_dim <= dense.ndim:
+        raise RuntimeError(f"dense_to_sparse: sparse_dim argument must be in [0,{dense.ndim}] range, but "
+                           f"{sparse_dim} is given")
+    if sparse_dim == 0 and dense.ndim:
+        raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
+    if not dense.ndim:
+        kept = dense.reshape(1)[:1 if dense else 0]
+        return wrap_sparse(SparseArray(np.empty((0, kept.size), np.int64), kept.copy(), (), True))
+    is_there = dense != 0
+    if sparse_dim < dense.ndim:
+        is_there = is_there.any(axis=tuple(range(sparse_dim, dense.ndim)))
+    places = is_there.nonzero()
+    return wrap_sparse(SparseArray(np.array(places, np.int64), dense[places], dense.shape, True))
+
+
+@_to_sparse.kernel
+def dense_to_sparse(self, layout, blocksize, dense_dim):
+    return dense_to_sparse_with_sparse_dim(self, self._array.ndim - (dense_dim or 0))
+
+
+@_to_sparse_dim.backward
+class ToSparseBackward0:
+    def self(grad):
+        return grad.to_dense()
+
+
+@_to_sparse.backward
+class ToSparseBackward1:
+    def self(grad):
+        return grad.to_dense()
+
+
+# ------------------------------------------------------------------------------------------------ sparse_mask
+
+sparse_mask = native_function("sparse_mask(Tensor self, Tensor mask) -> Tensor", METHOD)
+
+
+def sparse_mask_cpu(self, mask):
+    """Those elements of `self` that stand where `mask` has elements: nothing else is touched."""
+    if self.shape != mask.shape:
+        raise RuntimeError("sparse_mask(): operands have incompatible sizes; self has size "
+                           f"{list(self.shape)} but mask has size {list(mask.shape)}")
+    array = mask._array
+    if is_sparse(self):
+        picked = look_up(coalesced_array(self._array), array.flat_indices())
+    else:
+        picked = self._array[tuple(array.indices)] if array.sparse_dim else np.broadcast_to(
+            self._array, (array.nnz, *self.shape)).copy()
+    return wrap_sparse(SparseArray(array.indices.copy(), picked, array.shape, array.is_coalesced))
+
+
+def look_up(array, flat):
+    """The values of a coalesced array at these places; 0 where it has none."""
+    own = array.flat_indices()
+    places = np.searchsorted(own, flat)
+    found = places < own.size
+    found[found] = own[places[found]] == flat[found]
+    picked = np.zeros((flat.size, *array.values.shape[1:]), array.dtype)
+    picked[found] = array.values[places[found]]
+    return picked
+
+
+sparse_mask.kernel(sparse_mask_cpu, SPARSE_CPU)
+
+
+@sparse_mask.backward
+class SparseMaskBackward0:
+    def self(grad, self_layout, mask):
+        """What the mask hides has gradient 0."""
+        grad = grad.sparse_mask(mask)
+        return grad.to_dense() if self_layout is layouts.strided else grad

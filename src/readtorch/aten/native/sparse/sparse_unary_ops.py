@@ -1,0 +1,40 @@
+"""Functions that take 0 to 0: they need to see only the values.
+
+In PyTorch: `aten/src/ATen/native/sparse/SparseUnaryOps.cpp`.
+"""
+from ....c10.dispatch_key import CPU, SPARSE_CPU
+from ....c10.tensor_impl import wrap
+from ...dispatcher import registry
+from ...sparse_tensor_impl import wrap_sparse
+# They declare the operators:
+from .. import activation, pow_ops, special_functions, trigonometry, unary_ops  # noqa: F401
+from .sparse_tensor import coalesced_array
+
+NAMES = ("abs", "asin", "asinh", "atan", "atanh", "ceil", "erf", "expm1", "floor", "log1p", "relu", "round",
+         "sgn", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc")
+
+
+def on_values(operator):
+    """A kernel for sparse tensors from the one for dense tensors. Each index must first have one value."""
+    def kernel(self):
+        array = coalesced_array(self._array)
+        return wrap_sparse(array.with_values(operator.kernels[CPU](wrap(array.values))._array))
+    return kernel
+
+
+for _name in NAMES:
+    _operator = registry[f"aten::{_name}"]
+    if CPU in _operator.kernels:
+        _operator.kernel(on_values(_operator), SPARSE_CPU)
+
+
+def pow_sparse_scalar(self, exponent):
+    if exponent == 0:
+        raise RuntimeError("pow: cannot raise to zeroth power on sparse tensor; it would make the result "
+                           "tensor dense")
+    array = coalesced_array(self._array)
+    return wrap_sparse(array.with_values(pow_scalar.call(wrap(array.values), exponent)._array))
+
+
+pow_scalar = registry["aten::pow.Tensor_Scalar"]
+pow_scalar.kernel(pow_sparse_scalar, SPARSE_CPU)
