@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from readtorch.c10.cuda.reasons import reason
-from readtorch.c10.cuda.sizes import LARGE_SEGMENT, SMALL_SEGMENT, format_size
+from readtorch.c10.cuda.reasons import amount, reason
+from readtorch.c10.cuda.sizes import LARGE_SEGMENT, SMALL_SEGMENT
 
 from .memory_history import kind_of, pool_of
 
@@ -35,7 +35,7 @@ def previous(books):
 def blocks_text(sizes):
     """sizes: ascending"""
     many = "block" if len(sizes) == 1 else "blocks, the largest"
-    return f"{len(sizes)} free {many} of {format_size(sizes[-1])}"
+    return f"{len(sizes)} free {many} of {amount(sizes[-1])}"
 
 
 # -- allocations
@@ -51,8 +51,9 @@ def why_alloc(books, event):
     candidates = len(sizes) - bisect_left(sizes, size)
     details = {
         "source": _source(books, there), "candidates": candidates, "remainder": remainder,
-        "split": books.rules.splits(size, remainder, there.row), "limit": limit and limit[0],
-        "unsplit_because": "oversize blocks are never split"}
+        "split": books.rules.splits(size, remainder, there.row), "unsplit_because": "oversize"}
+    if limit:
+        details["limit"], details["limit_is_enough"] = limit
     return lambda done: reason("alloc", details)
 
 
@@ -71,7 +72,7 @@ def why_free_requested(books, event):
     after = following(books)
     if after and after["action"] == "free_completed" and after["addr"] == event["addr"]:
         return lambda done: reason("free_requested", {"waits_for": []})
-    return lambda done: "deferred: used on another stream, which the trace does not name"
+    return lambda done: "free deferred: used on another stream, which the trace does not name"
 
 
 def why_free_completed(books, event):
@@ -117,11 +118,11 @@ def why_segment_free(books, event):
 
 
 def why_oom(books, event):
-    left = f"the driver has {format_size(event['device_free'])} left" if "device_free" in event else ""
+    left = f"the driver has {amount(event['device_free'])} left" if "device_free" in event else ""
     sizes = sorted(size for shelf in books.free_sizes.values() for size in shelf)
     if not sizes:
         return lambda done: f"nothing is cached; {left}"
-    return lambda done: f"{format_size(sum(sizes))} are cached in {blocks_text(sizes)}; {left}"
+    return lambda done: f"{amount(sum(sizes))} are cached in {blocks_text(sizes)}; {left}"
 
 
 WRITERS = {
