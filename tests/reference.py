@@ -41,6 +41,19 @@ from tests.strategies import (COMPLEX, DTYPES, FLOATS, INTS, broadcastable, dtyp
 
 # Conversion
 
+place_of_tensors = None  # where `to_readtorch` puts tensors; None: on the CPU
+
+
+@contextlib.contextmanager
+def tensors_on(device):
+    """Inside, `to_readtorch` makes tensors on `device`."""
+    global place_of_tensors
+    place_of_tensors = device
+    try:
+        yield
+    finally:
+        place_of_tensors = None
+
 
 def to_readtorch(value, share=None):
     """`value` with torch's objects replaced by readtorch's. Tensors that share a storage still share it."""
@@ -114,7 +127,7 @@ def _make(tensor, share):
     whole = share.get(key)
     if whole is None or storage.nbytes() == 0:  # every empty storage has the address 0
         numbers = _numpy_copy(torch.empty(0, dtype=tensor.dtype).set_(storage))
-        if tensor.storage_offset() == 0 and numbers.size == _span(tensor):
+        if tensor.storage_offset() == 0 and numbers.size == _span(tensor) and place_of_tensors is None:
             strides = [s * numbers.itemsize for s in tensor.stride()]
             numbers = np.lib.stride_tricks.as_strided(numbers, tuple(tensor.shape), strides)
             whole = share[key] = _from_numpy(numbers, tensor.dtype)
@@ -131,7 +144,8 @@ def _numpy_copy(tensor):
 
 def _from_numpy(numbers, dtype):
     result = rt.from_numpy(numbers)
-    return result.view(rt.bfloat16).detach() if dtype == torch.bfloat16 else result
+    result = result.view(rt.bfloat16).detach() if dtype == torch.bfloat16 else result
+    return result if place_of_tensors is None else result.to(place_of_tensors)
 
 
 def _span(tensor):
@@ -146,7 +160,7 @@ def _tensor_to_torch(tensor):
         parts = to_torch(tensor._indices()), to_torch(tensor._values())
         made = torch._sparse_coo_tensor_unsafe(*parts, tensor.shape, is_coalesced=tensor.is_coalesced())
         return made.requires_grad_(tensor.requires_grad)
-    plain = tensor.detach().resolve_conj().resolve_neg()
+    plain = tensor.detach().resolve_conj().resolve_neg().cpu()
     if plain.dtype == rt.bfloat16:
         result = torch.from_numpy(plain.view(rt.int16).numpy().copy()).view(torch.bfloat16)
     else:

@@ -20,7 +20,9 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUM
 
 import torch  # noqa: E402  (after the threads are set)
 
+import readtorch as rt  # noqa: E402
 from tests.conformance import catalog, checks, report, runner  # noqa: E402
+from tests.reference import tensors_on  # noqa: E402
 
 
 def parse():
@@ -37,6 +39,7 @@ def parse():
     parser.add_argument("--strict", action="store_true", help="the notes count as failures, too")
     parser.add_argument("-v", "--verbose", action="count", default=0)
     parser.add_argument("--report", metavar="FILE", help="compare everything and write the result file")
+    parser.add_argument("--device", help="where our tensors are: cuda makes a simulated device unless there is a GPU")
     parser.add_argument("--json", help="write all findings to this file")
     parser.add_argument("--add-passing", action="store_true", help="add those that pass to passing.txt")
     return parser.parse_args()
@@ -110,6 +113,13 @@ def _distinct(findings):
 def main():
     options = parse()
     torch.set_num_threads(1)
+    if options.device and options.device.startswith("cuda") and not rt.cuda.is_available():
+        rt.cuda.simulate(2)
+    with tensors_on(options.device):
+        return compare(options)
+
+
+def compare(options):
     dtypes = [getattr(torch, d) for d in options.dtype] if options.dtype else None
     if options.report:
         limit = int(options.samples) if (options.samples or "all") != "all" else None

@@ -19,7 +19,7 @@ from . import dispatcher
 
 # Operators whose tensors may be on different devices; the others' must agree, numbers without dimensions apart.
 MIXED = {"_to_copy", "copy_", "index", "index_put", "index_put_", "_index_put_impl_", "_pack_padded_sequence",
-         "_pad_packed_sequence", "_pack_padded_sequence_backward", "bincount", "set_"}
+         "_pad_packed_sequence", "_pack_padded_sequence_backward", "set_", "_ctc_loss", "_ctc_loss_backward"}
 # Results that stay in the host's memory: which of an operator's results they are.
 ON_HOST = {"_pack_padded_sequence": (1,), "_pad_packed_sequence": (1,)}
 
@@ -99,4 +99,5 @@ def moved(results, place, stay=()):
 
 
 def moved_tensor(t, place):
-    return tensor_within(t._array) or tensor_on(place, t._array)
+    within = tensor_within(t._array)
+    return tensor_on(place, t._array) if within is None else within
