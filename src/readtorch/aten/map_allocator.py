@@ -1,0 +1,200 @@
+"""Memory that several processes see: files that are mapped into the address space, not read.
+
+In PyTorch: `aten/src/ATen/MapAllocator.cpp`. Explained in the chapter "Data loading".
+
+Note [ Who frees shared memory ]
+Shared memory outlives the process that made it, so somebody must know when the last user is gone: even if one
+of them was killed and could not say good-bye. There are two ways, which `multiprocessing` calls strategies.
+
+file_descriptor: the memory has no name. Who wants it must be given a descriptor, which travels in a message
+between the processes. The kernel counts all references: descriptors, mappings, and messages that nobody has
+received yet. It drops those of a dead process itself. So nothing can be left behind, whoever dies when.
+Each piece of memory costs a descriptor in each process, and those are limited (`ulimit -n`).
+
+file_system: the memory is a file with a name in /dev/shm, and the name travels. No descriptor stays open, but the
+kernel does not know who has a name in mind. So the first bytes of the file count: one for each process that has
+it mapped, one for each message underway. Whoever counts down to zero removes the name (the memory itself lives until
+the last mapping is gone). A lock on the file guards the count. A process that is killed cannot count down; so the
+names of all files are also told to multiprocessing's resource tracker, a process that does nothing but wait until
+the program has ended and then removes the names that are still there.
+In PyTorch: the tracker is a program of its own, torch_shm_manager, one for each run.
+"""
+import ctypes
+import fcntl
+import itertools
+import mmap
+import multiprocessing.resource_tracker
+import multiprocessing.util
+import os
+import secrets
+import tempfile
+import weakref
+
+import numpy as np
+
+_COUNT_BYTES = 64  # what stands in a named file before the data: keeps the data on a cache line of its own
+_HAS_DEV_SHM = os.path.isdir("/dev/shm")
+_DIRECTORY = "/dev/shm" if _HAS_DEV_SHM else tempfile.gettempdir()
+_serial = itertools.count()
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_MAP_FAILED = ctypes.c_void_p(-1).value
+# All pages at once: filling the table page by page would cost a fault each.
+_POPULATE = getattr(mmap, "MAP_POPULATE", 0)
+
+
+class MapAllocator:
+    """A mapped file, lent to NumPy: `np.asarray(allocator)` is its bytes. Unmapped when no array looks at it.
+
+    fd: the file's descriptor, which stays open with the mapping.
+    """
+
+    # Not the module `mmap`: its objects keep a second descriptor each.
+    __slots__ = ("fd", "address", "length", "__array_interface__", "__weakref__")
+
+    def __init__(self, fd, nbytes):
+        self.fd = fd
+        self._map(fd, nbytes, 0)
+
+    def _map(self, fd, nbytes, offset):
+        """Lend the `nbytes` bytes that begin at `offset`."""
+        length = max(offset + nbytes, 1)  # nothing cannot be mapped
+        protection = mmap.PROT_READ | mmap.PROT_WRITE
+        address = _libc.mmap(None, length, protection, mmap.MAP_SHARED | _POPULATE, fd, 0)
+        if address == _MAP_FAILED:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error))
+        self.address, self.length = address, length
+        self.__array_interface__ = {"data": (address + offset, False), "shape": (nbytes,), "typestr": "|u1",
+                                    "version": 3}
+
+    def __del__(self):
+        if hasattr(self, "address"):
+            _libc.munmap(self.address, self.length)
+        if self.fd is not None:
+            os.close(self.fd)
+
+
+def nameless(nbytes):
+    """New memory of the strategy file_descriptor."""
+    allocator = MapAllocator.__new__(MapAllocator)
+    allocator.fd = _nameless_file()
+    os.ftruncate(allocator.fd, max(nbytes, 1))
+    allocator._map(allocator.fd, nbytes, 0)
+    return allocator
+
+
+def _nameless_file():
+    # in PyTorch: shm_open, and shm_unlink at once
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("readtorch", os.MFD_CLOEXEC)
+    fd, path = tempfile.mkstemp()
+    os.unlink(path)
+    return fd
+
+
+class RefcountedMapAllocator(MapAllocator):
+    """A mapped file that has a name and counts its users: see Note [ Who frees shared memory ]."""
+
+    __slots__ = ("name", "counted_in")
+
+    def __init__(self, name, nbytes, create=False):
+        """Map the file of that name; with `create`, make it. Raises FileNotFoundError if there is none."""
+        self.fd = None
+        self.name = name
+        fd = os.open(_path(name), os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0), 0o600)
+        try:
+            if create:
+                _watch(name)
+                os.ftruncate(fd, _COUNT_BYTES + nbytes)
+            self._map(fd, nbytes, _COUNT_BYTES)
+            _count(fd, 1)
+        finally:
+            os.close(fd)
+        self.counted_in = os.getpid()
+        _counted.add(self)
+
+    def incref(self):
+        """A message is on its way that mentions the name."""
+        _change_count(self.name, 1)
+
+    def decref(self):
+        """The message has arrived."""
+        _change_count(self.name, -1)
+
+    def close(self):
+        """This process does not count any more. In a process forked from one that does, nothing happens."""
+        # in PyTorch: a forked process counts down all the same
+        if self.counted_in == os.getpid():
+            self.counted_in = None
+            self.decref()
+
+    def __del__(self):
+        if hasattr(self, "counted_in"):
+            self.close()
+        super().__del__()
+
+
+_counted = weakref.WeakSet()
+
+
+def _close_at_exit(*_):
+    """The processes of `multiprocessing` end without deleting their objects."""
+    multiprocessing.util.Finalize(None, _close_all, exitpriority=0)
+
+
+def _close_all():
+    for allocator in list(_counted):
+        allocator.close()
+
+
+_close_at_exit()
+multiprocessing.util.register_after_fork(_counted, _close_at_exit)
+
+
+def named(nbytes):
+    """New memory of the strategy file_system."""
+    name = f"/readtorch_{os.getpid()}_{secrets.token_hex(4)}_{next(_serial)}"
+    return RefcountedMapAllocator(name, nbytes, create=True)
+
+
+def _path(name):
+    return _DIRECTORY + name
+
+
+def _change_count(name, change):
+    fd = os.open(_path(name), os.O_RDWR)
+    if _count(fd, change) == 0:
+        os.unlink(_path(name))
+        _forget(name)
+    os.close(fd)
+
+
+def _count(fd, change):
+    """Add to the number at the start of the file; returns it."""
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        count = int.from_bytes(os.pread(fd, 8, 0), "little") + change
+        os.pwrite(fd, count.to_bytes(8, "little"), 0)
+        return count
+    finally:
+        fcntl.flock(fd, fcntl.LOCK_UN)  # a mapping would hold the lock longer than the descriptor
+
+
+def start_tracker():
+    """Processes that are started later use this process's tracker, which outlives them."""
+    if _HAS_DEV_SHM:
+        multiprocessing.resource_tracker.ensure_running()
+
+
+def _watch(name):
+    if _HAS_DEV_SHM:
+        multiprocessing.resource_tracker.register(name, "shared_memory")
+
+
+def _forget(name):
+    if _HAS_DEV_SHM:
+        multiprocessing.resource_tracker.unregister(name, "shared_memory")
