@@ -137,3 +137,12 @@ class CPUGeneratorImpl:
 # The generator of every call that names none (`detail::getDefaultCPUGenerator`), seeded anew every time.
 default_cpu_generator = CPUGeneratorImpl()
 default_cpu_generator.seed()
+
+
+class _OfThread(threading.local):
+    """The default generator that this thread draws from: everybody's, unless threads are ranks of a process group."""
+
+    generator = default_cpu_generator
+
+
+of_thread = _OfThread()

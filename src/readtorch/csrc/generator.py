@@ -4,7 +4,7 @@ In PyTorch: `torch/csrc/Generator.cpp`. Explained in the chapter "Layers, functi
 """
 import numpy as np
 
-from ..c10.cpu_generator import CPUGeneratorImpl, default_cpu_generator
+from ..c10.cpu_generator import CPUGeneratorImpl, default_cpu_generator, of_thread
 from ..c10.device import device as Device
 from ..c10.tensor_impl import TensorImpl, wrap
 
@@ -86,4 +86,18 @@ def _restore(device, state):
     return Generator(device).set_state(state)
 
 
-default_generator = generator_for(default_cpu_generator, Device("cpu"))
+class _DefaultGenerator(Generator):
+    """The face of whichever generator this thread draws from by default."""
+
+    def __init__(self):
+        self.device = Device("cpu")
+
+    _impl = property(lambda self: of_thread.generator)
+
+
+default_generator = _DefaultGenerator()
+
+
+def random_numbers_of_thread(generator):
+    """Let this thread draw from `generator` by default; None: from the process's again."""
+    of_thread.generator = default_cpu_generator if generator is None else generator._impl

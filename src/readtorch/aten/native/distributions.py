@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from ...c10 import scalar_type
-from ...c10.cpu_generator import default_cpu_generator
+from ...c10.cpu_generator import of_thread
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of
 from ..functions import at
@@ -25,7 +25,7 @@ from .integer_ranges import (CPP_NAMES, DRAWN, DRAWN_FLOATS, INT64_MIN, LARGEST,
 def generator_of(generator):
     """The engine behind a `Generator` argument; None stands for the default one."""
     if generator is None:
-        return default_cpu_generator
+        return of_thread.generator
     if generator.device.type != "cpu":
         raise RuntimeError(f"Expected a 'cpu' device type for generator but found '{generator.device.type}'")
     return generator._impl

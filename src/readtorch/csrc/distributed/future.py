@@ -1,0 +1,77 @@
+"""A value that will be there later. In PyTorch: `aten/src/ATen/core/ivalue_inl.h`, `torch/futures/__init__.py`."""
+import threading
+
+
+class Future:
+    """A value, or an exception, that somebody sets once; who needs it waits or leaves a callback."""
+
+    def __init__(self, *, devices=None):
+        # in PyTorch: `devices` says whose streams wait together with the host
+        self._changed = threading.Condition()
+        self._callbacks = []
+        self._finished = False
+        self._value = None
+        self._exception = None
+
+    def done(self):
+        """Whether there is a value or an exception."""
+        return self._finished
+
+    def wait(self):
+        """Block until it is done; the value, or the exception raised."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._finished)
+        return self.value()
+
+    def value(self):
+        """The value now; RuntimeError if there is none yet, the exception if that was set."""
+        if not self._finished:
+            raise RuntimeError("Future not complete.")
+        if self._exception is not None:
+            raise self._exception
+        return self._value
+
+    def set_result(self, result):
+        """Complete it with a value; RuntimeError if it is complete already."""
+        self._complete(result, None)
+
+    def set_exception(self, result):
+        """Complete it with an exception, which `wait` and `value` raise."""
+        if not isinstance(result, BaseException):
+            raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
+        self._complete(None, result)
+
+    def _complete(self, value, exception):
+        with self._changed:
+            if self._finished:
+                raise RuntimeError("Attempting to mark a completed Future as complete again. Note that a Future can "
+                                   "only be marked completed once.")
+            self._value, self._exception = value, exception
+            self._finished = True
+            callbacks, self._callbacks = self._callbacks, []
+            self._changed.notify_all()
+        for callback in callbacks:
+            callback(self)
+
+    def add_done_callback(self, callback):
+        """Call `callback(future)` when it is done; at once if it is."""
+        with self._changed:
+            if not self._finished:
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    def then(self, callback):
+        """A Future of what `callback(self)` returns when this one is done; it carries what callback raises."""
+        following = Future()
+
+        def run(_):
+            try:
+                following.set_result(callback(self))
+            except Exception as error:
+                following.set_exception(error)
+        self.add_done_callback(run)
+        return following
+
+
+Future.__module__ = "readtorch.futures"

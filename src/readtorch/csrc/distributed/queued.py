@@ -1,0 +1,87 @@
+"""Backends whose ranks are processes: a thread carries out a group's collectives, one after the other.
+
+In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupMPI.cpp` (`runLoop`). The caller's thread goes on computing meanwhile:
+that is what lets DistributedDataParallel hide communication behind backward. The order is that of the calls, so it is the
+same on all ranks if their programs agree.
+"""
+import contextlib
+import queue
+import threading
+
+from .checks import GRACE, agree, announce_failure
+from .errors import DistBackendError
+from .process_group import ProcessGroup
+
+
+class QueuedProcessGroup(ProcessGroup):
+    """A group with a queue of collectives and a thread that works it off."""
+
+    def __init__(self, rank, ranks, name, timeout, store=None, desc="undefined"):
+        super().__init__(rank, ranks, name, timeout, store, desc)
+        self.failure = None  # why the group cannot be used any more
+        self.mailbox = None  # for the round of checks; a backend sets it
+        self._queue = queue.SimpleQueue()
+        self._thread = None
+
+    def perform(self, collective, deadline):
+        """Carry out a collective in which all ranks have arrived. A backend defines it."""
+        raise NotImplementedError
+
+    def start(self, collective, work):
+        work.grace = 2 * GRACE
+        work.on_late = lambda allowed: self._late(work, allowed)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name=f"group {self.group_desc}", daemon=True)
+            self._thread.start()
+        self._queue.put((collective, work))
+
+    def _serve(self):
+        while (item := self._queue.get()) is not None:
+            collective, work = item
+            work.finish(self._error_of(collective, work))
+
+    def _error_of(self, collective, work):
+        """Carry out one collective; what went wrong, or None."""
+        if self.failure is not None:
+            return self.broken(self.failure)
+        try:
+            deadline = work.began + work.timeout
+            mismatch = agree(self, self.mailbox, collective.finger, deadline)
+            if mismatch is not None:
+                return DistBackendError(f"{work.what}: {mismatch}")
+            self.perform(collective, deadline)
+            collective.deliver()
+        except Exception as error:
+            return self.fail(work, error)
+        return None
+
+    def fail(self, work, error):
+        """The group is over; what `work` raises."""
+        if not isinstance(error, DistBackendError):
+            error = DistBackendError(f"{work.what} failed: {error}")
+        if self.failure is None:
+            self.failure = str(error)
+            self.tell_others(f"it failed in {work.what}")
+        return error
+
+    def _late(self, work, allowed):
+        """The thread is stuck in a collective: some rank stopped in the middle of it."""
+        return self.fail(work, DistBackendError(f"{work.what} timed out after {(allowed - work.grace) * 1000:.0f} ms, "
+                                                "in the middle of its data"))
+
+    def tell_others(self, reason):
+        """Let the other ranks know that this one will come to no further collective."""
+        with contextlib.suppress(Exception):  # they may have gone: then nobody is left to be told
+            announce_failure(self, self.mailbox, reason)
+
+    def give_up(self, reason):
+        """This rank's program has failed."""
+        if self.failure is None:
+            self.failure = reason
+            self.tell_others(reason)
+
+    def shutdown(self):
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join(GRACE)
+            self._thread = None

@@ -1,0 +1,237 @@
+"""The backend `threads`: ranks are threads of one process, and a collective is a meeting of them.
+
+In PyTorch: `torch/testing/_internal/distributed/multi_threaded_pg.py`, for tests; here for notebooks too.
+
+Note [ A meeting ]
+Every rank leaves its part of the collective on the group's board and, unless it asked for a handle, waits. The last to
+come finds all parts, compares the fingerprints and carries out the collective for everybody. So nobody ever waits for a
+rank that will not come: one that has left, by an exception or because its function returned, fails every meeting that
+still needs it, and one that waits too long fails the meeting for all.
+"""
+import threading
+from collections import deque
+
+from .collective import disagreement
+from .errors import DistBackendError
+from .meeting import PERFORM
+from .process_group import ProcessGroup
+
+
+class ThreadWorld:
+    """What the ranks of one process share: a board for each group, and who has left.
+
+    network: an `algorithms.Network` that says how long messages would take on a real one, or None.
+    """
+
+    def __init__(self, size, network=None):
+        self.size = size
+        self.network = network
+        self.lock = threading.RLock()
+        self.left = {}  # rank -> why
+        self.boards = {}  # (name, ranks of the group) -> Board
+
+    def board(self, name, ranks):
+        with self.lock:
+            key = name, tuple(ranks)
+            if key not in self.boards:
+                self.boards[key] = Board(self, ranks)
+            return self.boards[key]
+
+    def leave(self, rank, why):
+        """Rank `rank` will come to no further meeting: tell those who wait for it."""
+        with self.lock:
+            self.left[rank] = why
+            for board in self.boards.values():
+                board.has_left(rank)
+
+
+class Board:
+    """The meetings and the mail of one group."""
+
+    def __init__(self, world, ranks):
+        self.world = world
+        self.ranks = list(ranks)
+        self.meetings = {}  # sequence number -> Meeting
+        self.mail = {}  # (from, to, tag) -> deque of arrays that wait for a receiver
+        self.waiting = {}  # to -> [(from or None, tag, array, work)]: receivers that wait for mail
+        self.busy_until = 0.0  # of the simulated network
+
+    def meeting(self, number):
+        if number not in self.meetings:
+            self.meetings[number] = Meeting(self)
+        return self.meetings[number]
+
+    def has_left(self, rank):
+        if rank not in self.ranks:
+            return
+        for meeting in list(self.meetings.values()):
+            meeting.check_present()
+        position, why = self.ranks.index(rank), self.world.left[rank]
+        for to, receivers in self.waiting.items():
+            self.waiting[to] = [r for r in receivers if r[0] != position]
+            for *_, work in [r for r in receivers if r[0] == position]:
+                work.finish(_absent(work.what, [rank], why))
+
+
+class Meeting:
+    """One collective: who has come so far, and with what."""
+
+    def __init__(self, board):
+        self.board = board
+        self.calls = {}  # group rank -> Collective
+        self.works = {}  # group rank -> Work
+        self.failure = None  # function of a Work, makes its error
+        self.came = 0
+
+    def join(self, rank, collective, work):
+        """Add this rank's part; the last one to come carries out the collective."""
+        with self.board.world.lock:
+            self.came += 1
+            if self.came == len(self.board.ranks):
+                self.board.meetings.pop(collective.finger.number, None)
+            if self.failure is not None:
+                work.finish(self.failure(work))
+                return
+            self.calls[rank], self.works[rank] = collective, work
+            work.on_late = lambda allowed: self.give_up(work, allowed)
+            self.check_present()
+            complete = self.failure is None and len(self.calls) == len(self.board.ranks)
+        if complete:
+            self.carry_out()
+
+    def carry_out(self):
+        """All are here."""
+        calls = [self.calls[i] for i in range(len(self.calls))]
+        wrong = disagreement([call.finger for call in calls], self.board.ranks)
+        if wrong is not None:
+            self.fail(lambda work: DistBackendError(f"{work.what}: {wrong}"))
+            return
+        try:
+            PERFORM[calls[0].name](calls)
+            for call in calls:
+                call.deliver()
+        except Exception as error:
+            cause = error
+            self.fail(lambda work: DistBackendError(f"{work.what} failed: {cause}"))
+            return
+        self.finish_all(calls[0])
+
+    def finish_all(self, call):
+        """Now, or with a simulated network when the data would have arrived."""
+        network = self.board.world.network
+        works = list(self.works.values())
+        if network is None:
+            for work in works:
+                work.finish()
+        else:
+            network.deliver_later(self.board, call, works)
+
+    def check_present(self):
+        """Fail if someone is missing who has left."""
+        left = self.board.world.left
+        missing = [r for i, r in enumerate(self.board.ranks) if i not in self.calls and r in left]
+        if missing and self.failure is None and self.calls:
+            self.fail(lambda work: _absent(work.what, missing, left[missing[0]]))
+
+    def give_up(self, impatient, allowed):
+        """A rank has waited as long as it may: nobody shall wait any longer."""
+        with self.board.world.lock:
+            here = [self.board.ranks[i] for i in self.calls]
+            missing = [r for r in self.board.ranks if r not in here]
+            if self.failure is None:
+                self.fail(lambda work: DistBackendError(
+                    f"{work.what} timed out after {allowed * 1000:.0f} ms: " + (
+                        f"rank{'s' * (len(missing) > 1)} {_listed(missing)} did not come" if missing else
+                        "it was not completed in time")))
+            return self.failure(impatient)
+
+    def fail(self, failure):
+        """End it with an error, for those who are here and those who come later."""
+        with self.board.world.lock:
+            self.failure = failure
+            for work in self.works.values():
+                work.finish(failure(work))
+
+
+def _absent(what, ranks, why):
+    return DistBackendError(f"{what}: rank{'s' * (len(ranks) > 1)} {_listed(ranks)} will not come, {why}")
+
+
+def _listed(ranks):
+    return ", ".join(map(str, ranks))
+
+
+class ProcessGroupThreads(ProcessGroup):
+    """A group of ranks that are threads."""
+
+    backend_name = "threads"
+
+    def __init__(self, world, rank, ranks, name, timeout, store=None, desc="undefined"):
+        super().__init__(rank, ranks, name, timeout, store, desc)
+        self.world = world
+        self.board = world.board(name, ranks)
+
+    def subgroup(self, ranks, name, timeout, desc):
+        """The group of some of the ranks, this one among them."""
+        return ProcessGroupThreads(self.world, ranks.index(self.ranks[self._rank]), ranks, name, timeout, self.store, desc)
+
+    def start(self, collective, work):
+        with self.world.lock:
+            meeting = self.board.meeting(collective.finger.number)
+        meeting.join(self._rank, collective, work)
+
+    def start_send(self, array, peer, tag, work):
+        with self.world.lock:
+            receiver = self._receiver_of(peer, tag)
+            if receiver is None:
+                self.board.mail.setdefault((self._rank, peer, tag), deque()).append(array.copy())
+        if receiver is not None:
+            _hand_over(array, self._rank, *receiver[2:])
+        work.finish()  # the mail keeps a copy: the sender may change its tensor
+
+    def _receiver_of(self, peer, tag):
+        """Take who waits for this mail off the list."""
+        receivers = self.board.waiting.get(peer, [])
+        for receiver in receivers:
+            if receiver[0] in (None, self._rank) and receiver[1] == tag:
+                self.board.waiting[peer] = [r for r in receivers if r is not receiver]
+                return receiver
+        return None
+
+    def start_recv(self, array, peer, tag, work):
+        with self.world.lock:
+            senders = range(self.size()) if peer is None else [peer]
+            sender = next((s for s in senders if self.board.mail.get((s, self._rank, tag))), None)
+            if sender is None:
+                self._wait_for_mail(array, peer, tag, work)
+                return
+            sent = self.board.mail[sender, self._rank, tag].popleft()
+        _hand_over(sent, sender, array, work)
+
+    def _wait_for_mail(self, array, peer, tag, work):
+        gone = None if peer is None else self.world.left.get(self.ranks[peer])
+        if gone is not None:
+            work.finish(_absent(work.what, [self.ranks[peer]], gone))
+            return
+        receiver = (peer, tag, array, work)
+        self.board.waiting.setdefault(self._rank, []).append(receiver)
+        work.on_late = lambda allowed: self._stop_waiting(receiver, allowed)
+
+    def _stop_waiting(self, receiver, allowed):
+        with self.world.lock:
+            waiting = self.board.waiting[self._rank]
+            self.board.waiting[self._rank] = [r for r in waiting if r is not receiver]
+        return DistBackendError(f"{receiver[3].what} timed out after {allowed * 1000:.0f} ms")
+
+
+def _hand_over(sent, sender, array, work):
+    """Fill a receiver's array and complete its Work."""
+    work.source = sender
+    if (sent.shape, sent.dtype) != (array.shape, array.dtype):
+        work.finish(DistBackendError(f"{work.what}: got a tensor of shape {list(sent.shape)} and type {sent.dtype}, "
+                                     f"expected {list(array.shape)} and {array.dtype}"))
+        return
+    array[...] = sent
+    for target, part in work.copies:
+        target[...] = part
+    work.finish()

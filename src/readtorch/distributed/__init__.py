@@ -1,0 +1,24 @@
+"""Several ranks that train together: process groups and collectives.
+
+In PyTorch: `torch/distributed/__init__.py`, `torch/distributed/distributed_c10d.py`. Explained in the chapter "Process
+groups, DDP and SyncBatchNorm".
+"""
+from readtorch.csrc.distributed.errors import (DistBackendError, DistError, DistNetworkError, DistStoreError,
+                                               QueueEmptyError)
+from readtorch.csrc.distributed.process_group import ProcessGroup
+from readtorch.csrc.distributed.store import FileStore, HashStore, PrefixStore, Store
+from readtorch.csrc.distributed.tcp_store import TCPStore
+from readtorch.csrc.distributed.types import ReduceOp
+from readtorch.csrc.distributed.work import Work
+from readtorch.distributed.rendezvous import register_rendezvous_handler, rendezvous
+from readtorch.distributed.distributed_c10d import *  # noqa: F403
+from readtorch.distributed.collectives import *  # noqa: F403
+from readtorch.distributed.point_to_point import *  # noqa: F403
+from readtorch.distributed.object_collectives import *  # noqa: F403
+from readtorch.distributed.thread_ranks import run_threads
+from readtorch.distributed import distributed_c10d
+
+
+def is_available():
+    """Whether this build can run process groups at all: always."""
+    return True
