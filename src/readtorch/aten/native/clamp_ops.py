@@ -95,7 +95,7 @@ def inside(self, low, high):
 
 
 def passing(mask, grad):
-    return at.where(mask, grad, at.zeros((), dtype=grad.dtype))
+    return at.where(mask, grad, at.zeros((), dtype=grad.dtype, device=grad.device))
 
 
 @clamp_tensor.backward

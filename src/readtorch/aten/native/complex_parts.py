@@ -40,7 +40,7 @@ class AngleBackward0:
         if not dtype_of(self).is_complex:
             return at.zeros_like(self)
         turn = mul_scalar.call(grad * self / self.abs().pow(2), 1j)
-        return at.where(self == 0.0, at.zeros((), dtype=self.dtype), turn)
+        return at.where(self == 0.0, at.zeros((), dtype=self.dtype, device=self.device), turn)
 
 
 # --------------------------------------------------------------------------------------- two numbers make one

@@ -73,7 +73,7 @@ def cov_composite(self, correction, fweights, aweights):
     x = self if self.dim() == 2 else self.view(1, -1)
     observations = x.shape[1]
     weights = weights_of(fweights, aweights, observations)
-    total = at.scalar_tensor(observations, dtype=int64) if weights is None else weights.sum()
+    total = at.scalar_tensor(observations, dtype=int64, device=self.device) if weights is None else weights.sum()
     if weights is not None and not bool(total != 0):
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     weighted = (lambda x: x) if weights is None else (lambda x: x * weights)

@@ -45,7 +45,7 @@ def select_backward(grad, dim, indices, sizes, keepdim):
     """Gradient of picking elements along `dim`: zeros with grad at the places that were picked."""
     if not keepdim and sizes:
         grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
-    return at.zeros(sizes, dtype=grad.dtype).scatter(dim, indices, grad)
+    return at.zeros(sizes, dtype=grad.dtype, device=grad.device).scatter(dim, indices, grad)
 
 
 # ------------------------------------------------------------------------------------------ along a dimension

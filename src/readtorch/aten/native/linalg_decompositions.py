@@ -27,7 +27,7 @@ BOTH = "function, method"
 def offdiagonal_difference(values):
     """E[i, j] = values[j] - values[i], with 1 on the diagonal so that it may divide."""
     difference = values.unsqueeze(-2) - values.unsqueeze(-1)
-    return difference + at.eye(values.shape[-1], dtype=values.dtype)
+    return difference + at.eye(values.shape[-1], dtype=values.dtype, device=values.device)
 
 
 # --------------------------------------------------------------------------------------------------- Cholesky
@@ -283,7 +283,7 @@ def svd_composite(self, some, compute_uv):
     if not compute_uv:
         m, n = self.shape[-2:]
         batch = self.shape[:-2]
-        empty = [at.zeros((*batch, size, size), dtype=self.dtype) for size in (m, n)]
+        empty = [at.zeros((*batch, size, size), dtype=self.dtype, device=self.device) for size in (m, n)]
         return return_types.svd(empty[0], svdvals_composite(self, None), empty[1])
     U, S, Vh = svd_full.call(self, not some, True, None)
     return return_types.svd(U, S, Vh.mH)

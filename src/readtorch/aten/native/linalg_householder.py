@@ -176,9 +176,9 @@ def reflections_backward(c, g, packed, tau):
 def compact_form(packed, tau):
     """(V, S, (I + D S)⁻¹, T) of Note [ Products of reflections ]."""
     m, k = packed.shape[-2:]
-    V = packed.tril(-1) + at.eye(m, k, dtype=packed.dtype)
+    V = packed.tril(-1) + at.eye(m, k, dtype=packed.dtype, device=packed.device)
     S = V.mH.matmul(V).triu(1)
-    one = at.eye(k, dtype=packed.dtype)
+    one = at.eye(k, dtype=packed.dtype, device=packed.device)
     inverse = at.linalg_solve_triangular(one + tau.unsqueeze(-1) * S, one, upper=True, unitriangular=True)
     return V, S, inverse, inverse * tau.unsqueeze(-2)
 
@@ -187,7 +187,8 @@ def compact_form(packed, tau):
 class LinalgHouseholderProductBackward0:
     def input__tau(grad, input, tau):
         """The result is the product applied to the first columns of the identity."""
-        return reflections_backward(at.eye(*input.shape[-2:], dtype=input.dtype), grad, input, tau)
+        one = at.eye(*input.shape[-2:], dtype=input.dtype, device=input.device)
+        return reflections_backward(one, grad, input, tau)
 
 
 # ----------------------------------------------------------------------------------------------------- ormqr

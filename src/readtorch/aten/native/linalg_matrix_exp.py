@@ -44,7 +44,7 @@ class LinalgMatrixExpBackward0:
         With Aᴴ for A it is the gradient.
         """
         n = self.shape[-1]
-        blocks = at.zeros((*self.shape[:-2], 2 * n, 2 * n), dtype=grad.dtype)
+        blocks = at.zeros((*self.shape[:-2], 2 * n, 2 * n), dtype=grad.dtype, device=grad.device)
         place_block(blocks, 0, 0, n, self.mH)
         place_block(blocks, 1, 1, n, self.mH)
         place_block(blocks, 0, 1, n, grad)

@@ -328,7 +328,8 @@ def matrix_power_composite(self, n):
     """By squaring: about log2(n) products. Negative powers are powers of the inverse."""
     check_square(self, "linalg.matrix_power")
     if n == 0:
-        return self.clone(memory_format=contiguous_format).copy_(at.eye(self.shape[-1], dtype=self.dtype))
+        one = at.eye(self.shape[-1], dtype=self.dtype, device=self.device)
+        return self.clone(memory_format=contiguous_format).copy_(one)
     base = self if n > 0 else inv_composite(self)
     n = abs(n)
     if n == 1:

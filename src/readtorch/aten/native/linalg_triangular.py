@@ -158,7 +158,7 @@ def lu_backward(gL, gU, L, U):
         from_u = -L[..., k:, :].mH.matmul(below).triu()
         top = lu_backward_square(
             gL[..., :k, :],
-            from_u.matmul(at.eye(k, dtype=U.dtype)) if gU is None else gU + from_u,
+            from_u.matmul(at.eye(k, dtype=U.dtype, device=U.device)) if gU is None else gU + from_u,
             L[..., :k, :],
             U,
         )
@@ -188,7 +188,7 @@ class LinalgLuFactorExBackward0:
     def A(grad, LU, pivots):
         m, n = LU.shape[-2:]
         k = min(m, n)
-        L = LU[..., :k].tril(-1) + at.eye(m, k, dtype=LU.dtype)
+        L = LU[..., :k].tril(-1) + at.eye(m, k, dtype=LU.dtype, device=LU.device)
         U = LU[..., :k, :].triu()
         P = wrap(permutation_arrays(pivots._array, m).astype(LU._array.dtype))
         return P.matmul(lu_backward(grad[..., :k].tril(-1), grad[..., :k, :].triu(), L, U))
@@ -216,7 +216,7 @@ class LinalgLuSolveBackward0:
         to_a = -(b.mH.matmul(a.mH) if adjoint else a.matmul(b))
         n = LU.shape[-1]
         P = wrap(permutation_arrays(pivots._array, n).astype(LU._array.dtype))
-        L, U = LU.tril(-1) + at.eye(n, dtype=LU.dtype), LU.triu()
+        L, U = LU.tril(-1) + at.eye(n, dtype=LU.dtype, device=LU.device), LU.triu()
         moved = P.mT.matmul(to_a)
         return moved.matmul(U.mH).tril(-1) + L.mH.matmul(moved).triu(), to_b
 

@@ -356,4 +356,4 @@ def trace_cpu(self):
 @trace.backward
 class TraceBackward0:
     def self(grad, self_sym_sizes):
-        return grad * at.eye(*self_sym_sizes, dtype=grad.dtype)
+        return grad * at.eye(*self_sym_sizes, dtype=grad.dtype, device=grad.device)

@@ -48,7 +48,8 @@ def ctc_loss_composite(log_probs, targets, input_lengths, target_lengths, blank,
     losses = _ctc_loss.call(
         log_probs, targets.to(scalar_type.int64), input_lengths, target_lengths, blank, zero_infinity)[0]
     if zero_infinity:
-        losses = at.where(losses == float("inf"), at.scalar_tensor(0.0, dtype=losses.dtype), losses)
+        nothing = at.scalar_tensor(0.0, dtype=losses.dtype, device=losses.device)
+        losses = at.where(losses == float("inf"), nothing, losses)
     if reduction == MEAN:
         return (losses / at.clamp_min(lengths_like(losses, target_lengths), 1)).mean()
     if reduction == SUM:

@@ -307,12 +307,12 @@ def one_hot_composite(self, num_classes):
     if array.size == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return at.zeros((*array.shape, num_classes), dtype=self.dtype)
+        return at.zeros((*array.shape, num_classes), dtype=self.dtype, device=self.device)
     if array.min() < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
         num_classes = int(array.max()) + 1
     elif array.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    result = at.zeros((*array.shape, num_classes), dtype=self.dtype)
+    result = at.zeros((*array.shape, num_classes), dtype=self.dtype, device=self.device)
     return result.scatter_(-1, self.unsqueeze(-1), 1)

@@ -174,8 +174,8 @@ def averaging_derivatives(dims, pool, backward):
         def grad_output(grad, grad_output_sym_sizes):
             return pool.call(grad, grad_output_sym_sizes[-dims:])
 
-        def self(self_sym_sizes, self_scalar_type):
-            return at.zeros(self_sym_sizes, dtype=self_scalar_type)
+        def self(self_sym_sizes, self_scalar_type, self_device):
+            return at.zeros(self_sym_sizes, dtype=self_scalar_type, device=self_device)
     Backward.__name__ = f"AdaptiveAvgPool{dims}DBackward0"
     BackwardBackward.__name__ = f"AdaptiveAvgPool{dims}DBackwardBackward0"
     pool.backward(Backward)

@@ -198,8 +198,8 @@ def averaging_derivatives(dims, pool, backward):
             return pool.call(grad, kernel_size, stride, padding, ceil_mode, count_include_pad,
                              divisor_override)
 
-        def self(self_sym_sizes, self_scalar_type):
-            return at.zeros(self_sym_sizes, dtype=self_scalar_type)
+        def self(self_sym_sizes, self_scalar_type, self_device):
+            return at.zeros(self_sym_sizes, dtype=self_scalar_type, device=self_device)
     Backward.__name__ = f"AvgPool{dims}DBackward0"
     BackwardBackward.__name__ = f"AvgPool{dims}DBackwardBackward0"
     pool.backward(Backward)

@@ -202,8 +202,8 @@ def picking_backward(name, dims):
         def grad_output(grad, indices):
             return pick_again(grad, indices, dims)
 
-        def self(self_sym_sizes, self_scalar_type):
-            return at.zeros(self_sym_sizes, dtype=self_scalar_type)
+        def self(self_sym_sizes, self_scalar_type, self_device):
+            return at.zeros(self_sym_sizes, dtype=self_scalar_type, device=self_device)
     Derivative.__name__ = name
     return Derivative
 

@@ -334,22 +334,22 @@ def normal_size_out_cpu(mean, std, size, generator, out):
 @normal_mean.backward
 class NormalBackward1:
     def mean(grad, mean_sym_sizes):
-        return at.zeros(mean_sym_sizes, dtype=grad.dtype)
+        return at.zeros(mean_sym_sizes, dtype=grad.dtype, device=grad.device)
 
 
 @normal_std.backward
 class NormalBackward2:
     def std(grad, std_sym_sizes):
-        return at.zeros(std_sym_sizes, dtype=grad.dtype)
+        return at.zeros(std_sym_sizes, dtype=grad.dtype, device=grad.device)
 
 
 @normal_tensors.backward
 class NormalBackward3:
     def mean(grad, mean_sym_sizes):
-        return at.zeros(mean_sym_sizes, dtype=grad.dtype)
+        return at.zeros(mean_sym_sizes, dtype=grad.dtype, device=grad.device)
 
     def std(grad, std_sym_sizes):
-        return at.zeros(std_sym_sizes, dtype=grad.dtype)
+        return at.zeros(std_sym_sizes, dtype=grad.dtype, device=grad.device)
 
 
 parse_normal = parsed_face("normal")

@@ -135,7 +135,7 @@ def collect(grad, self, indices, dim):
     """Each output's gradient goes to the element it was taken from."""
     if self._array.size == 0:
         return at.zeros_like(self)
-    return at.zeros(self._array.shape, dtype=grad.dtype).scatter_add(dim, indices, grad)
+    return at.zeros(self._array.shape, dtype=grad.dtype, device=grad.device).scatter_add(dim, indices, grad)
 
 
 @cummax.backward
@@ -192,7 +192,8 @@ class LogcumsumexpBackward0:
             return grad
         if self._array.dtype.kind == "c":
             return conj((reversed_logcumsumexp(grad.conj().log() - result, dim) + self).exp())
-        nothing = at.full((), np.finfo(op_math_type(grad.dtype).numpy).min.item(), dtype=grad.dtype)
+        nothing = at.full((), np.finfo(op_math_type(grad.dtype).numpy).min.item(), dtype=grad.dtype,
+                          device=grad.device)
         positive, negative = [at.where(sign, grad.abs().log(), nothing) for sign in (grad > 0, grad < 0)]
         return ((reversed_logcumsumexp(positive - result, dim) + self).exp()
                 - (reversed_logcumsumexp(negative - result, dim) + self).exp())

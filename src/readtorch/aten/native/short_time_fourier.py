@@ -68,7 +68,7 @@ def in_the_middle(window, self, win_length, n_fft):
         return window
     left = (n_fft - win_length) // 2
     like = self if window is None else window
-    wide = at.zeros((n_fft,), dtype=like.dtype)
+    wide = at.zeros((n_fft,), dtype=like.dtype, device=like.device)
     middle = wide.narrow(0, left, win_length)
     middle.fill_(1) if window is None else middle.copy_(window)
     return wide
@@ -260,7 +260,9 @@ def istft_composite(
         )
     onesided = self._array.shape[-2] != n_fft if onesided is None else onesided
     check_istft(call, self, n_fft, hop_length, win_length, window, onesided)
-    wide = at.ones((win_length,), dtype=dtype_of(self).to_real()) if window is None else window
+    wide = window
+    if window is None:
+        wide = at.ones((win_length,), dtype=dtype_of(self).to_real(), device=self.device)
     left = (n_fft - win_length) // 2
     if win_length != n_fft:
         wide = constant_pad_nd.call(wide, (left, n_fft - win_length - left), 0)

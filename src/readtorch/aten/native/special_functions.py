@@ -178,7 +178,7 @@ def mvlgamma_cpu(self, p):
 @mvlgamma.backward
 class MvlgammaBackward0:
     def self(grad, self, p):
-        shifts = at.arange(-p / 2 + 0.5, 0.5, 0.5, dtype=self.dtype)
+        shifts = at.arange(-p / 2 + 0.5, 0.5, 0.5, dtype=self.dtype, device=self.device)
         return grad * shifts.add(self.unsqueeze(-1)).digamma_().sum(-1)
 
 
