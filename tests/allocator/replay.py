@@ -214,7 +214,8 @@ def flat(nested, prefix=""):
     """{"segment": {"all": {"current": 1}}} as {"segment.all.current": 1}."""
     stats = {}
     for key, value in nested.items():
-        stats.update(flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value})
+        name = "_".join(map(str, key)) if isinstance(key, tuple) else key
+        stats.update(flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value})
     return stats
 
 

@@ -4,12 +4,13 @@ In PyTorch: `NativeCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`. Exp
 caching allocator".
 """
 import itertools
+import os
 
 from .allocator_config import AllocatorConfig
-from .block import NO_POOL
+from .block import NO_POOL, Block
 from .device_caching_allocator import DeviceCachingAllocator
 from .driver import DEFAULT_STREAM
-from .errors import OutOfMemoryError
+from .errors import AcceleratorError, MemoryAllocationError, OutOfMemoryError
 from .history import CONTEXTS
 from .sizes import UNLIMITED
 from .snapshot import segments_of
@@ -33,6 +34,8 @@ class CachingAllocator:
         self.devices = [DeviceCachingAllocator(device, driver, config, count_segments)
                         for device in range(driver.device_count())]
         self.external_annotations = []
+        self.enabled = os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING") != "1"
+        self.uncached = {}  # address -> block that came while it was not enabled
 
     def malloc(self, device, size, stream=DEFAULT_STREAM):
         """A block of `size` bytes for work on a stream; None for 0 bytes. OutOfMemoryError,
@@ -41,22 +44,39 @@ class CachingAllocator:
             return None
         if size >= EXABYTE:
             raise OutOfMemoryError("CUDA out of memory. Tried to allocate more than 1EB memory.")
+        if not self.enabled:
+            return self._uncached(device, size, stream)
         return self.devices[device].malloc(size, stream)
 
     def free(self, block):
         """Give a block back that `malloc` returned."""
-        if block is not None:
+        if block is None:
+            return
+        if block.pool is None:
+            del self.uncached[block.address]
+            self.driver.free(block.device, block.address)
+        else:
             self.devices[block.device].free(block)
+
+    def _uncached(self, device, size, stream):
+        """A block straight from the driver, which no pool will keep."""
+        try:
+            address = self.driver.malloc(device, size)
+        except MemoryAllocationError:
+            raise AcceleratorError("CUDA error: out of memory") from None
+        block = self.uncached[address] = Block(device, stream, size, None, address, None)
+        block.requested_size, block.allocated = size, True
+        return block
 
     def record_stream(self, block, stream):
         """The block is used on another stream, too: Note [ Used on another stream ]."""
-        if block is not None:
+        if block is not None and block.pool is not None:
             self.devices[block.device].record_stream(block, stream)
 
     def block_at(self, address):
         """The block in use that begins at an address. RuntimeError if there is none."""
-        for device in self.devices:
-            block = device.active_blocks.get(address)
+        for blocks in self.uncached, *(device.active_blocks for device in self.devices):
+            block = blocks.get(address)
             if block is not None and block.allocated:
                 return block
         raise RuntimeError(f"invalid device pointer: {address:#x}")
@@ -72,14 +92,19 @@ class CachingAllocator:
         self.config.read(text)
 
     def set_memory_fraction(self, fraction, device):
-        self._device(device).set_memory_fraction(fraction)
+        self.device(device).set_memory_fraction(fraction)
 
     def get_memory_fraction(self, device):
-        return self._device(device).get_memory_fraction()
+        return self.device(device).get_memory_fraction()
 
     def stats(self, device):
         """The device's DeviceStats."""
-        return self._device(device).stats
+        return self.device(device).stats
+
+    def attach_out_of_memory_observer(self, observer):
+        """`observer(device, size, total, free)` is called before an OutOfMemoryError is raised."""
+        for device in self.devices:
+            device.out_of_memory_observers.append(observer)
 
     # ---------------------------------------------------------------------------------------------- history
 
@@ -137,7 +162,8 @@ class CachingAllocator:
             "graph_capture_record_stream_reuse": config.graph_capture_record_stream_reuse,
         }
 
-    def _device(self, device):
+    def device(self, device):
+        """The DeviceCachingAllocator of a device. RuntimeError if there is no such device."""
         if not 0 <= device < len(self.devices):
             raise RuntimeError(f"Invalid device argument {device}: did you call init?")
         return self.devices[device]

@@ -123,6 +123,8 @@ class DeviceCachingAllocator(PrivatePools):
         """Give back all that is not in use."""
         context = self.gather(ALL)
         with self.lock:
+            if self.busy:  # Note [ Freed by a finalizer ]: a MemPool's, here; the cache can wait
+                return
             self.busy = True
             try:
                 self.release_cached_blocks(context, "empty_cache", pool_id)
@@ -141,7 +143,6 @@ class DeviceCachingAllocator(PrivatePools):
             history = History(context, max_entries, all_stacks, skip_actions)
             if self.history is not None and not clear:
                 history.entries.extend(self.history.entries)
-                history.metadata = self.history.metadata
             self.history = history
 
     def reset_accumulated_stats(self):

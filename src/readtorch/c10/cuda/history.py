@@ -9,6 +9,7 @@ details are ours: PyTorch's entries say what happened, not why. Explained in the
 allocator".
 """
 import sys
+import threading
 import time
 from collections import deque
 
@@ -25,6 +26,15 @@ _BELOW_PYTHON = ("readtorch.c10.", "readtorch.aten.", "readtorch.csrc.")
 _ALLOCATOR = "readtorch.c10.cuda."
 
 
+class _Note(threading.local):
+    """What `_set_memory_metadata` wants in the entries of this thread."""
+
+    text = ""
+
+
+note = _Note()
+
+
 class TraceEntry:
     """One event. `size` is what was asked for (alloc, free_*), what the driver gave or got back
     (segment_*)."""
@@ -32,7 +42,7 @@ class TraceEntry:
     __slots__ = ("action", "device", "address", "size", "stream", "pool_id", "time", "context", "details",
                  "metadata")
 
-    def __init__(self, action, device, address, size, stream, pool_id, context, details, metadata):
+    def __init__(self, action, device, address, size, stream, pool_id, context, details):
         self.action = action
         self.device = device
         self.address = address  # of an "oom": the device's free bytes
@@ -42,7 +52,7 @@ class TraceEntry:
         self.time = time.time_ns()
         self.context = context
         self.details = details
-        self.metadata = metadata
+        self.metadata = note.text
 
     def as_dict(self):
         """As in `torch.cuda.memory._snapshot()["device_traces"]`, and our `reason` and `details`."""
@@ -67,7 +77,6 @@ class History:
         self.entries = deque(maxlen=max(1, max_entries))
         self.all_stacks = all_stacks
         self.skip_actions = frozenset(skip_actions)
-        self.metadata = ""  # what `_set_memory_metadata` noted
 
     def gather(self, level):
         """The stack of the caller, if stacks are kept at that level."""
@@ -76,8 +85,7 @@ class History:
     def add(self, action, device, address, size, stream, pool_id, context, details):
         if action not in self.skip_actions:
             kept = context if self.level >= ALLOC else None
-            self.entries.append(
-                TraceEntry(action, device, address, size, stream, pool_id, kept, details, self.metadata))
+            self.entries.append(TraceEntry(action, device, address, size, stream, pool_id, kept, details))
 
 
 def gather_stack(with_inner_rooms=False):

@@ -3,7 +3,7 @@
 Ours: PyTorch has no such thing. Shown by the allocator explorer, explained in the chapter "The caching
 allocator".
 """
-from .sizes import MIB, format_size
+from .sizes import MIB
 
 
 def reason(action, details):
@@ -13,10 +13,10 @@ def reason(action, details):
 
 def amount(nbytes):
     """Like `format_size`, without needless decimals: "20 MiB", "512 B", "1.50 KiB"."""
-    for unit, name in (MIB, "MiB"), (1 << 10, "KiB"):
-        if nbytes >= unit and nbytes % unit == 0:
-            return f"{nbytes // unit} {name}"
-    return f"{nbytes} B" if nbytes < 1024 else format_size(nbytes)
+    for unit, name in (1 << 30, "GiB"), (MIB, "MiB"), (1 << 10, "KiB"):
+        if nbytes >= unit:
+            return f"{nbytes // unit} {name}" if nbytes % unit == 0 else f"{nbytes / unit:.2f} {name}"
+    return f"{nbytes} B"
 
 
 def plural(count, thing):

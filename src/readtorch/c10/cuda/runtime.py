@@ -8,7 +8,7 @@ from .allocator_config import AllocatorConfig
 from .caching_allocator import CachingAllocator
 from .simulated_driver import SimulatedDriver
 
-config = AllocatorConfig()  # settings may be made before there is a device
+_config = AllocatorConfig()  # settings may be made before there is a device
 _driver = None
 _allocator = None
 
@@ -24,10 +24,18 @@ def simulate(devices=1, memory="2GiB", **options):
 def use(driver):
     """Let `driver` be the process's driver, with a fresh allocator above it; None: there are no devices any
     more."""
-    global _driver, _allocator
-    config.read_environment()
-    _allocator = None if driver is None else CachingAllocator(driver, config)
+    global _config, _driver, _allocator
+    if _driver is not None:  # a new machine: what was set for the old one is forgotten
+        _config = AllocatorConfig()
+    if not _config.last_settings:
+        _config.read_environment()
+    _allocator = None if driver is None else CachingAllocator(driver, _config)
     _driver = driver
+
+
+def config():
+    """The settings of the process's allocator."""
+    return _config
 
 
 def is_available():

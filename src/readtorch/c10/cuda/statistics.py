@@ -153,8 +153,7 @@ class DeviceStats:
             "num_oom_rejections", "max_split_size")}
         nested |= {family: stat.as_dict() for family, stat in self.families.items()}
         nested["reserved_bytes_by_private_pools"] = {
-            f"{first}_{second}": stat.as_dict()
-            for (first, second), stat in self.reserved_bytes_by_private_pools.items()}
+            pool_id: stat.as_dict() for pool_id, stat in self.reserved_bytes_by_private_pools.items()}
         nested["oversize_allocations"] = self.oversize_allocations.as_dict()
         nested["oversize_segments"] = self.oversize_segments.as_dict()
         return nested
