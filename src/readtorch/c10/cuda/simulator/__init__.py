@@ -1,5 +1,5 @@
-"""A simulator of CUDA kernels: it runs the very functions that numba compiles, thread by thread, without a
-GPU.
+"""A simulator of CUDA kernels: it runs, thread by thread and without a GPU, the functions that numba
+compiles.
 
     launch(kernel, grid, block, *arguments)    run it; every index is checked
     check(kernel, grid, block, *arguments)     run it; DataRace where two threads are not in order

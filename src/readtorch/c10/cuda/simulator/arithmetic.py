@@ -1,10 +1,9 @@
 """Arithmetic as the device does it: in the width of its arguments.
 
 Note [ Numbers as on the device ]
-Elements of arrays are NumPy scalars: float32 times float32 is rounded to
-float32, and unsigned integers wrap around. Python's `math` would compute in float64, so `device_math` takes
-its place. A literal such as 2.0 is a float64, as for numba: a kernel that is to stay in float32 must write
-np.float32(2).
+Elements of arrays are NumPy scalars: float32 times float32 is rounded to float32, and unsigned integers wrap
+around. Python's `math` would compute in float64, so `device_math` takes its place. A literal such as 2.0 is a
+float64, as for numba: a kernel that is to stay in float32 must write np.float32(2).
 
 Differences that remain: numba widens every integer operation to 64 bits, NumPy keeps the width of the
 elements (kernels that count on wrapping around say np.uint32(...)); whole numbers that are not elements are
@@ -19,14 +18,10 @@ import numpy as np
 
 BY_NUMPY = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atan2": np.arctan2, "atanh": np.arctanh, "cbrt": np.cbrt, "copysign": np.copysign, "cos": np.cos,
-            "cosh": np.cosh,
-    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "fabs": np.abs, "fmod": np.fmod, "hypot": np.hypot,
-            "log": np.log,
-    "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "pow": np.power, "sin": np.sin, "sinh": np.sinh,
-    "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh, "isfinite": np.isfinite, "isinf": np.isinf,
-            "isnan": np.isnan,
-    "degrees": np.degrees, "radians": np.radians,
+    "atan2": np.arctan2, "atanh": np.arctanh, "fabs": np.abs, "pow": np.power,
+    **{name: getattr(np, name) for name in (
+        "cbrt", "copysign", "cos", "cosh", "exp", "exp2", "expm1", "fmod", "hypot", "log", "log10", "log1p",
+        "log2", "sin", "sinh", "sqrt", "tan", "tanh", "isfinite", "isinf", "isnan", "degrees", "radians")},
 }
 BY_PYTHON = {name: getattr(math, name) for name in ("erf", "erfc", "gamma", "lgamma")}
 
@@ -78,9 +73,7 @@ def fma(a, b, c):
 
 
 def sum_to_odd(x, y):
-    """x + y in float64 whose last bit says that something was lost: rounding that to a narrower type rounds
-    once.
-    """
+    """x + y in float64, its last bit set if something was lost: narrowed then, it is rounded only once."""
     total = x + y
     back = total - x
     lost = (x - (total - back)) + (y - back)
@@ -157,12 +150,12 @@ LIBDEVICE = {
     "mulhi": high_product(np.int32), "umulhi": high_product(np.uint32),
     "mul64hi": high_product(np.int64), "umul64hi": high_product(np.uint64),
     "float_as_int": reinterpreted(np.float32, np.int32), "int_as_float": reinterpreted(np.int32, np.float32),
-    "float_as_uint": reinterpreted(np.float32, np.uint32), "uint_as_float": reinterpreted(np.uint32,
-                                                                                          np.float32),
+    "float_as_uint": reinterpreted(np.float32, np.uint32),
+    "uint_as_float": reinterpreted(np.uint32, np.float32),
     "double_as_longlong": reinterpreted(np.float64, np.int64),
     "longlong_as_double": reinterpreted(np.int64, np.float64),
+    "normcdf": normcdf,
     "rsqrt": lambda x: type(x)(1) / np.sqrt(x), "rcbrt": lambda x: type(x)(1) / np.cbrt(x),
-             "normcdf": normcdf,
     "sincos": lambda x: (np.sin(x), np.cos(x)), "exp10": lambda x: np.power(type(x)(10), x),
     "sinpi": lambda x: np.sin(x * width_of(x)(np.pi)), "cospi": lambda x: np.cos(x * width_of(x)(np.pi)),
     "fdivide": lambda x, y: x / y, "saturate": lambda x: np.clip(x, type(x)(0), type(x)(1)),

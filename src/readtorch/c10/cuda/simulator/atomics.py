@@ -59,7 +59,7 @@ class Atomic:
         return found
 
     def compare_and_swap(self, array, old, value):
-        return self.cas(array, 0, old, value)
+        return self._update(array, 0, lambda there, value: value if there == old else there, value)
 
     @staticmethod
     def _update(array, index, function, value):

@@ -1,8 +1,7 @@
 """What a simulated kernel can do wrong, and where in its source that is."""
+import dis
 import linecache
 import sys
-import typing
-from types import CodeType
 
 
 class SimulatorError(Exception):
@@ -25,18 +24,15 @@ class DataRace(SimulatorError):
     """Two threads used one address, one of them wrote, and nothing put the two in order."""
 
 
-class Place(typing.NamedTuple):
-    """One instruction of a kernel or of a device function."""
+class Place:
+    """One instruction of a kernel or of a device function. There is one object for each instruction."""
 
-    code: CodeType
-    offset: int  # in the bytecode
+    def __init__(self, code, offset):
+        self.code, self.offset = code, offset  # offset: in the bytecode
+        self.line = next(line for line, *_ in self.positions() if line is not None)
 
-    @property
-    def line(self):
-        return next(line for line, *_ in self.rest() if line is not None)
-
-    def rest(self):
-        """Positions of this instruction and of those behind it; two bytes make an instruction."""
+    def positions(self):
+        """Where this instruction and those behind it stand in the source; two bytes make an instruction."""
         return list(self.code.co_positions())[self.offset // 2:] + [(self.code.co_firstlineno,)]
 
     @property
@@ -48,8 +44,19 @@ class Place(typing.NamedTuple):
         return f"line {self.line} of {self.code.co_name}" + (f": {source}" if source else "")
 
 
+places = {}  # (id of the code, what the interpreter says) -> Place
+
+
 def place_of(frame):
-    return Place(frame.f_code, frame.f_lasti)
+    """The instruction that a frame is at."""
+    key = id(frame.f_code), frame.f_lasti
+    return places.get(key) or places.setdefault(key, find_place(frame.f_code, frame.f_lasti))
+
+
+def find_place(code, offset):
+    """The interpreter may stand in the cache behind an instruction: go back to the instruction."""
+    start = max(i.offset for i in dis.get_instructions(code) if i.offset <= offset)
+    return places.get((id(code), start)) or places.setdefault((id(code), start), Place(code, start))
 
 
 def kernel_frame():

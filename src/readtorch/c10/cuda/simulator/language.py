@@ -5,6 +5,7 @@ attributes that the scheduler sets whenever a thread begins or goes on.
 """
 import dis
 import functools
+import sys
 
 import numpy as np
 from greenlet import getcurrent
@@ -24,13 +25,15 @@ class Language:
     warpsize = WARP
     libdevice = arithmetic.LibDevice()
     fma = staticmethod(arithmetic.fma)
-    popc, clz, ffs, brev = map(staticmethod, (arithmetic.popc, arithmetic.clz, arithmetic.ffs,
-                                              arithmetic.brev))
+    popc, clz = staticmethod(arithmetic.popc), staticmethod(arithmetic.clz)
+    ffs, brev = staticmethod(arithmetic.ffs), staticmethod(arithmetic.brev)
     cbrt = staticmethod(arithmetic.device_math.cbrt)
 
     def __init__(self, launch):
         self.launch = launch
         self.hub = getcurrent()
+        self.switch = self.hub.switch  # to the scheduler
+        self.barriers = {}
         self.gridDim, self.blockDim = launch.grid_size, launch.block_size
         self.threadIdx = self.blockIdx = self.thread = None
         self.atomic = Atomic(self)
@@ -41,10 +44,10 @@ class Language:
         self.thread, self.threadIdx, self.blockIdx = thread, thread.index, thread.block.index
 
     def wait(self, kind, mask=0, value=None):
-        """Stop here until the scheduler has an answer."""
+        """Stop here until the scheduler has an answer. Called by what the kernel calls."""
         thread = self.thread
-        thread.waits = Wait(kind, place_of(kernel_frame()), mask, value)
-        self.hub.switch()
+        thread.waits = Wait(kind, place_of(sys._getframe(2)), mask, value)
+        self.switch()
         return thread.answer
 
     # -------------------------------------------------------------------------------------------- positions
@@ -65,7 +68,11 @@ class Language:
     # --------------------------------------------------------------------------------------------- barriers
 
     def syncthreads(self):
-        self.wait("syncthreads")
+        """As `wait("syncthreads")`, which all threads of the block do: one object says it for all."""
+        place = place_of(sys._getframe(1))
+        known = self.barriers
+        self.thread.waits = known.get(place) or known.setdefault(place, Wait("syncthreads", place))
+        self.switch()
 
     def syncthreads_count(self, predicate):
         return self.wait("syncthreads_count", value=predicate)

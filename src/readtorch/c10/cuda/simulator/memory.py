@@ -68,8 +68,7 @@ class Array:
 
     def refuse(self, index):
         index = tuple(i if isinstance(i, slice) else int(i) for i in index)
-        shown = ", ".join(f"{i.start or ''}:{i.stop or ''}" if isinstance(i,
-                                                                          slice) else str(i) for i in index)
+        shown = ", ".join("…:…" if isinstance(i, slice) else str(i) for i in index)
         raise OutOfBounds(f"{self.name}[{shown}] is out of bounds: {self.name} has shape {self.shape}. "
                           f"{self.launch.whereabouts()}")
 
@@ -104,16 +103,20 @@ class Vector(Array):
 
 
 class Matrix(Array):
-    """Two dimensions, likewise."""
+    """Two dimensions, likewise. Two steps of one index each are faster than one with a tuple."""
 
-    __slots__ = ()
+    __slots__ = ("rows",)
+
+    def __init__(self, data, name, space, launch):
+        super().__init__(data, name, space, launch)
+        self.rows = list(data)
 
     def __getitem__(self, index):
         try:
             i, j = index
             if i < 0 or j < 0:
                 self.refuse(index)
-            return self.data[index]
+            return self.rows[i][j]
         except (TypeError, ValueError, IndexError):
             return Array.__getitem__(self, index if isinstance(index, tuple) else (index,))
 
@@ -122,14 +125,14 @@ class Matrix(Array):
             i, j = index
             if i < 0 or j < 0:
                 self.refuse(index)
-            self.data[index] = value
+            self.rows[i][j] = value
         except (TypeError, ValueError, IndexError, OverflowError):
             Array.__setitem__(self, index if isinstance(index, tuple) else (index,), value)
 
 
 class WatchedArray(Array):
-    """Tells the launch's watchers of each access: the instruction, the address, and whether it reads or
-    writes.
+    """Tells the launch's watchers of each access: read, write or atomic, where in memory, where in the
+    source.
     """
 
     __slots__ = ("address", "steps")
@@ -182,8 +185,7 @@ class WatchedArray(Array):
 
 
 class SharedMemory:
-    """The shared memory of one block: arrays side by side, one for each place in the source that asks for
-    one.
+    """The shared memory of one block: side by side, an array for each place in the source that asks for one.
     """
 
     def __init__(self, dynamic):
@@ -194,8 +196,7 @@ class SharedMemory:
         self.static = 0         # bytes taken so far
 
     def array(self, shape, dtype):
-        """New shared memory. Length 0 means the dynamic part: all of it, the same for everyone who asks so.
-        """
+        """New shared memory. Length 0 means the dynamic part: all of it, the same for all who ask so."""
         return self.dynamic_array(dtype) if shape == (0,) else self.new(shape, dtype)
 
     def new(self, shape, dtype):

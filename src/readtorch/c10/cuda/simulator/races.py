@@ -1,9 +1,8 @@
-"""A watcher that finds races: two threads use one address, one of them writes, and nothing puts the two in
-order.
+"""A watcher that finds races: two threads use one address, one writes, and nothing puts the two in order.
 
 Note [ What counts as a race ]
-The question is not what happened in this run, whose order of threads is one of
-many, but what could happen. Every access carries a stamp: its thread, how many barriers its grid and its
+The question is not what happened in this run, whose order of threads is one of many, but what could
+happen. Every access carries a stamp: its thread, how many barriers its grid and its
 block had passed, and the thread's own clock. Of two accesses the earlier one is known to have happened before
 the later one if
 
@@ -32,6 +31,10 @@ class Stamp(typing.NamedTuple):
     clock: int
     place: object
 
+    def __str__(self):
+        block = tuple(self.thread.block.index)
+        return f"a {self.kind} by thread {tuple(self.thread.index)} of block {block}, {self.place}"
+
 
 class Race(typing.NamedTuple):
     """Two accesses that nothing puts in order."""
@@ -45,16 +48,13 @@ class Race(typing.NamedTuple):
     def __str__(self):
         spot = ", ".join(map(str, self.index))
         return (f"a race on {self.array}[{spot}] ({self.space} memory): no barrier lies between\n"
-                + "\n".join(f"  a {stamp.kind} by thread {tuple(stamp.thread.index)} of block "
-                            f"{tuple(stamp.thread.block.index)}, {stamp.place}" for stamp in (self.first,
-                                                                                              self.second)))
+                f"  {self.first}\n  {self.second}")
 
 
 class History:
     """The accesses of one address that a later one could race with: of each thread the last of a kind.
 
-    A write forgets what is known to have happened before it: whoever races with that races with the write
-    too.
+    A write forgets what is known to have happened before it: who races with that races with the write too.
     """
 
     __slots__ = ("read", "write", "atomic")
@@ -67,8 +67,7 @@ OPPONENTS = {"read": ("write", "atomic"), "write": ("write", "atomic", "read"), 
 
 
 class Clocks(dict):
-    """What each thread knows of the clocks of its warp; its own starts at 1, of which the others know
-    nothing.
+    """What each thread knows of the clocks of its warp. Its own starts at 1; the others know nothing of that.
     """
 
     def __missing__(self, thread):
@@ -83,9 +82,7 @@ class Clocks(dict):
 
 
 class RaceDetector:
-    """Collects the races of a launch, one for each pair of places. With `stop` it raises the first as
-    DataRace.
-    """
+    """Collects the races of a launch, one for each pair of places; with `stop` it raises the first."""
 
     def __init__(self, stop=True):
         self.stop = stop

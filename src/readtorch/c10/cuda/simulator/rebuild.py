@@ -1,7 +1,6 @@
 """A kernel's function, made anew so that the name `cuda` in it means something else.
 
-Note [ Whose cuda ]
-A kernel is a plain Python function that says `cuda.threadIdx.x`, where `cuda` is numba's
+Note [ Whose cuda ] A kernel is a plain Python function that says `cuda.threadIdx.x`, where `cuda` is numba's
 module. Nothing in the function is bound to that module but the name. So the very same code object runs with
 other globals: there `cuda` is the simulator's `Language`, `math` computes in the argument's own precision,
 and the device functions that the kernel calls, also through a module or a closure, are remade in the same
@@ -91,9 +90,7 @@ def names_in(code):
 
 @functools.lru_cache(1024)
 def with_device_floats(code):
-    """The same code, where 2.0 is a float64 as numba has it: in NumPy's eyes a Python number has no width of
-    its own.
-    """
+    """The same code, where 2.0 is a float64 as for numba: NumPy would let it be as narrow as its partner."""
     return code.replace(co_consts=tuple(map(device_constant, code.co_consts)))
 
 

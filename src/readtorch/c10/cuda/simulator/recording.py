@@ -1,10 +1,10 @@
 """A watcher that writes every access down, and what the memory system would have made of it.
 
 Note [ A warp's access ]
-The lanes of a warp execute one instruction together, and the memory system sees all
-their addresses at once. Here each thread runs by itself; so the accesses of one warp are put together again:
-those of the same instruction that are the k-th of this instruction in their threads. Where lanes take
-different ways around a loop this is how a warp could have run.
+The lanes of a warp execute one instruction together, and the memory system sees all their addresses at once.
+Here each thread runs by itself; so the accesses of one warp are put together again: those of the same
+instruction that are the k-th of this instruction in their threads. Where lanes take different ways around a
+loop this is how a warp could have run.
 
 Global memory moves in sectors of 32 bytes: an access of the warp costs as many sectors as its addresses
 touch. Shared memory has 32 banks, each gives one word of 4 bytes at a time: an access takes as many turns as
@@ -124,8 +124,7 @@ class Recording:
         return self._by_line("global", lambda access: (access.sectors, access.fewest_sectors))
 
     def bank_conflicts(self):
-        """For each line and shared array: (turns taken, accesses of a warp), equal where nothing conflicts.
-        """
+        """For each line and shared array: (turns taken, accesses of a warp); equal: nothing conflicts."""
         return self._by_line("shared", lambda access: (access.turns, 1))
 
     def _by_line(self, space, cost):

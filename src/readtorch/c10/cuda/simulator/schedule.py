@@ -1,7 +1,6 @@
 """The threads of a block and who of them may go on.
 
-Note [ Threads as coroutines ]
-Every thread of a block is a coroutine (a greenlet): it runs undisturbed until
+Note [ Threads as coroutines ] Every thread of a block is a coroutine (a greenlet): it runs undisturbed until
 it has to wait, at a barrier, a shuffle or a vote, and is resumed when those that it waits for have come. So a
 kernel costs little more than its own Python code, and the order of the threads is known: what happened can be
 told. A greenlet runs one thread after another as long as none waits; only a thread that waits keeps its
@@ -107,15 +106,15 @@ class Block:
             worker.switch()
 
     def resume(self, threads):
+        enter = self.launch.enter
         for thread in in_order(threads, self.launch.order):
-            thread.waits = None
-            self.launch.enter(thread)
+            enter(thread)
             thread.greenlet.switch()
 
     # ---------------------------------------------------------------------------------- who may go on
 
     def waits_for_grid(self, alive):
-        if not all(thread.waits.kind == "grid" for thread in alive):
+        if alive[0].waits.kind != "grid" or any(thread.waits.kind != "grid" for thread in alive):
             return False
         if len(alive) < len(self.threads):
             raise BarrierDivergence(self.missing("grid sync", alive))
@@ -124,16 +123,22 @@ class Block:
     def block_barrier(self, alive):
         """All threads, if they stand at one barrier of the block."""
         first = alive[0].waits
-        if any(thread.waits.kind not in BLOCK_BARRIERS for thread in alive):
+        elsewhere = [thread for thread in alive if thread.waits is not first]
+        if not BLOCK_BARRIERS.issuperset([first.kind, *(thread.waits.kind for thread in elsewhere)]):
             return []
-        elsewhere = [thread for thread in alive if thread.waits.place != first.place]
-        if len(alive) < len(self.threads) or elsewhere:
+        others = any(thread.waits.place is not first.place for thread in elsewhere)
+        if others or len(alive) < len(self.threads):
             raise BarrierDivergence(self.missing("syncthreads", alive))
-        answer = vote(first.kind, [thread.waits.value for thread in alive])
-        for thread in alive:
-            thread.answer = answer
+        if first.kind != "syncthreads":
+            self.count_votes(first.kind, alive)
         self.launch.synchronized(alive, "block")
         return alive
+
+    @staticmethod
+    def count_votes(kind, threads):
+        answer = vote(kind, [thread.waits.value for thread in threads])
+        for thread in threads:
+            thread.answer = answer
 
     def warp_operations(self):
         """The lanes whose partners have all come, each with its answer."""
@@ -160,8 +165,7 @@ class Block:
         return all(lane.done or lane.lane in here for lane in lanes if mask >> lane.lane & 1)
 
     def convergence(self):
-        """Nobody has anything else to wait for: let those go on who only wanted the others to come this far.
-        """
+        """Nobody else can go on: those may who only wanted the others to come this far."""
         groups = {}
         for thread in self.alive:
             if thread.waits.kind in ("activemask", "pause"):
@@ -202,8 +206,6 @@ def in_order(threads, order):
 
 def vote(kind, values):
     """What a barrier answers that also counts."""
-    if kind == "syncthreads":
-        return None
     votes = sum(map(bool, values))
     return {"syncthreads_count": votes, "syncthreads_and": int(votes == len(values)),
             "syncthreads_or": int(votes > 0)}[kind]

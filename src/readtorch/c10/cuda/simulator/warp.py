@@ -1,5 +1,4 @@
-"""Operations among the 32 lanes of a warp: shuffles and votes. Each lane brings a value, all get their
-answers at once.
+"""Operations among the 32 lanes of a warp: shuffles and votes. Each brings a value, all are answered at once.
 
 Lanes that the mask names and that have left the kernel are not waited for; reading from one of them, or from
 a lane that the mask leaves out, is reported (on a GPU the value would be undefined).

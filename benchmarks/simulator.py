@@ -1,0 +1,90 @@
+"""python -m benchmarks.simulator: our kernel simulator against numba's, in turns.
+
+A block reduction (256 threads, nine barriers) and a tiled product of 32×32 matrices (1024 threads). Each
+simulator runs in a process of its own, since numba's is chosen by an environment variable; they take turns,
+and the medians are compared. Target: at least 20 times as fast, with every index checked.
+"""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from benchmarks.__main__ import ROOT, environment, versions
+from benchmarks.report import RESULTS
+
+ROUNDS, TARGET = 5, 20
+
+
+def cases():
+    """name -> (kernel, grid, block, arguments)"""
+    from tests.cuda import simulated_kernels as kernels
+    x, a, b = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in (256, (32, 32),
+                                                                                                (32, 32)))
+    return {"block reduction": (kernels.block_sum, 1, 256, (x, np.zeros(1, np.float32))),
+            "tiled matmul 32x32": (kernels.tiled_matmul, (1, 1), (32, 32), (a, b, np.zeros_like(a)))}
+
+
+def launchers():
+    from numba import cuda
+
+    from readtorch.c10.cuda import simulator
+    return {"numba": lambda kernel, grid, block, arguments: cuda.jit(kernel)[grid, block](*arguments),
+            "readtorch": lambda kernel, grid, block, arguments: simulator.launch(kernel, grid, block,
+                                                                                 *arguments)}
+
+
+def serve(whose):
+    """For each line on stdin, the name of a case: the seconds that a launch takes."""
+    launch = launchers()[whose]
+    for name in sys.stdin:
+        case = cases()[name.strip()]
+        began = time.perf_counter()
+        launch(*case)
+        print(time.perf_counter() - began, flush=True)
+
+
+def peer(whose):
+    extra = {"NUMBA_ENABLE_CUDASIM": "1"} if whose == "numba" else {}
+    return subprocess.Popen([sys.executable, "-W", "ignore", "-m", "benchmarks.simulator", whose],
+                            stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**environment(), **extra})
+
+
+def ask(process, name):
+    process.stdin.write(name + "\n")
+    process.stdin.flush()
+    return float(process.stdout.readline())
+
+
+def measure(name, peers):
+    for process in peers.values():
+        ask(process, name)  # the first launch imports
+    samples = {whose: [] for whose in peers}
+    for _ in range(ROUNDS):
+        for whose, process in peers.items():
+            samples[whose].append(ask(process, name))
+    return {whose: statistics.median(seconds) for whose, seconds in samples.items()}
+
+
+def main():
+    peers = {whose: peer(whose) for whose in ("numba", "readtorch")}
+    rows = {}
+    for name in cases():
+        rows[name] = medians = measure(name, peers)
+        medians["times as fast"] = round(medians["numba"] / medians["readtorch"], 1)
+        print(f"{name:20} numba {medians['numba'] * 1e3:7.0f} ms   "
+              f"readtorch {medians['readtorch'] * 1e3:6.1f} ms   "
+              f"{medians['times as fast']:5.0f} times as fast (target {TARGET})")
+    for process in peers.values():
+        process.stdin.close()
+        process.wait()
+    about = {**versions(), "processors": os.cpu_count(), "date": time.strftime("%Y-%m-%d")}
+    (RESULTS / "simulator.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1]) if len(sys.argv) > 1 else main()
