@@ -1,7 +1,7 @@
 """How a constant is printed: as C++ prints it, with which PyTorch prints graphs.
 
-In PyTorch: `IValue::repr` in `aten/src/ATen/core/ivalue.cpp`, `printQuotedString` in `torch/csrc/jit/ir/../serialization`,
-`operator<<(ostream, Tensor)` in `aten/src/ATen/core/Formatting.cpp`.
+In PyTorch: `IValue::repr` in `aten/src/ATen/core/ivalue.cpp`, `printQuotedString` in `c10/util/StringUtil.h`, `print` of
+tensors in `aten/src/ATen/core/Formatting.cpp`.
 """
 import enum
 import math
@@ -65,6 +65,9 @@ def _escaped(c):
 
 # ------------------------------------------------------------------------------------------------------------- tensors
 
+LINE = 80  # characters
+
+
 def tensor_text(t):
     """`{2}` for one element, the elements for up to ten, else `<Tensor>`."""
     if t.numel() == 1:
@@ -72,7 +75,8 @@ def tensor_text(t):
     if t.numel() > MOST_ELEMENTS:
         return "<Tensor>"
     kind = f"[ {t.device.type.upper()}{SCALAR_TYPE_NAMES[t.dtype]}Type{{{','.join(map(str, t.shape))}}} ]"
-    return (_matrices(t.tolist(), t.dim(), *_width_and_format(t)) + kind).replace("\n", " ")
+    values = (t.real if t.dtype.is_complex else t).tolist()
+    return (_nested(values, t.dim(), _Format(_leaves(values))) + kind).replace("\n", " ")
 
 
 def _element_text(x):
@@ -81,34 +85,63 @@ def _element_text(x):
     return f"{x:g}" if isinstance(x, float) else str(int(x))
 
 
-def _matrices(values, dims, width, show, where=()):
+def _leaves(values):
+    return [leaf for v in values for leaf in _leaves(v)] if isinstance(values, list) else [values]
+
+
+class _Format:
+    """How the elements of one tensor are written: their width, a common factor, digits.
+
+    In PyTorch: `__printFormat`.
+    """
+
+    def __init__(self, values):
+        finite = [abs(v) for v in values if math.isfinite(v)]
+        low, high = _digits(min(finite, default=0)), _digits(max(finite, default=0))
+        self.scale = 1
+        self.spec = ".4f"
+        if all(v == math.ceil(v) for v in finite):
+            self.width, self.spec = (11, ".4e") if high > 9 else (high + 1, ".0f")
+        elif high - low > 4:
+            self.width, self.spec = 11 + (abs(high) > 99 or abs(low) > 99), ".4e"
+        elif high > 5 or high < 0:
+            self.width, self.scale = 7, 10.0 ** (high - 1)
+        else:
+            self.width = 7 if high == 0 else high + 6
+
+    def factor(self):
+        return f"{self.scale:g} *\n" if self.scale != 1 else ""
+
+    def element(self, v):
+        return f"{v / self.scale:{self.width}{self.spec}}"
+
+
+def _digits(v):
+    """How many digits stand before the point."""
+    return math.floor(math.log10(v)) + 1 if v else 1
+
+
+def _nested(values, dims, form, where=()):
     if dims <= 1:
-        return "".join(f"{show(v):>{width}}\n" for v in values)
+        return (form.factor() if values else "") + "".join(form.element(v) + "\n" for v in values)
     if dims == 2:
-        indent = " " if where else ""
-        return "".join(indent + " ".join(f"{show(v):>{width}}" for v in row) + "\n" for row in values)
+        return _matrix(values, form, 0)
     parts = []
     for i, inner in enumerate(values, 1):
-        header = f"({','.join(map(str, (*where, i)))},.,.) =\n" if dims == 3 else ""
-        parts.append(header + _matrices(inner, dims - 1, width, show, (*where, i)))
+        header = f"({','.join(map(str, (*where, i)))},.,.) = \n"
+        parts.append(header + _matrix(inner, form, 1) if dims == 3 else _nested(inner, dims - 1, form, (*where, i)))
     return "\n".join(parts)
 
 
-def _width_and_format(t):
-    """The width of a column and the function that writes an element."""
-    flat = t.reshape(-1).tolist()
-    if t.dtype.is_complex:
-        return 10, _element_text
-    finite = [abs(v) for v in flat if math.isfinite(v)]
-    whole = all(v == int(v) for v in finite)
-    low = min((_exponent(v) for v in finite), default=1)
-    high = max((_exponent(v) for v in finite), default=1)
-    if not t.dtype.is_floating_point or whole:
-        return max(high, 1) + 1, lambda v: f"{v:.0f}" if isinstance(v, float) else str(int(v))
-    if high - low > 4 or high > 5 or low < -4:
-        return 11, lambda v: f"{v:.4e}"
-    return (7 if high <= 0 else high + 6), lambda v: f"{v:.4f}"
-
-
-def _exponent(v):
-    return math.floor(math.log10(v)) + 1 if v else 1
+def _matrix(rows, form, indent):
+    """As many columns at a time as fit on a line."""
+    per_line = (LINE - indent) // (form.width + 1)
+    count = len(rows[0]) if rows else 0
+    parts = []
+    for first in range(0, count, per_line):
+        columns = f"Columns {first + 1} to {min(first + per_line, count)}" if per_line < count else ""
+        shown = [" ".join(map(form.element, row[first:first + per_line])) + "\n" for row in rows]
+        margin = " " * (indent + (form.scale != 1))
+        factor = form.factor()
+        parts.append(columns + factor + (" " * indent if factor else "") + margin.join(shown))
+    return "\n".join(parts)

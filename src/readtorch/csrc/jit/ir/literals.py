@@ -108,12 +108,16 @@ def literal_tensor(text, position, type):
         values, end = None, position + len("<Tensor>")
     else:
         bracket = re.compile(r"\[ \w+Type\{[\d,]*\} \]").search(text, position)
-        shown = re.sub(r"\([\d,.]+\) =", " ", text[position:bracket.start()])
-        values, end = [_element(word) for word in shown.split()], bracket.end()
+        shown = re.sub(r"\([\d,.]+\) =|Columns \d+ to \d+", " ", text[position:bracket.start()])
+        factor = re.search(r"(\S+) \*", shown)
+        scale = float(factor[1]) if factor else 1
+        words = re.sub(r"\S+ \*", " ", shown).split()
+        values, end = [_element(word) * scale for word in words], bracket.end()
     return _tensor(values, type), end
 
 
 def _element(word):
+    """In PyTorch, and so here, a complex tensor with several elements shows their real parts only."""
     if word.startswith("("):
         real, _, imaginary = word.strip("()").partition(",")
         return complex(float(real), float(imaginary))

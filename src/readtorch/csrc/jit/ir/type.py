@@ -36,7 +36,7 @@ class Type:
         if self == other or isinstance(other, AnyType):
             return True
         if isinstance(other, OptionalType):
-            return self.isSubtypeOf(other.elem)
+            return isinstance(self, NoneType) or self.isSubtypeOf(other.elem)
         return isinstance(other, UnionType) and any(self.isSubtypeOf(t) for t in other.types)
 
     def hasFreeVariables(self):

@@ -1,0 +1,259 @@
+"""The machine that runs instructions.
+
+In PyTorch: `torch/csrc/jit/runtime/interpreter.cpp`. Explained in the chapter "Scripting".
+"""
+import warnings
+from collections import namedtuple
+
+from ..api.object import ScriptObject
+from ..ir.type import TensorType
+from . import instruction as I
+from .future import fork
+from .jit_exception import Error, Raised
+from .register_special_ops import holds
+
+
+class Frame:
+    """One call that is under way."""
+
+    __slots__ = ("code", "pc", "registers")
+
+    def __init__(self, code):
+        self.code = code
+        self.pc = 0
+        self.registers = [None] * code.register_size
+
+
+def run(code, arguments):
+    """Run `code` on the values of the graph's inputs; returns the list of its outputs' values.
+
+    Raises jit.Error if the program raises, RuntimeError if an operator does; both with TorchScript's traceback.
+    """
+    frames = [Frame(code)]
+    try:
+        return _run(frames, list(arguments))
+    except Error:
+        raise
+    except Raised as raised:
+        error = Error(_failure(frames, f"{raised.class_name or 'RuntimeError'}: {raised}"))
+        error.python_class_name, error.original_msg = raised.class_name, str(raised)
+        raise error from None
+    except Exception as error:
+        raise RuntimeError(_failure(frames, f"RuntimeError: {_message(error)}")) from error
+
+
+def _message(error):
+    """An exception's text: KeyError quotes what it is given."""
+    return error.args[0] if isinstance(error, KeyError) and error.args else str(error)
+
+
+def _run(frames, stack):
+    """The loop: one turn for each instruction. `frames` tells who runs should an operator raise."""
+    entered = []  # objects of `with` statements
+    frame = frames[-1]
+    code, registers, pc = frame.code, frame.registers, 0
+    instructions, constants, operators = code.instructions, code.constants, code.operators
+    push, pop = stack.append, stack.pop
+    while True:
+        op, X, N = instructions[pc]
+        pc += 1
+        if op == I.LOAD:
+            push(registers[X])
+        elif op == I.OP or op == I.OPN:
+            function, inputs, outputs = operators[X]
+            frame.pc = pc
+            if inputs == 1:
+                result = function(pop())
+            elif inputs:
+                values = stack[-inputs:]
+                del stack[-inputs:]
+                result = function(*values)
+            else:
+                result = function()
+            if outputs == 1:
+                push(result)
+            elif outputs:
+                stack += result
+        elif op == I.STORE:
+            registers[X] = pop()
+        elif op == I.MOVE:
+            push(registers[X])
+            registers[X] = None
+        elif op == I.LOADC:
+            push(constants[X])
+        elif op == I.JF:
+            if not pop():
+                pc += X - 1
+        elif op == I.JMP:
+            pc += X - 1
+        elif op == I.LOOP:
+            # On the stack: turns begun, most turns, whether to go on, and what is carried from turn to turn.
+            base = len(stack) - N - 1
+            turn = stack[base]
+            if turn < stack[base + 1] and stack[base + 2]:
+                stack[base] = turn + 1
+                stack[base + 2] = turn
+            else:
+                del stack[base:base + 3]
+                pc += X - 1
+        elif op == I.STOREN:
+            registers[X:X + N] = stack[-N:]
+            del stack[-N:]
+        elif op == I.DROPR:
+            registers[X] = None
+        elif op == I.CALL:
+            frame.pc = pc
+            frame = Frame(code.functions[X].executor().code())
+            frames.append(frame)
+            code, registers, pc = frame.code, frame.registers, 0
+            instructions, constants, operators = code.instructions, code.constants, code.operators
+        elif op == I.RET:
+            if len(frames) == 1:
+                return stack
+            frames.pop()
+            frame = frames[-1]
+            code, registers, pc = frame.code, frame.registers, frame.pc
+            instructions, constants, operators = code.instructions, code.constants, code.operators
+        else:
+            frame.pc = pc
+            _RARE[op](code, stack, X, N, entered)
+
+
+# ------------------------------------------------------------------------------------------------- the other instructions
+
+def _take(stack, count):
+    """Pop `count` values, the deepest first."""
+    if not count:
+        return []
+    values = stack[-count:]
+    del stack[-count:]
+    return values
+
+
+def _drop(code, stack, X, N, entered):
+    stack.pop()
+
+
+def _list_construct(code, stack, X, N, entered):
+    stack.append(_take(stack, N))
+
+
+def _tuple_construct(code, stack, X, N, entered):
+    stack.append(tuple(_take(stack, N)))
+
+
+def _named_tuple_construct(code, stack, X, N, entered):
+    stack.append(named_tuple_class(code.types[X])(*_take(stack, N)))
+
+
+def named_tuple_class(type):
+    """The Python class of a named tuple's type: made once for each set of fields."""
+    key = (type.name() or "NamedTuple", type.fields)
+    if key not in _named_tuple_classes:
+        _named_tuple_classes[key] = namedtuple(*key, defaults=tuple(type.defaults.values()) or None)
+    return _named_tuple_classes[key]
+
+
+_named_tuple_classes = {}
+
+
+def _dict_construct(code, stack, X, N, entered):
+    values = _take(stack, N)
+    stack.append(dict(zip(values[::2], values[1::2])))
+
+
+def _list_unpack(code, stack, X, N, entered):
+    values = stack.pop()
+    if len(values) != N:
+        raise RuntimeError(f"Expected {N} elements in a list but found {len(values)}")
+    stack += values
+
+
+def _tuple_slice(code, stack, X, N, entered):
+    stack.append(stack.pop()[X:X + N])
+
+
+def _get_attr(code, stack, X, N, entered):
+    stack.append(stack.pop().slots[X])
+
+
+def _set_attr(code, stack, X, N, entered):
+    value = stack.pop()
+    stack.pop().slots[X] = value
+
+
+def _create_object(code, stack, X, N, entered):
+    stack.append(ScriptObject(code.types[X]))
+
+
+def _isinstance(code, stack, X, N, entered):
+    value = stack.pop()
+    stack.append(any(holds(value, type) for type in code.types[X:X + N]))
+
+
+def _interface_call(code, stack, X, N, entered):
+    values = _take(stack, N)
+    stack += values[0].type.getMethod(code.constants[X]).executor().run(values)
+
+
+def _fork(code, stack, X, N, entered):
+    function = code.functions[X]
+    outputs = function.graph.outputs()
+    type = outputs[0].type() if outputs else TensorType.get()
+    stack.append(fork(lambda *values: _only(function.executor().run(values)), _take(stack, N), type))
+
+
+def _only(outputs):
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _wait(code, stack, X, N, entered):
+    stack.append(stack.pop().wait())
+
+
+def _warn(code, stack, X, N, entered):
+    message, level = _take(stack, 2)
+    warnings.warn(message, stacklevel=4)
+
+
+def _raise(code, stack, X, N, entered):
+    message, class_name = _take(stack, 2)
+    raise Raised(message, class_name)
+
+
+def _enter(code, stack, X, N, entered):
+    object = stack.pop()
+    entered.append(object)
+    stack += object.type.getMethod("__enter__").executor().run([object])
+
+
+def _exit(code, stack, X, N, entered):
+    object = entered.pop()
+    stack += object.type.getMethod("__exit__").executor().run([object, None, None, None])
+
+
+_RARE = {
+    I.DROP: _drop, I.LIST_CONSTRUCT: _list_construct, I.TUPLE_CONSTRUCT: _tuple_construct,
+    I.NAMED_TUPLE_CONSTRUCT: _named_tuple_construct, I.DICT_CONSTRUCT: _dict_construct, I.LIST_UNPACK: _list_unpack,
+    I.TUPLE_SLICE: _tuple_slice, I.GET_ATTR: _get_attr, I.SET_ATTR: _set_attr, I.CREATE_OBJECT: _create_object,
+    I.ISINSTANCE: _isinstance, I.INTERFACE_CALL: _interface_call, I.FORK: _fork, I.WAIT: _wait, I.WARN: _warn,
+    I.RAISE: _raise, I.ENTER: _enter, I.EXIT: _exit}
+
+
+# ------------------------------------------------------------------------------------------------------------------ errors
+
+def _failure(frames, last_line):
+    """What is raised when an operator fails: the calls that led there, each with its line, and the reason."""
+    entries = [entry for frame in frames for entry in _stack_entries(frame)]
+    lines = "".join(range.highlight(function) for function, range in entries if range is not None)
+    return ("The following operation failed in the TorchScript interpreter.\n"
+            f"Traceback of TorchScript (most recent call last):\n{lines}{last_line}\n")
+
+
+def _stack_entries(frame):
+    """(function, range) for a frame's call, outermost first: also of the calls that inlining dissolved."""
+    node = frame.code.sources[frame.pc - 1]
+    calls = node.callstack()
+    functions = [frame.code.function_name] + [call.function for call in calls]
+    ranges = [call.range for call in calls] + [node.sourceRange()]
+    return list(zip(functions, ranges))
