@@ -104,7 +104,7 @@ def _tensor_to_readtorch(tensor, share):
     """`share` remembers, for one conversion, the tensors made so far and our tensor over each storage."""
     if id(tensor) not in share and tensor.is_sparse:
         parts = [to_readtorch(part.detach()) for part in (tensor._indices(), tensor._values())]
-        made = rt._sparse_coo_tensor_unsafe(*parts, tuple(tensor.shape), is_coalesced=tensor.is_coalesced())
+        made = rt.sparse_coo_tensor(*parts, tuple(tensor.shape), is_coalesced=tensor.is_coalesced())
         share[id(tensor)] = made.requires_grad_(tensor.requires_grad)
     if id(tensor) not in share:
         made = _make(tensor.detach(), share)
@@ -158,7 +158,7 @@ def _span(tensor):
 def _tensor_to_torch(tensor):
     if tensor.is_sparse:
         parts = to_torch(tensor._indices()), to_torch(tensor._values())
-        made = torch._sparse_coo_tensor_unsafe(*parts, tensor.shape, is_coalesced=tensor.is_coalesced())
+        made = torch.sparse_coo_tensor(*parts, tensor.shape, is_coalesced=tensor.is_coalesced())
         return made.requires_grad_(tensor.requires_grad)
     plain = tensor.detach().resolve_conj().resolve_neg().cpu()
     if plain.dtype == rt.bfloat16:

@@ -238,9 +238,21 @@ def test_torchscript_archives_are_refused(tmp_path):
 
 
 def test_what_only_pytorch_builds_is_named():
-    sparse = torch.eye(2).to_sparse()
-    with pytest.raises(pickle.UnpicklingError, match="readtorch does not build torch._utils._rebuild_sparse_tensor"):
-        readtorch.load(saved(torch, [sparse]))
+    on_meta = torch.empty(2, device="meta")
+    with pytest.raises(pickle.UnpicklingError, match="readtorch does not build torch._utils._rebuild_meta_tensor"):
+        readtorch.load(saved(torch, [on_meta]))
+
+
+@pytest.mark.parametrize("parts", [
+    ((9,), None), ((2, 2), None), ((-1,), None), ((2**40, 3), None), ("size", None), ((2,), "yes"), ([2.0], None)], ids=str)
+def test_sparse_tensors_that_do_not_fit_together_are_refused(parts):
+    class Made:
+        def __reduce__(self):
+            size, is_coalesced = parts
+            data = torch.tensor([[0, 9]]), torch.ones(2), size, is_coalesced
+            return torch._utils._rebuild_sparse_tensor, (torch.sparse_coo, data)
+    with pytest.raises((pickle.UnpicklingError, RuntimeError)):
+        readtorch.load(saved(torch, [Made()]))
 
 
 def test_every_public_name_is_there():

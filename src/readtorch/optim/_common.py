@@ -45,7 +45,8 @@ def _has_sparse(grads):
 
 def _make_sparse(grad, values):
     """`values` in the places of the elements of the coalesced `grad`."""
-    return readtorch._sparse_coo_tensor_unsafe(grad._indices(), values, grad.shape, is_coalesced=True)
+    parts = grad._indices(), values, grad.shape
+    return readtorch.sparse_coo_tensor(*parts, check_invariants=False, is_coalesced=True)
 
 
 # Settings

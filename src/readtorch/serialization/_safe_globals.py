@@ -12,6 +12,7 @@ from pickle import UnpicklingError
 from .. import _tensor, _utils, storage
 from ..c10 import scalar_type
 from ..c10.device import device
+from ..c10.layout import sparse_coo
 from ..c10.size import Size
 from ._layouts import _get_layout
 from ._names import torch_name
@@ -80,7 +81,7 @@ def parameter_class():
 
 def _rebuild_functions():
     return [_utils._rebuild_parameter, _utils._rebuild_parameter_with_state, _utils._rebuild_tensor,
-            _utils._rebuild_tensor_v2, _utils._rebuild_tensor_v3]
+            _utils._rebuild_tensor_v2, _utils._rebuild_tensor_v3, _utils._rebuild_sparse_tensor]
 
 
 @functools.cache
@@ -135,6 +136,7 @@ def checks():
         _utils._rebuild_tensor: _check_tensor,
         _utils._rebuild_tensor_v2: _check_tensor_v2,
         _utils._rebuild_tensor_v3: _check_tensor_v3,
+        _utils._rebuild_sparse_tensor: _check_sparse_tensor,
         _tensor._rebuild_from_type_v2: _check_typed_tensor,
     }
 
@@ -208,6 +210,17 @@ def _check_tensor_v2(unpickler, source, offset, size, stride, requires_grad, hoo
 def _check_tensor_v3(unpickler, source, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
     _check_tensor_v2(unpickler, source, offset, size, stride, requires_grad, hooks, metadata)
     _require(type(dtype) is scalar_type.dtype, "_rebuild_tensor_v3 without a dtype")
+
+
+def _check_sparse_tensor(unpickler, kind, data):
+    """Whether indices lie within the size, the function looks at itself."""
+    _require(kind is sparse_coo and type(data) is tuple and len(data) in (3, 4), "_rebuild_sparse_tensor so")
+    indices, values, size, is_coalesced = (*data, None)[:4]
+    _require(type(indices) is type(values) is _tensor.Tensor, "_rebuild_sparse_tensor without tensors")
+    good = type(size) in (tuple, list, Size) and len(size) <= _MOST_DIMENSIONS
+    _require(good and all(type(n) is int and n >= 0 for n in size), "_rebuild_sparse_tensor so")
+    _require(indices.dtype is scalar_type.int64 and type(is_coalesced) in (bool, type(None)),
+             "_rebuild_sparse_tensor so")
 
 
 def _check_parameter(unpickler, data=None, requires_grad=True, backward_hooks=None):

@@ -35,6 +35,9 @@ def sparse_coo_tensor(
     """
     if values is None and _is_size(size if indices is None else indices):
         result = empty_sparse(tuple(size if indices is None else indices), numpy_type(as_dtype(dtype)))
+    elif values is None and size is None and indices is not None:
+        raise TypeError("sparse_coo_tensor(): argument 'size' (position 1) must be tuple of ints, not "
+                        f"{type(indices).__name__}")
     elif indices is None or values is None or not (size is None or _is_size(size)):
         given = [type(a).__name__ for a in (indices, values, size) if a is not None]
         raise TypeError(_FORMS.format(", ".join(given)))

@@ -24,10 +24,10 @@ _validate_sparse_coo_tensor_args = native_function(
     "bool? check_pinning=None) -> ()", "function")
 _sparse_coo_tensor_unsafe = native_function(
     f"_sparse_coo_tensor_unsafe(Tensor indices, Tensor values, SymInt[] size, *, {_OPTIONS}, "
-    "bool? is_coalesced=None) -> Tensor", "function")
+    "bool? is_coalesced=None) -> Tensor", "")
 _sparse_coo_tensor_with_dims_and_tensors = native_function(
     "_sparse_coo_tensor_with_dims_and_tensors(int sparse_dim, int dense_dim, SymInt[] size, Tensor indices, "
-    f"Tensor values, *, {_OPTIONS}, bool? is_coalesced=None) -> Tensor", "function")
+    f"Tensor values, *, {_OPTIONS}, bool? is_coalesced=None) -> Tensor", "")
 
 
 def expand_values_if_needed(values):
@@ -230,7 +230,7 @@ def coalesced_array(array):
     flat = flat[order]
     first = np.flatnonzero(np.concatenate([[True], flat[1:] != flat[:-1]]))  # where a new index begins
     sums = np.add.reduceat(array.values[order], first, axis=0, dtype=array.dtype)
-    return SparseArray(array.indices[:, order[first]], sums, array.shape, True)
+    return SparseArray(np.ascontiguousarray(array.indices[:, order[first]]), sums, array.shape, True)
 
 
 def coalesce_sparse_cpu(self):

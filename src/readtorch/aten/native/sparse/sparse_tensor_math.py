@@ -187,9 +187,13 @@ def intersection(left, right):
 
 def mul_sparse_(self, other):
     product = mul_sparse(self, other)
-    if is_sparse(self):
-        return put_values(self, product)
-    return self.copy_(product.to_dense())
+    if not is_sparse(self):
+        return self.copy_(product.to_dense())
+    check_can_hold(self, product)
+    array = product._array
+    # As in PyTorch: the values are new, and the tensor no longer knows that its indices are coalesced.
+    replace(self, SparseArray(array.indices, cast(array.values, self._array.dtype), array.shape))
+    return self
 
 
 def div_sparse(self, other):
@@ -206,16 +210,16 @@ def div_sparse_(self, other):
     return put_values(self, div_sparse(self, other))
 
 
-def put_values(self, result):
-    """Finish an in-place call: the values change where they are, so that who shares them sees it."""
-    array, new = self._array, result._array
+def check_can_hold(self, result):
     if not scalar_type.can_cast(dtype_of(result), dtype_of(self)):
         raise cast_error(dtype_of(result), dtype_of(self))
-    if new.values.shape == array.values.shape and new.indices is array.indices:
-        array.values[...] = new.values
-        self._counter[0] += 1
-    else:
-        replace(self, new.with_values(cast(new.values, array.dtype)))
+
+
+def put_values(self, result):
+    """Finish an in-place call: the values change where they are, so that who shares them sees it."""
+    check_can_hold(self, result)
+    self._array.values[...] = result._array.values
+    self._counter[0] += 1
     return self
 
 
