@@ -22,7 +22,7 @@ def summary(stats, device, abbreviated):
     """The table of the statistics that `memory_stats` gives."""
     thin, thick = "-" * WIDTH, "=" * WIDTH
     title = f"{'':18}PyTorch CUDA memory summary, device ID {device}"
-    counts = (f"{'':12} CUDA OOMs: {stats['num_ooms']:<12d} | {'':6} cudaMalloc retries: "
+    counts = (f"{'':11} CUDA OOMs: {stats['num_ooms']:<12d} | {'':6} cudaMalloc retries: "
               f"{stats['num_alloc_retries']:<8d}  ")
     heads = "        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  "
     lines = [thick, f"{title:<{WIDTH}}", thin, counts, thick, heads]

@@ -22,6 +22,7 @@ NEVER, STATE, ALLOC, ALL = range(4)
 CONTEXTS = {None: NEVER, "state": STATE, "alloc": ALLOC, "all": ALL}
 
 # The rooms that are C++ in PyTorch: stacks="python" leaves their frames out.
+_GENERATED = "readtorch.aten."  # functions made from schemas have no module
 _BELOW_PYTHON = ("readtorch.c10.", "readtorch.aten.", "readtorch.csrc.")
 _ALLOCATOR = "readtorch.c10.cuda."
 
@@ -90,11 +91,12 @@ class History:
 
 def gather_stack(with_inner_rooms=False):
     """Where we are: (code, line) a frame, innermost first. The allocator's own frames are left out."""
+    left_out = _ALLOCATOR if with_inner_rooms else _BELOW_PYTHON
     stack = []
     frame = sys._getframe(1)
     while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if not module.startswith(_ALLOCATOR) and (with_inner_rooms or not module.startswith(_BELOW_PYTHON)):
+        module = frame.f_globals.get("__name__") or _GENERATED
+        if not module.startswith(left_out):
             stack.append((frame.f_code, frame.f_lineno))
         frame = frame.f_back
     return stack
