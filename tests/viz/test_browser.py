@@ -6,6 +6,10 @@ import torch
 import readtorch
 from readtorch import viz
 
+from readtorch.viz._widgets import WorkerTimeline
+from readtorch.viz.record_loader import timeline
+
+from . import loader_events
 from ..browsing import examine
 from .snapshots import long_history, snapshot_of
 
@@ -85,8 +89,15 @@ def allocator():
     return viz.allocator(snapshot_of("small_06_record_stream"), title="A small history")
 
 
+def loader():
+    """A record made up, so that the picture is the same on every machine."""
+    runs = [{"label": f"{n} workers", "workers": n, "error": None, **timeline(events, 0.0, 0.2)}
+            for n, events in ((0, loader_events.alone(8)), (1, loader_events.one_worker(12)))]
+    return WorkerTimeline({"runs": runs}, title="Worker timeline", run=1)
+
+
 FIGURES = [allocator, autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
-           surface]
+           surface, loader]
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
@@ -401,6 +412,33 @@ def test_allocator_with_a_hundred_thousand_events_stays_smooth(visit, page_with)
                             "scrubbing": [i * 9_973 % last for i in range(100)]}.items():
             taken = seen.page.evaluate(time, list(steps))
             assert taken[50] < 16 and taken[90] < 30, (name, taken[::10])
+        assert seen.problems == []
+
+
+def test_loader_by_keys_by_pointing_and_by_run(visit, page_with):
+    with visit(page_with(loader())) as seen:
+        page, now = seen.page, seen.page.locator(".rt-now")
+        detail = page.locator(".rt-loaderstage")
+        page.locator(".rt-slider").focus()
+        assert "Batch 0: worker 0 fetched it in 10 ms; handed over at 21 ms" in now.inner_text()
+        press(page, ".", "ArrowRight")
+        assert "Batch 2" in now.inner_text() and "4, 5" in detail.inner_text()
+        assert page.locator(".rt-t-label.rt-t-now").text_content() == "2"
+        assert page.locator(".rt-t-link").count() == 2
+        page.locator("rect.rt-t-fetch").nth(5).hover()
+        assert "Batch 5" in now.inner_text()
+        page.mouse.move(0, 0)
+        assert "Batch 2" in now.inner_text()
+        page.locator("rect.rt-t-fetch").nth(7).click()
+        assert page.locator(".rt-count").inner_text() == "step 7 of 11"
+        assert page.locator(".rt-lanes").get_attribute("aria-label").startswith("Timeline of 1 worker. 12 batches")
+        page.get_by_label("run").select_option("0")
+        assert "the main process fetched it" in now.inner_text()
+        assert page.locator(".rt-t-depth").count() == 0 and page.locator(".rt-t-link").count() == 0
+        press(page, "Tab")
+        page.locator(".rt-slider").focus()
+        press(page, "End")
+        assert "Batch 7" in now.inner_text()
         assert seen.problems == []
 
 

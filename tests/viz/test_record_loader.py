@@ -1,13 +1,12 @@
 """What the worker timeline draws: a record of the loader, sorted by batches."""
 
-import collections
 import json
 
 import pytest
 
 from readtorch.viz.record_loader import timeline
 
-Event = collections.namedtuple("Event", "time who what task worker index", defaults=(None, None, None))
+from .loader_events import Event
 
 
 def two_batches():

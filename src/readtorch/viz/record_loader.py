@@ -1,7 +1,7 @@
 """One pass over a DataLoader, written down for the worker timeline: who did what with which batch, and when.
 
-The loader's own record (`readtorch.utils.data._utils.record`) says what happened; here it is sorted by batches
-and turned into times since the pass began, in milliseconds.
+The loader's own record (`readtorch.utils.data._utils.record`) says what happened; here it is sorted by
+batches and turned into times since the pass began, in milliseconds.
 """
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ MOST_BATCHES = 120
 MOST_RUNS = 6
 
 # what the loader calls it -> the field of Task
-MOMENTS = {"send": "sent", "fetch begin": "begun", "fetch end": "fetched", "put": "put", "pin begin": "pin_begun",
-           "pin end": "pinned", "receive": "received", "yield": "yielded"}
+MOMENTS = {
+    "send": "sent", "fetch begin": "begun", "fetch end": "fetched", "put": "put",
+    "pin begin": "pin_begun", "pin end": "pinned", "receive": "received", "yield": "yielded",
+}
 
 
 @dataclass
@@ -55,7 +57,7 @@ def labelled(loaders) -> list:
     pairs = list(pairs.items() if hasattr(pairs, "items") else pairs)
     for pair in pairs:
         if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], DataLoader)):
-            raise TypeError("expected a DataLoader of readtorch, a dict {label: DataLoader} or a list of such pairs")
+            raise TypeError("expected a DataLoader of readtorch, a dict {label: DataLoader} or a list of pairs")
     return pairs
 
 
@@ -99,8 +101,8 @@ def timeline(events, start, end) -> dict:
         elif event.what == "wait end" and waits:
             waits[-1][1] = now
     tasks = [tasks[number] for number in sorted(tasks)]
-    return {"total": since(end), "tasks": [asdict(task) for task in tasks], "starts": sorted(map(list, starts.items())),
-            "waits": waits, "ready": ready(tasks)}
+    return {"total": since(end), "tasks": [asdict(task) for task in tasks], "waits": waits,
+            "starts": sorted(map(list, starts.items())), "ready": ready(tasks)}
 
 
 def note(task, event, waits):

@@ -114,7 +114,8 @@ function render({ model, el }) {
     const begun = Object.fromEntries(starts);
     const startup = (worker) =>
       worker in begun ? [{ from: 0, to: begun[worker], task: null, what: "start" }] : [];
-    const consumer = { name: "main process", spans: [...spansOfConsumer(run()), ...(workers ? [] : fetched(null))] };
+    const own = workers ? [] : fetched(null);
+    const consumer = { name: "main process", spans: [...spansOfConsumer(run()), ...own] };
     const pins = tasks.filter((task) => task.pin_begun !== null);
     const pinned = pins.map((task) => ({
       from: task.pin_begun,
@@ -133,7 +134,8 @@ function render({ model, el }) {
 
   function drawLane({ name, spans, top }, x) {
     const line = { class: "rt-gridline", d: `M${MARGIN.side} ${top + LANE.bar}H${width - MARGIN.side}` };
-    return [s("path", line), ...spans.flatMap((span) => drawSpan(span, top, x)), s("text", { x: MARGIN.side, y: top - 5 }, name)];
+    const label = s("text", { x: MARGIN.side, y: top - 5 }, name);
+    return [s("path", line), ...spans.flatMap((span) => drawSpan(span, top, x)), label];
   }
   function drawSpan({ from, to, task, what }, top, x) {
     const long = Math.max(1, x(to) - x(from));
@@ -148,7 +150,12 @@ function render({ model, el }) {
       goTo(at);
     });
     const fits = what === "fetch" && long > 9 * String(task).length + 2;
-    const label = { class: now ? "rt-t-label rt-t-now" : "rt-t-label", x: (x(from) + long / 2).toFixed(1), y: top + 14.5, "text-anchor": "middle" };
+    const label = {
+      class: now ? "rt-t-label rt-t-now" : "rt-t-label",
+      x: (x(from) + long / 2).toFixed(1),
+      y: top + 14.5,
+      "text-anchor": "middle",
+    };
     return fits ? [bar, s("text", label, task)] : [bar];
   }
   function point(at) {
@@ -175,27 +182,25 @@ function render({ model, el }) {
     const { ready, total } = run();
     const high = Math.max(1, ...runs.flatMap((one) => one.ready.map(([, n]) => n)));
     const y = (n) => top + MARGIN.depth - (n / high) * (MARGIN.depth - 4);
-    let now = 0,
-      path = `M${x(0)} ${y(0)}`;
-    for (const [t, n] of ready) {
-      path += `H${x(t).toFixed(1)}V${y(n).toFixed(1)}`;
-      now = n;
-    }
-    path += `H${x(total).toFixed(1)}V${y(0)}Z`;
+    const right = width - MARGIN.side;
+    const stairs = ready.map(([t, n]) => `H${x(t).toFixed(1)}V${y(n).toFixed(1)}`).join("");
+    const path = `M${x(0)} ${y(0)}${stairs}H${x(total).toFixed(1)}V${y(0)}Z`;
     const ticks = [...new Set([0, Math.ceil(high / 2), high])];
     return [
-      ...ticks.map((n) => s("path", { class: "rt-gridline", d: `M${MARGIN.side} ${y(n)}H${width - MARGIN.side}` })),
+      ...ticks.map((n) => s("path", { class: "rt-gridline", d: `M${MARGIN.side} ${y(n)}H${right}` })),
       s("path", { class: "rt-t-depth", d: path }),
-      ...ticks.map((n) => s("text", { x: width - MARGIN.side, y: y(n) - 2, "text-anchor": "end" }, n)),
+      ...ticks.map((n) => s("text", { x: right, y: y(n) - 2, "text-anchor": "end" }, n)),
       s("text", { x: MARGIN.side, y: top - 5 }, "batches that lie ready"),
     ];
   }
 
   function timeAxis(x, height, across) {
     const foot = height - MARGIN.foot + 4;
+    const anchor = (t) => (t === 0 ? "start" : x(t) > width - 40 ? "end" : "middle");
+    const at = (t) => ({ x: x(t).toFixed(1), y: foot + 15, "text-anchor": anchor(t) });
     return timeTicks(longest, Math.max(3, across / 90)).flatMap((t) => [
       s("path", { class: "rt-gridline", d: `M${x(t).toFixed(1)} ${LANE.name}V${foot}` }),
-      s("text", { x: x(t).toFixed(1), y: foot + 15, "text-anchor": t === 0 ? "start" : x(t) > width - 40 ? "end" : "middle" }, milliseconds(t)),
+      s("text", at(t), milliseconds(t)),
     ]);
   }
 
@@ -204,7 +209,9 @@ function render({ model, el }) {
     const got = tasks.filter((task) => task.yielded !== null).length;
     const share = Math.round((100 * waited(run())) / total);
     const end = error ? ` It ended with ${error}.` : "";
-    return `${got === 1 ? "1 batch" : `${got} batches`} in ${milliseconds(total)}; the main process waited for ${milliseconds(waited(run()))} of them, ${share} %.${end}`;
+    const count = got === 1 ? "1 batch" : `${got} batches`;
+    const lost = milliseconds(waited(run()));
+    return `${count} in ${milliseconds(total)}; the main process waited for ${lost} of them, ${share} %.${end}`;
   }
   const describe = () => `Timeline of ${plural(run().workers, "worker")}. ${sumUp()}`;
 
