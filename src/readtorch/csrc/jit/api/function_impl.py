@@ -5,6 +5,7 @@ In PyTorch: `torch/csrc/jit/api/function_impl.h` (GraphFunction). Explained in t
 import threading
 
 from ..ir.function_schema import Argument, FunctionSchema
+from ..passes.erase_shape_information import unshaped
 
 
 class GraphFunction:
@@ -81,7 +82,7 @@ def default_schema(function):
     """The signature that a function's graph tells."""
     graph = function.graph
     names = function.argument_names or [v.debugNameBase() for v in graph.inputs()]
-    arguments = [Argument(name, value.type(), default_value=function.defaults.get(name), has_default=name in function.defaults)
+    arguments = [Argument(name, unshaped(value.type()), default_value=function.defaults.get(name), has_default=name in function.defaults)
                  for name, value in zip(names, graph.inputs())]
-    returns = tuple(Argument("", v.type()) for v in graph.outputs())
+    returns = tuple(Argument("", unshaped(v.type())) for v in graph.outputs())
     return FunctionSchema(function.name, "", tuple(arguments), returns)
