@@ -253,10 +253,8 @@ def _hooks_of(t):
         return t.grad_fn._own_hooks()
     meta = autograd_meta(t)
     if meta.hooks is None:
-        meta.hooks = NodeHooks()
         node = meta.accumulator()
-        if node:
-            node._hooks = meta.hooks
+        meta.hooks = NodeHooks() if node is None else node._own_hooks()
     return meta.hooks
 
 

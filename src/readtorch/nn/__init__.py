@@ -1,7 +1,7 @@
 """Modules, and what they are made of. In PyTorch: `torch/nn/__init__.py`. Chapters 5 to 10."""
 from readtorch.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from readtorch.nn.modules import *  # noqa: F403
-from readtorch.nn import attention, functional, grad, init, modules, parameter, utils
+from readtorch.nn import attention, functional, grad, init, modules, parallel, parameter, utils
 from readtorch.nn.modules import Module
 
 

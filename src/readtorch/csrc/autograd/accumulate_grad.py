@@ -32,10 +32,10 @@ class AccumulateGrad(Node):
         variable = self.variable
         with _locks[id(variable) % len(_locks)]:
             accumulate(variable, grad, may_steal)
-            hooks = variable._meta.post_accumulate_hooks
-            if hooks:
-                for hook in list(hooks.values()):
-                    hook(variable)
+        hooks = variable._meta.post_accumulate_hooks  # outside the lock: a hook may wait for another rank's thread
+        if hooks:
+            for hook in list(hooks.values()):
+                hook(variable)
         return ()
 
 

@@ -7,6 +7,7 @@ same on all ranks if their programs agree.
 import contextlib
 import queue
 import threading
+import time
 
 from .checks import GRACE, agree, announce_failure
 from .errors import DistBackendError
@@ -49,6 +50,7 @@ class QueuedProcessGroup(ProcessGroup):
             mismatch = agree(self, self.mailbox, collective.finger, deadline)
             if mismatch is not None:
                 return DistBackendError(f"{work.what}: {mismatch}")
+            work.moving = time.perf_counter()
             self.perform(collective, deadline)
             collective.deliver()
         except Exception as error:

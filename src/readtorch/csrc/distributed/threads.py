@@ -9,6 +9,7 @@ rank that will not come: one that has left, by an exception or because its funct
 still needs it, and one that waits too long fails the meeting for all.
 """
 import threading
+import time
 from collections import deque
 
 from .collective import disagreement
@@ -82,6 +83,7 @@ class Meeting:
         self.works = {}  # group rank -> Work
         self.failure = None  # function of a Work, makes its error
         self.came = 0
+        self.complete_since = None
 
     def join(self, rank, collective, work):
         """Add this rank's part; the last one to come carries out the collective."""
@@ -101,6 +103,7 @@ class Meeting:
 
     def carry_out(self):
         """All are here."""
+        self.complete_since = time.perf_counter()
         calls = [self.calls[i] for i in range(len(self.calls))]
         wrong = disagreement([call.finger for call in calls], self.board.ranks)
         if wrong is not None:
@@ -122,6 +125,7 @@ class Meeting:
         works = list(self.works.values())
         if network is None:
             for work in works:
+                work.moving = self.complete_since
                 work.finish()
         else:
             network.deliver_later(self.board, call, works)

@@ -22,6 +22,7 @@ class Work:
         self.timeout = timeout
         self.source = source  # of a receive: the rank that sent
         self.began = time.perf_counter()
+        self.moving = None  # when the ranks had all arrived and data began to move, if the backend knows
         self.ended = None
         self._done = threading.Event()
         self._lock = threading.Lock()

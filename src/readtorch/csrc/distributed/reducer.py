@@ -1,0 +1,422 @@
+"""`Reducer`: averages the gradients of all ranks while backward is still running.
+
+In PyTorch: `torch/csrc/distributed/c10d/reducer.{hpp,cpp}`. Explained in the chapter "Process groups, DDP and
+SyncBatchNorm".
+
+Note [ The course of one iteration ]
+    prepare_for_backward     the forward is over: nothing has arrived yet
+    autograd_hook            a parameter's gradient is complete: it goes into its bucket
+    all_reduce_bucket        a bucket is complete, and it is its turn: its sum over the ranks begins, and backward goes on
+    finalize_backward        backward is over: wait for all buckets, put the averages into `.grad`
+Buckets are reduced in the order of their numbers on every rank, however the gradients arrive, because collectives must
+begin in the same order everywhere. They are first filled from the last parameter to the first, which is about the order
+in which gradients become ready; after the first backward they are filled again in the order that was seen (on rank 0).
+"""
+import numpy as np
+
+from ...aten.functions import at
+from ...c10.dispatch_key import GRAD_KEYS, MaskGuard
+from ...c10.tensor_impl import wrap
+from ..autograd import engine
+from ..autograd.variable import gradient_edge, grad_accumulator
+from . import timeline
+from .buckets import DEFAULT_FIRST_BUCKET_BYTES, Bucket, GradBucket, compute_bucket_assignment_by_size
+from .future import Future
+
+
+class Reducer:
+    """Averages the gradients of `parameters` over the ranks of `process_group`.
+
+    bucket_indices: which parameters travel together, the first bucket first. names: parameter index -> name, for messages.
+    """
+
+    def __init__(self, parameters, bucket_indices, process_group, bucket_bytes_cap, find_unused_parameters=False,
+                 gradient_as_bucket_view=False, names=None, first_bucket_bytes_cap=DEFAULT_FIRST_BUCKET_BYTES,
+                 bucket_size_limits_for_rebuilding=()):
+        self.parameters = list(parameters)
+        self.process_group = process_group
+        self.rebuilding_limits = list(bucket_size_limits_for_rebuilding) or [first_bucket_bytes_cap, bucket_bytes_cap]
+        self.find_unused_parameters = find_unused_parameters
+        self.gradient_as_bucket_view = gradient_as_bucket_view
+        self.names = names or {}
+        self.static_graph = False
+        self.iterations = 0
+        self.comm_hook = None  # (state, hook)
+        self.last_work = None  # of the plain sum, for the timeline
+
+        # One backward.
+        self.expects_hooks = False  # whether gradients that arrive are to be reduced
+        self.unfinished = False  # whether some were reduced, and not all yet
+        self.ready = set()  # indices of parameters that are in their buckets
+        self.unused = []  # indices of parameters that this forward did not use
+        self.unused_are_marked = False
+        self.used_here = np.zeros(len(self.parameters), np.int32)  # 1 for each parameter with a gradient on this rank
+        self.used_work = None
+        self.divisor = None
+        self.forward_pass_work = None  # with `join`: counts the ranks that still have inputs
+        self.divide_by_initial_world_size = True
+
+        # Note [ A graph that stays the same ]: with static_graph, how often each parameter's hook runs in a backward
+        # (several times when backward is called inside backward), counted in the first and used from the second on.
+        self.hook_counts = {}
+        self.hooks_left = {}
+
+        self.rebuilt = False
+        self.arrival_order = []
+        self.initialize_buckets(bucket_indices)
+        self.accumulators = [grad_accumulator(p) for p in self.parameters]  # a leaf alone does not keep its node alive
+        self.handles = [node.register_hook(self._hook_of(i)) for i, node in enumerate(self.accumulators)]
+
+    def initialize_buckets(self, bucket_indices):
+        """Make the buckets, and find each parameter's."""
+        self.buckets = [Bucket(indices, self.parameters) for indices in bucket_indices]
+        self.bucket_of = {i: bucket for bucket in self.buckets for i in bucket.indices}
+        self.next_bucket = 0  # all before it are under way
+        if self.gradient_as_bucket_view:
+            for i, p in enumerate(self.parameters):
+                if p.grad is not None:
+                    self._move_into_view(p, self.bucket_of[i].views[i])
+
+    # ------------------------------------------------------------------------- before backward
+
+    def prepare_for_forward(self):
+        """An iteration that will be reduced begins."""
+        self.iterations += 1
+
+    def prepare_for_backward(self, outputs):
+        """Expect gradients now. outputs: tensors whose graphs show which parameters are used; empty if all are.
+
+        Raises RuntimeError if the last backward left parameters without gradients.
+        """
+        self._check_finished()
+        self.expects_hooks = True
+        self.next_bucket = 0
+        self.ready.clear()
+        self.unused_are_marked = False
+        self.hooks_left = dict(self.hook_counts)
+        for bucket in self.buckets:
+            bucket.reset()
+        if self.find_unused_parameters and not self.static_graph:
+            self.unused = self._find_unused(outputs)
+
+    def _find_unused(self, outputs):
+        """Walk from `outputs` to all leaves that they were computed from; the indices of the parameters not among them."""
+        stack = [gradient_edge(t)[0] for t in outputs]
+        seen = set(stack)
+        while stack:
+            node = stack.pop()
+            if node is None:
+                continue
+            for child, _ in node._next_edges:
+                if child not in seen:
+                    seen.add(child)
+                    stack.append(child)
+        return [i for i, node in enumerate(self.accumulators) if node not in seen]
+
+    # ------------------------------------------------------------------------- during backward
+
+    def _hook_of(self, index):
+        return lambda *_: self.autograd_hook(index)
+
+    def autograd_hook(self, index):
+        """The gradient of parameter `index` has been added to its `.grad`."""
+        if not self.expects_hooks:  # inside no_sync()
+            return
+        if self.parameters[index].grad is not None:
+            self.used_here[index] = 1
+        if self.static_graph and self.iterations == 1:
+            self.hook_counts[index] = self.hook_counts.get(index, 0) + 1
+            self._note_arrival(index)
+            return
+        if not self.unused_are_marked:
+            self.unused_are_marked = True
+            for i in self.unused:
+                self.mark_variable_ready(i)
+        if self.static_graph:
+            if not self._is_last_call(index):
+                return
+        self._note_arrival(index)
+        self.mark_variable_ready(index)
+
+    def _is_last_call(self, index):
+        """With static_graph: whether parameter `index` gets no further gradient in this backward."""
+        left = self.hooks_left.get(index, 0)
+        if left == 0:
+            raise RuntimeError("Your training graph has changed in this iteration, e.g., one parameter is unused in first "
+                               "iteration, but then got used in the second iteration. this is not compatible with "
+                               "static_graph set to True.")
+        self.hooks_left[index] = left - 1
+        return left == 1
+
+    def _note_arrival(self, index):
+        if self._may_rebuild() and index not in self.arrival_order:
+            self.arrival_order.append(index)
+
+    def mark_variable_ready(self, index):
+        """Put the gradient into its bucket; start what became complete."""
+        if index in self.ready:
+            raise RuntimeError(self._marked_twice(index))
+        self.ready.add(index)
+        self.unfinished = True
+        bucket = self.bucket_of[index]
+        with MaskGuard(exclude=GRAD_KEYS):
+            self._copy_into_bucket(index, bucket.views[index])
+        recording = timeline.current.timeline
+        if recording is not None:
+            recording.instant("gradient", parameter=self.names.get(index, str(index)),
+                              bucket=self.buckets.index(bucket))
+        bucket.pending -= 1
+        if bucket.pending == 0:
+            self._start_complete_buckets()
+
+    def _copy_into_bucket(self, index, part):
+        """The gradient, divided by the number of ranks unless a communication hook wants to do that itself."""
+        parameter = self.parameters[index]
+        grad, divisor = parameter.grad, 1 if self.comm_hook else self._divisor()
+        if grad is None:
+            part._array[...] = 0
+        elif grad._array.dtype != part._array.dtype:
+            raise RuntimeError(f"grad of parameter {self.names.get(index, index)} has type {grad.dtype}, the parameter "
+                               f"{parameter.dtype}")
+        else:
+            np.multiply(grad._array, part._array.dtype.type(1 / divisor), out=part._array)
+            if self.gradient_as_bucket_view and grad is not part:
+                parameter.grad = part
+
+    def _divisor(self):
+        """How many ranks the sum is divided by: all, or with `join` those that still have inputs."""
+        if self.divisor is None:
+            self.divisor = self.process_group.size()
+            if self.forward_pass_work is not None and not self.divide_by_initial_world_size:
+                self.forward_pass_work.wait()
+                self.divisor = int(self.forward_pass_work.outputs[0]._array[0])
+        return self.divisor
+
+    def _start_complete_buckets(self):
+        """Begin the all-reduce of every bucket whose turn it is. After the last one, finalize when backward is over."""
+        while self.next_bucket < len(self.buckets) and self.buckets[self.next_bucket].pending == 0:
+            self.all_reduce_bucket(self.next_bucket)
+            self.next_bucket += 1
+        if self.next_bucket == len(self.buckets):
+            if self.find_unused_parameters and not self.static_graph:
+                self._all_reduce_used()
+            engine.queue_callback(self.finalize_backward)
+
+    def all_reduce_bucket(self, number):
+        """Begin to sum a bucket over the ranks."""
+        bucket = self.buckets[number]
+        shown = GradBucket(number, bucket.flat, bucket.parameters, bucket.views.values(), number == len(self.buckets) - 1)
+        bucket.future = self.run_comm_hook(shown)
+        recording = timeline.current.timeline
+        if recording is not None and self.last_work is not None:
+            recording.follow(f"bucket {number}", self.last_work, bytes=bucket.flat._array.nbytes, bucket=number,
+                             parameters=[self.names.get(i, str(i)) for i in bucket.indices])
+
+    def run_comm_hook(self, bucket):
+        """A Future of the reduced buffer: from the registered hook, or a plain sum."""
+        self.last_work = None
+        if self.comm_hook is None:
+            self.last_work = self.process_group.allreduce([bucket.buffer()])
+            return self.last_work.get_future()
+        state, hook = self.comm_hook
+        future = hook(state, bucket)
+        if not isinstance(future, Future):
+            raise RuntimeError("DDP communication hook's callback must return a torch.futures.Future object, but got "
+                               f"{type(future).__module__}.{type(future).__qualname__}")
+        return future
+
+    def _all_reduce_used(self):
+        """Which parameters got a gradient on some rank: those that nobody used keep theirs."""
+        self.used_work = self.process_group.allreduce([wrap(self.used_here)])
+
+    def delay_all_reduce(self):
+        """The end of the first backward with static_graph: now it is known what is used, so all buckets may go."""
+        self.unused = [i for i in range(len(self.parameters)) if i not in self.hook_counts]
+        self.unused_are_marked = True
+        if self._may_rebuild():
+            self.arrival_order += self.unused
+        for i in range(len(self.parameters)):
+            self.mark_variable_ready(i)
+
+    # ------------------------------------------------------------------------- after backward
+
+    def finalize_backward(self):
+        """Wait for the buckets and put what they hold into the parameters' gradients."""
+        self.expects_hooks = False
+        self.unfinished = False
+        recording = timeline.current.timeline
+        if recording is None:
+            self._wait_for_buckets()
+        else:
+            recording.instant("backward is over")
+            with recording.span("waits for the buckets", lane="wait"):
+                self._wait_for_buckets()
+        self.used_here[:] = 0
+        self.used_work = self.divisor = self.forward_pass_work = None
+
+    def _wait_for_buckets(self):
+        nobody_used = self._unused_everywhere()
+        for bucket in self.buckets:
+            result = self._result_of(bucket)
+            with MaskGuard(exclude=GRAD_KEYS):
+                if result is not bucket.flat:
+                    bucket.flat._array[...] = result._array.reshape(-1)
+                for i in bucket.indices:
+                    if i not in nobody_used:
+                        self._store_gradient(self.parameters[i], bucket.views[i])
+
+    def _result_of(self, bucket):
+        value = bucket.future.wait()
+        return value[0] if isinstance(value, (list, tuple)) else value
+
+    def _unused_everywhere(self):
+        if self.used_work is None:
+            if self.static_graph:
+                return [i for i in self.unused if self.parameters[i].grad is None]
+            return []
+        self.used_work.wait()
+        return {i for i, count in enumerate(self.used_here) if count == 0}
+
+    def _store_gradient(self, parameter, part):
+        if self.gradient_as_bucket_view:
+            if parameter.grad is not part:
+                parameter.grad = part
+        elif parameter.grad is None:
+            parameter.grad = part.clone()
+        else:
+            np.copyto(parameter.grad._array, part._array)
+            parameter.grad._counter[0] += 1
+
+    def _move_into_view(self, parameter, part):
+        part._array[...] = parameter.grad._array
+        parameter.grad = part
+
+    # ------------------------------------------------------------------------- buckets in the order of arrival
+
+    def _may_rebuild(self):
+        """Once, and not where parameters may be unused: then the order changes from one backward to the next."""
+        return not self.rebuilt and (self.static_graph or not self.find_unused_parameters)
+
+    def rebuild_buckets(self):
+        """Before the second forward: fill the buckets in the order in which gradients arrived. Whether it did."""
+        if not self._may_rebuild() or not self.arrival_order:
+            return False
+        self.arrival_order += [i for i in range(len(self.parameters)) if i not in self.arrival_order]
+        order = np.array(self.arrival_order, np.int64)
+        self.process_group.broadcast([wrap(order)], 0).wait()
+        order = order.tolist()
+        indices, _ = compute_bucket_assignment_by_size([self.parameters[i] for i in order], self.rebuilding_limits,
+                                                       tensor_indices=order)
+        self.initialize_buckets(indices)
+        self.rebuilt, self.arrival_order = True, []
+        return True
+
+    # ------------------------------------------------------------------------- for DistributedDataParallel
+
+    def set_static_graph(self):
+        """The graph will be the same in every iteration; RuntimeError after the first."""
+        if self.iterations:
+            raise RuntimeError("set_static_graph() should be called before training loop starts and after "
+                               "DistributedDataParallel is constructed.")
+        self.static_graph = True
+
+    def register_comm_hook(self, state, hook):
+        """Let `hook(state, bucket)` reduce the buckets: it returns a Future of the reduced flat tensor."""
+        if self.comm_hook is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        self.comm_hook = (state, hook)
+
+    def set_forward_pass_work_handle(self, work, divide_by_initial_world_size):
+        """With `join`: `work` counts the ranks that have inputs for this iteration."""
+        self.forward_pass_work = work
+        self.divide_by_initial_world_size = divide_by_initial_world_size
+
+    def zero_buckets(self):
+        """Empty buckets, for a rank that has no inputs any more but must take part."""
+        return [GradBucket(i, at.zeros_like(b.flat), b.parameters, b.views.values(), i == len(self.buckets) - 1)
+                for i, b in enumerate(self.buckets)]
+
+    def push_all_rebuilt_params(self):
+        """The same rank: its order of arrival is as good as any, rank 0's counts."""
+        if self._may_rebuild() and not self.arrival_order:
+            self.arrival_order = list(range(len(self.parameters)))
+
+    def remove_autograd_hooks(self):
+        for handle in self.handles:
+            handle.remove()
+
+    # ------------------------------------------------------------------------- errors
+
+    def _check_finished(self):
+        if not self.unfinished:
+            return
+        missing = [i for i in range(len(self.parameters)) if i not in self.ready]
+        begin = "Expected to have finished reduction in the prior iteration before starting a new one. "
+        if self.static_graph:
+            raise RuntimeError(begin + "This error indicates that your training graph has changed in this iteration, e.g., "
+                               "one parameter is used in first iteration, but then got unused in the second iteration. "
+                               "this is not compatible with static_graph set to True.")
+        advice = ("Since `find_unused_parameters=True` is enabled, this likely  means that not all `forward` outputs "
+                  "participate in computing loss. You can fix this by " if self.find_unused_parameters else
+                  "You can enable unused parameter detection by passing the keyword argument "
+                  "`find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`, and by \n")
+        rank = self.process_group.rank()
+        raise RuntimeError(
+            f"{begin}This error indicates that your module has parameters that were not used in producing loss. {advice}"
+            "making sure all `forward` function outputs participate in calculating loss. \nParameters which did not "
+            f"receive grad for rank {rank}: {', '.join(self.names.get(i, str(i)) for i in missing)}\nParameter indices "
+            f"which did not receive grad for rank {rank}: {' '.join(map(str, missing))}")
+
+    def _marked_twice(self, index):
+        return ("Expected to mark a variable ready only once. This error is caused by one of the following reasons: 1) Use "
+                "of a module parameter outside the `forward` function. Please make sure model parameters are not shared "
+                "across multiple concurrent forward-backward passes. or try to use _set_static_graph() as a workaround if "
+                "this module graph does not change during training loop.2) Reused parameters in multiple reentrant "
+                "backward passes.\nParameter at index "
+                f"{index} with name {self.names.get(index, '?')} has been marked as ready twice. This means that multiple "
+                "autograd engine  hooks have fired for this particular parameter during this iteration.")
+
+
+# ------------------------------------------------------------------------- the ranks' models at the start
+
+def verify_params_across_processes(process_group, parameters):
+    """RuntimeError on every rank whose parameters are not as many, or not of the sizes, as rank 0's."""
+    counts = np.zeros((process_group.size(), 1), np.int64)
+    process_group.all_gather_single(wrap(counts), wrap(np.array([len(parameters)], np.int64))).wait()
+    first, rank = process_group.ranks[0], process_group.rank()
+    for other, (count,) in zip(process_group.ranks, counts):
+        if count != len(parameters):
+            raise RuntimeError(f"DDP expects same model across all ranks, but Rank {process_group.ranks[rank]} has "
+                               f"{len(parameters)} params, while rank {other} has inconsistent {count} params.")
+    sizes = np.full((len(parameters), 9), -1, np.int64)
+    for row, p in zip(sizes, parameters):
+        row[:1 + len(p.shape)] = [len(p.shape), *p.shape][:9]
+    expected = sizes.copy()
+    process_group.broadcast([wrap(expected)], 0).wait()
+    wrong = (sizes != expected).any(axis=1)
+    flags = np.zeros((process_group.size(), 1), np.int64)
+    process_group.all_gather_single(wrap(flags), wrap(np.array([wrong.any()], np.int64))).wait()
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise RuntimeError(f"[{process_group.ranks[rank]}]: params[{i}] in this process with sizes "
+                           f"{list(parameters[i].shape)} appears not to match sizes of the same param in process {first}.")
+    if flags.any():
+        raise RuntimeError(f"[{process_group.ranks[rank]}]: params on rank {process_group.ranks[int(flags.argmax())]} "
+                           f"appear not to match sizes of the same param in process {first}.")
+
+
+def broadcast_coalesced(process_group, tensors, buffer_size, src=0):
+    """Copy `tensors` of group rank `src` to all ranks, in messages of about `buffer_size` bytes."""
+    groups, _ = compute_bucket_assignment_by_size(tensors, [buffer_size]) if tensors else ([], [])
+    works = []
+    for indices in groups:
+        flat = np.concatenate([tensors[i]._array.reshape(-1) for i in indices])
+        works.append((indices, flat, process_group.broadcast([wrap(flat)], src)))
+    for indices, flat, work in works:
+        work.wait()
+        begin = 0
+        for i in indices:
+            array = tensors[i]._array
+            array[...] = flat[begin:begin + array.size].reshape(array.shape)
+            begin += array.size
+

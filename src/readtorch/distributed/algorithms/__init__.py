@@ -1,0 +1,1 @@
+"""What is built on collectives. In PyTorch: `torch/distributed/algorithms`."""
