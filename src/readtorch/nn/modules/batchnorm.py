@@ -4,8 +4,10 @@ S. Ioffe, C. Szegedy: Batch normalization: accelerating deep network training by
 shift (2015).
 """
 import readtorch
+from readtorch import distributed as dist
 from readtorch.nn import functional as F
 from readtorch.nn import init
+from readtorch.nn.modules._functions import SyncBatchNorm as sync_batch_norm
 from readtorch.nn.modules.lazy import LazyModuleMixin
 from readtorch.nn.modules.module import Module
 from readtorch.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
@@ -17,6 +19,7 @@ __all__ = [
     "LazyBatchNorm2d",
     "BatchNorm3d",
     "LazyBatchNorm3d",
+    "SyncBatchNorm",
 ]
 
 
@@ -101,6 +104,10 @@ class _BatchNorm(_NormBase):
 
     def forward(self, input):
         self._check_input_dim(input)
+        return F.batch_norm(input, *self._arguments())
+
+    def _arguments(self):
+        """Those of `F.batch_norm` behind the input. Counts the batch."""
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
@@ -110,7 +117,7 @@ class _BatchNorm(_NormBase):
         use_batch = self.training or mean is None and var is None
         if self.training and not self.track_running_stats:  # the buffers may be there, but must not move
             mean = var = None
-        return F.batch_norm(input, mean, var, self.weight, self.bias, use_batch, factor, self.eps)
+        return mean, var, self.weight, self.bias, use_batch, factor, self.eps
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
@@ -193,3 +200,60 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
     cls_to_become = BatchNorm3d
     _check_input_dim = BatchNorm3d._check_input_dim
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalization of (N, C, *) over the batches of all ranks of `process_group` (by default: of all there are).
+
+    In training, where a process group is initialized and has more than one rank; otherwise as `BatchNorm1d` and so on.
+    The ranks' batches may differ in size, and some may be empty. See chapter 17.
+    in PyTorch: for tensors on a GPU only.
+    """
+
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None,
+        device=None, dtype=None, *, bias=True
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+        if input.size(1) == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        mean, var, weight, bias, use_batch, factor, eps = self._arguments()
+        group = self._group_to_sync_with() if use_batch and self.training else None
+        if group is None:
+            return F.batch_norm(input, mean, var, weight, bias, use_batch, factor, eps)
+        return sync_batch_norm.apply(input, weight, bias, mean, var, eps, factor, group, group.size())
+
+    def _group_to_sync_with(self):
+        """The process group, or None where there is nobody else."""
+        if not dist.is_initialized():
+            return None
+        group = self.process_group or dist.group.WORLD
+        return group if dist.get_world_size(group) > 1 else None
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module, process_group=None):
+        """`module` with every batch normalization in it replaced by a SyncBatchNorm that has its parameters and buffers.
+
+        Returns the module itself, changed; or the new layer, if it is a batch normalization.
+        """
+        converted = module
+        if isinstance(module, _BatchNorm):
+            converted = SyncBatchNorm(
+                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
+                process_group, bias=module.bias is not None)
+            if module.affine:
+                converted.weight, converted.bias = module.weight, module.bias
+            converted.running_mean, converted.running_var = module.running_mean, module.running_var
+            converted.num_batches_tracked = module.num_batches_tracked
+            converted.training = module.training
+        for name, child in module.named_children():
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return converted
