@@ -11,6 +11,7 @@ finalizing. A process that is killed makes mpirun kill the others.
 """
 import atexit
 import importlib.util
+import shutil
 import sys
 import threading
 import time
@@ -24,8 +25,9 @@ from .types import RedOpType, finish
 
 
 def is_available():
-    """Whether mpi4py is installed; whether it finds an MPI shows when it is imported."""
-    return importlib.util.find_spec("mpi4py") is not None
+    """Whether there are mpi4py and an MPI. Importing mpi4py would start MPI, so this looks for its launcher instead."""
+    launcher = shutil.which("mpirun") or shutil.which("mpiexec")
+    return launcher is not None and importlib.util.find_spec("mpi4py") is not None
 
 
 def _mpi():
