@@ -113,6 +113,9 @@ class PrivatePool:
     def __init__(self, id, stats):
         self.id = id
         self.use_count = 1  # how many users it has; without any, its free segments may be given back
-        self.segment_count = 0  # how many segments it still has
         self.small_blocks = BlockPool(True, stats, self)
         self.large_blocks = BlockPool(False, stats, self)
+
+    @property
+    def pools(self):
+        return self.small_blocks, self.large_blocks

@@ -127,8 +127,6 @@ class ExpandableSegments(Events):
         page_size = SMALL_SEGMENT if pool.is_small else self.config.large_segment_size
         segment = ExpandableSegment(self.device, request.stream, page_size, self.total_memory, self.driver)
         self.expandable_segments.append(segment)
-        if pool.owner is not None:  # in PyTorch: counted at every mapping, and taken back at every unmapping
-            pool.owner.segment_count += 1
         number = next(self.count_segments)
         block = self._expandable_block(segment, pool, segment.address, segment.size, number)
         block.mapped = False
@@ -212,6 +210,4 @@ class ExpandableSegments(Events):
             return
         pool.remove_unmapped(block)
         self.expandable_segments.remove(segment)
-        if pool.owner is not None:
-            pool.owner.segment_count -= 1
         segment.release()

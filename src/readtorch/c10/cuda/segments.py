@@ -50,8 +50,6 @@ class Segments(ExpandableSegments):
         pool = request.pool
         block = Block(self.device, request.stream, size, pool, address, next(self.count_segments))
         block.segment_context = request.context
-        if pool.owner is not None:
-            pool.owner.segment_count += 1
         self.count_reserved(pool, size)
         pool.stats.segment.increase(1)
         if size >= self.config.max_split_size:
@@ -91,8 +89,6 @@ class Segments(ExpandableSegments):
                         block.segment_context if context is None else context, details)
         self.driver.free(self.device, block.address)
         self.count_reserved(pool, -size)
-        if pool.owner is not None:
-            pool.owner.segment_count -= 1
         pool.stats.segment.decrease(1)
         if size >= self.config.max_split_size:
             self.stats.oversize_segments.decrease(1)
@@ -124,8 +120,19 @@ class Segments(ExpandableSegments):
                 self.synchronize_and_free_events(context, private)
             self.release_blocks(private.small_blocks, context, trigger)
             self.release_blocks(private.large_blocks, context, trigger)
-            if private.segment_count == 0:
-                del self.private_pools[private.id], self.freeable_pools[private.id]
+            if self._is_empty(private):
+                self._forget_pool(private)
+
+    def _is_empty(self, private):
+        """Whether a private pool has no memory any more. In PyTorch: its segments are counted."""
+        return not any(pool.blocks() for pool in private.pools) and not any(
+            block.pool.owner is private for block in self.active_blocks.values())
+
+    def _forget_pool(self, private):
+        for pool in private.pools:
+            for _, block in [entry for blocks in pool.unmapped.values() for entry in blocks]:
+                self.release_if_empty(block)
+        del self.private_pools[private.id], self.freeable_pools[private.id]
 
     def release_available_cached_blocks(self, request, context):
         """Give back just enough oversize blocks for the request: one that is large enough, or several, the
