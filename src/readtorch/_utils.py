@@ -5,6 +5,8 @@ In PyTorch: `torch/_utils.py`. Explained in the chapter "state_dict, load_state_
 import copy
 import copyreg
 import functools
+import sys
+import traceback
 import warnings
 
 from .aten.native.sparse.sparse_tensor import _sparse_coo_tensor_unsafe, _validate_sparse_coo_tensor_args
@@ -162,3 +164,37 @@ def deepcopy_tensor(t, memo):
         copied.grad = copy.deepcopy(t._meta.grad, memo)
     copied.__dict__.update(copy.deepcopy(t.__dict__, memo))
     return copied
+
+
+class KeyErrorMessage(str):
+    """Text that a KeyError prints as it is: of other text it prints the repr, line breaks as two letters."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return self
+
+
+class ExceptionWrapper:
+    """An exception that happened elsewhere, in a form that can be sent: its type, and its traceback as text."""
+
+    # No reference to the exception itself: its traceback would keep all variables of its frames alive.
+
+    def __init__(self, exc_info=None, where="in background"):
+        exc_info = exc_info or sys.exc_info()
+        self.exc_type = exc_info[0]
+        self.exc_msg = "".join(traceback.format_exception(*exc_info))
+        self.where = where
+
+    def reraise(self):
+        """Raise an exception of the same type that says where it happened, or RuntimeError if it cannot be made."""
+        msg = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            msg = KeyErrorMessage(msg)
+        elif getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=msg)
+        try:
+            exception = self.exc_type(msg)
+        except Exception:  # its constructor wants something else
+            raise RuntimeError(msg) from None
+        raise exception

@@ -6,10 +6,11 @@ In PyTorch: `torch/utils/data`. See chapter 13.
     dataset.py       what can be asked for a sample
     _utils/fetch     from indices to samples
     _utils/collate   from samples to a batch
+    dataloader.py    all of it together; with the rest of _utils, in several processes
 
 in PyTorch: `datapipes` as well (IterDataPipe, functional_datapipe and their like), whose development ended.
 """
-from ._utils.collate import default_collate, default_convert
+from .dataloader import DataLoader, _DatasetKind, default_collate, default_convert, get_worker_info
 from .dataset import (ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset,
                       TensorDataset, random_split)
 from .distributed import DistributedSampler
@@ -17,7 +18,8 @@ from .sampler import (BatchSampler, RandomSampler, Sampler, SequentialSampler, S
                       WeightedRandomSampler)
 
 __all__ = [
-    "BatchSampler", "ChainDataset", "ConcatDataset", "Dataset", "DistributedSampler", "IterableDataset",
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset",
     "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler",
-    "TensorDataset", "WeightedRandomSampler", "default_collate", "default_convert", "random_split",
+    "TensorDataset", "WeightedRandomSampler", "_DatasetKind", "default_collate", "default_convert",
+    "get_worker_info", "random_split",
 ]

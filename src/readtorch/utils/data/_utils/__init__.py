@@ -1,2 +1,19 @@
-"""What the loader and its workers have in common. In PyTorch: `torch/utils/data/_utils`."""
-from . import collate, fetch  # noqa: F401
+"""What the loader and its workers have in common.
+
+In PyTorch: `torch/utils/data/_utils`. See chapter 13.
+
+    fetch, collate        from indices to a batch
+    base_iter             what all iterators of a loader do; the one without workers
+    multiprocess_iter     the one with workers: which task is where
+    crew                  the worker processes, as the main process sees them; how all of it ends
+    channel               the socket between the main process and a worker
+    worker                what a worker does
+    signal_handling       dead workers, Ctrl-C
+    pin_memory            the thread that copies batches to pinned memory
+    record                what happened when, for drawings
+"""
+MP_STATUS_CHECK_INTERVAL = 5.0  # seconds after which whoever waits looks whether the other side is still there
+
+from readtorch._utils import ExceptionWrapper  # noqa: E402,F401  where it was once
+
+from . import collate, fetch, pin_memory, signal_handling, worker  # noqa: E402,F401

@@ -1,0 +1,188 @@
+"""What a worker does: fetch the batches whose indices it is sent, until the loader hangs up.
+
+In PyTorch: `torch/utils/data/_utils/worker.py`. See chapter 13.
+"""
+import dataclasses
+import os
+import random
+import threading
+import time
+
+import numpy as np
+
+import readtorch
+from readtorch import multiprocessing
+from readtorch._utils import ExceptionWrapper
+
+from . import MP_STATUS_CHECK_INTERVAL, record, signal_handling
+from .channel import Message
+
+_worker_info = None  # of the worker that this process is; None in the main process
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _RNG:
+    random_generator: random.Random
+    torch_generator: object
+    numpy_generator: object | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """What `get_worker_info()` tells a worker about itself.
+
+    id: 0 … num_workers - 1. seed: that of its random numbers. dataset: its own copy.
+    """
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: object
+    rng: _RNG | None = None
+    worker_method: str | None = "multiprocessing"
+
+
+def get_worker_info():
+    """The WorkerInfo of the worker that asks, None in the main process."""
+    return _worker_info
+
+
+@dataclasses.dataclass(frozen=True)
+class _IterableDatasetStopIteration:
+    """In place of a batch: this worker's part of the stream has ended."""
+
+    worker_id: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _ResumeIteration:
+    """In place of indices: a new pass begins. The worker sends it back, so that the loader knows what is from before."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Recorded:
+    """In place of a batch: events of the worker (see record.py)."""
+
+    events: list
+
+
+@dataclasses.dataclass
+class Orders:
+    """What all workers of an iterator are told when they start."""
+
+    create_fetcher: object  # (dataset) -> fetcher
+    dataset: object
+    is_iterable: bool
+    base_seed: int
+    init_fn: object
+    num_workers: int
+    recorded: bool
+
+
+def _worker_loop(orders, worker_id, channel):
+    """The worker's life. Ends when the loader hangs up: see Note [ How the loader ends ]."""
+    threading.Thread(target=_watch, args=(channel,), daemon=True).start()
+    try:
+        _begin(orders, worker_id)
+        _Worker(orders, worker_id, channel).run()
+    except (KeyboardInterrupt, EOFError, ConnectionError):
+        pass  # of Ctrl-C the main process has heard as well; the others say that there is none any more
+
+
+def _watch(channel):
+    """The dataset's code may take for ever, and the main process be killed meanwhile."""
+    # in PyTorch: the worker looks at its parent's pid between two batches
+    channel.wait_for_hang_up()
+    time.sleep(MP_STATUS_CHECK_INTERVAL)
+    os._exit(1)
+
+
+def _begin(orders, worker_id):
+    global _worker_info
+    signal_handling._set_worker_signal_handlers()
+    multiprocessing._set_thread_name("pt_data_worker")
+    readtorch.set_num_threads(1)
+    seed = orders.base_seed + worker_id
+    random.seed(seed)
+    readtorch.manual_seed(seed)
+    np.random.seed(_generate_state(orders.base_seed, worker_id))
+    _worker_info = WorkerInfo(worker_id, orders.num_workers, seed, orders.dataset)
+    record.in_worker(orders.recorded)
+
+
+def _generate_state(base_seed, worker_id):
+    """A seed for NumPy: four words that differ in all bits for workers whose seeds differ in one."""
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return np.random.SeedSequence(entropy).generate_state(4)
+
+
+class _Worker:
+    def __init__(self, orders, worker_id, channel):
+        self.orders = orders
+        self.id = worker_id
+        self.where = f"in DataLoader worker process {worker_id}"
+        self.channel = channel
+        self.fetcher = None
+        self.failure = None  # ExceptionWrapper in place of the next batch
+        self.exhausted = False  # its part of the stream has ended; the tasks that are already here are not done
+
+    def run(self):
+        if record.events is not None:
+            record.note(self.id, "start")
+        try:
+            if self.orders.init_fn is not None:
+                self.orders.init_fn(self.id)
+        except Exception:
+            self.failure = ExceptionWrapper(where=self.where)
+        else:
+            self.begin_pass()
+        while not self.channel.is_hung_up():
+            message = self.channel.receive().unpack()
+            if isinstance(message, _ResumeIteration):
+                self.channel.send(Message.pack((message, None)))
+                self.begin_pass()
+            elif not self.exhausted:
+                self.do(*message)
+
+    def begin_pass(self):
+        self.exhausted = False
+        try:
+            self.fetcher = self.orders.create_fetcher(self.orders.dataset)
+        except Exception:
+            self.failure = ExceptionWrapper(where=self.where)
+
+    def do(self, task, index):
+        recorded = record.events is not None
+        if recorded:
+            record.note(self.id, "fetch begin", task)
+        data = self.fetch(index)
+        if recorded:
+            record.note(self.id, "fetch end", task)
+        message = self.pack(task, data)
+        if recorded:
+            record.note(self.id, "put", task)
+            self.channel.send(Message.pack((None, Recorded(record.take()))))
+        self.channel.send(message)
+
+    def fetch(self, index):
+        """The batch, or what is sent in its place."""
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            return failure
+        try:
+            return self.fetcher.fetch(index)
+        except Exception as error:
+            if isinstance(error, StopIteration) and self.orders.is_iterable:
+                self.exhausted = True
+                return _IterableDatasetStopIteration(self.id)
+            return ExceptionWrapper(where=self.where)
+
+    def pack(self, task, data):
+        # in PyTorch: a thread pickles; if it cannot, it prints the traceback, and the loader waits for ever
+        try:
+            return Message.pack((task, data))
+        except Exception:
+            if isinstance(data, ExceptionWrapper):
+                data.exc_type = RuntimeError  # a class that only this process knows
+                return Message.pack((task, data))
+            return Message.pack((task, ExceptionWrapper(where=self.where)))
