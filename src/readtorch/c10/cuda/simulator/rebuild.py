@@ -9,6 +9,7 @@ way. What numba compiles and what is simulated is one text.
 A function that numba makes by other means (an intrinsic, which writes LLVM instructions) names its plain
 Python counterpart in the attribute `simulated`.
 """
+import dis
 import functools
 import math
 import types
@@ -82,10 +83,11 @@ class Attributes:
         return value
 
 
+@functools.lru_cache(1024)
 def names_in(code):
     """All names that a function looks up outside itself, those in its lambdas and comprehensions too."""
-    nested = (names_in(const) for const in code.co_consts if isinstance(const, types.CodeType))
-    return set(code.co_names).union(*nested)
+    own = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    return own.union(*(names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)))
 
 
 @functools.lru_cache(1024)

@@ -1,0 +1,185 @@
+"""A function of single elements, applied to whole arrays.
+
+    pointwise(function, [a, b], out, numbers)     out = function(a, b, numbers), the inputs broadcast to `out`
+
+`function` takes one element of each input (one to four) and the tuple `numbers`. Grid: enough blocks of 256
+threads to give each thread four elements; a grid-stride loop does the rest. Contiguous float32 arrays move
+four elements at a time. Others are brought to four dimensions, and each thread works out where its element
+lies.
+
+In PyTorch: `aten/src/ATen/native/cuda/Loops.cuh` (`gpu_kernel`), `CUDALoops.cuh`, `OffsetCalculator.cuh`.
+"""
+import functools
+
+import numpy as np
+from numba import cuda
+
+from ....c10.cuda.launch import blocks_of, launch, strided
+from .vectors import in_fours, load4, store4
+
+THREADS = 256
+
+
+def pointwise(function, inputs, out, numbers=(np.float32(0),)):
+    """Shapes: inputs broadcast to out's. Any strides and dtypes."""
+    if out.size == 0:
+        return
+    arrays = collapse([broadcast(x, out.shape) for x in inputs] + [out])
+    flat = all(a.ndim == 1 and a.flags.c_contiguous for a in arrays)
+    fours = flat and in_fours(*arrays)
+    grid = blocks_of(out.size, THREADS * 4 if fours else THREADS)
+    if fours or flat:
+        launch(kernel(len(inputs), function, fours), grid, THREADS, *arrays, numbers)
+        return
+    for block in blocks_of_four_dimensions(arrays):
+        launch(strided_kernel(len(inputs), function), grid, THREADS, *block, numbers)
+
+
+# --------------------------------------------------------------------------------------------------- geometry
+
+
+def broadcast(array, shape):
+    """`array` as if it had this shape: stride 0 where it is repeated."""
+    lead = len(shape) - array.ndim
+    strides = [0] * lead + [s if n != 1 else 0 for n, s in zip(array.shape, array.strides)]
+    return strided(array, tuple(shape), tuple(strides))
+
+
+def collapse(arrays):
+    """The same elements with as few dimensions as all the arrays allow, the last array's largest strides
+    first.
+    """
+    shape, dims = arrays[-1].shape, []
+    for d in sorted((d for d, n in enumerate(shape) if n != 1), key=lambda d: -arrays[-1].strides[d]):
+        steps = [a.strides[d] for a in arrays]
+        if dims and all(outer == n * inner for outer, n, inner in zip(dims[-1][1], [shape[d]] * len(steps),
+                                                                      steps)):
+            dims[-1] = (dims[-1][0] * shape[d], steps)
+        else:
+            dims.append((shape[d], steps))
+    dims = dims or [(1, [a.itemsize for a in arrays])]
+    return [strided(a, tuple(n for n, _ in dims), tuple(steps[k] for _, steps in dims)) for k,
+            a in enumerate(arrays)]
+
+
+def blocks_of_four_dimensions(arrays):
+    """Arrays of exactly four dimensions; of more, the outer ones are taken apart."""
+    shape = arrays[0].shape
+    if len(shape) <= 4:
+        yield [strided(a, (1,) * (4 - len(shape)) + shape, (0,
+                                                            ) * (4 - len(shape)) + a.strides) for a in arrays]
+        return
+    for i in range(shape[0]):
+        yield from blocks_of_four_dimensions([a[i] for a in arrays])
+
+
+# ---------------------------------------------------------------------------------------------------- kernels
+
+
+@functools.cache
+def kernel(inputs, function, fours):
+    """The loop over flat arrays, for so many inputs."""
+    return (FLAT_FOURS if fours else FLAT)[inputs](function)
+
+
+def flat_1(function):
+    def flat(a, out, numbers):
+        for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+            out[i] = function(a[i], numbers)
+    return flat
+
+
+def flat_2(function):
+    def flat(a, b, out, numbers):
+        for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+            out[i] = function(a[i], b[i], numbers)
+    return flat
+
+
+def flat_3(function):
+    def flat(a, b, c, out, numbers):
+        for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+            out[i] = function(a[i], b[i], c[i], numbers)
+    return flat
+
+
+def fours_1(function):
+    def fours(a, out, numbers):
+        for q in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
+            x = load4(a, 4 * q)
+            store4(out, 4 * q, function(x[0], numbers), function(x[1], numbers), function(x[2], numbers),
+                   function(x[3], numbers))
+        i = out.size // 4 * 4 + cuda.grid(1)
+        if i < out.size:
+            out[i] = function(a[i], numbers)
+    return fours
+
+
+def fours_2(function):
+    def fours(a, b, out, numbers):
+        for q in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
+            x, y = load4(a, 4 * q), load4(b, 4 * q)
+            store4(out, 4 * q, function(x[0], y[0], numbers), function(x[1], y[1], numbers),
+                   function(x[2], y[2], numbers), function(x[3], y[3], numbers))
+        i = out.size // 4 * 4 + cuda.grid(1)
+        if i < out.size:
+            out[i] = function(a[i], b[i], numbers)
+    return fours
+
+
+def fours_3(function):
+    def fours(a, b, c, out, numbers):
+        for q in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
+            x, y, z = load4(a, 4 * q), load4(b, 4 * q), load4(c, 4 * q)
+            store4(out, 4 * q, function(x[0], y[0], z[0], numbers), function(x[1], y[1], z[1], numbers),
+                   function(x[2], y[2], z[2], numbers), function(x[3], y[3], z[3], numbers))
+        i = out.size // 4 * 4 + cuda.grid(1)
+        if i < out.size:
+            out[i] = function(a[i], b[i], c[i], numbers)
+    return fours
+
+
+FLAT = {1: flat_1, 2: flat_2, 3: flat_3}
+FLAT_FOURS = {1: fours_1, 2: fours_2, 3: fours_3}
+
+
+def place(i, shape):
+    """The position of the i-th element in four dimensions."""
+    l = i % shape[3]
+    i //= shape[3]
+    k = i % shape[2]
+    i //= shape[2]
+    return i // shape[1], i % shape[1], k, l
+
+
+@functools.cache
+def strided_kernel(inputs, function):
+    """The loop over arrays of four dimensions and any strides."""
+    return STRIDED[inputs](function)
+
+
+def strided_1(function):
+    def strided(a, out, numbers):
+        for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+            at = place(i, out.shape)
+            out[at] = function(a[at], numbers)
+    return strided
+
+
+def strided_2(function):
+    def strided(a, b, out, numbers):
+        for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+            at = place(i, out.shape)
+            out[at] = function(a[at], b[at], numbers)
+    return strided
+
+
+def strided_3(function):
+    def strided(a, b, c, out, numbers):
+        for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+            at = place(i, out.shape)
+            out[at] = function(a[at], b[at], c[at], numbers)
+    return strided
+
+
+STRIDED = {1: strided_1, 2: strided_2, 3: strided_3}

@@ -1,0 +1,70 @@
+"""Where a kernel runs: on the chip, by numba, or on the simulator.
+
+    launch(kernel, grid, block, *arguments)         on the current device
+    with launching_by(simulator.check):             everything inside runs there, on NumPy arrays
+        softmax(x, out)
+
+Host-side code (aten/native/cuda) takes arrays that have a shape, strides and a dtype; the three functions at
+the end are all that it does with them besides launching.
+
+In PyTorch: `<<<grid, block, shared, stream>>>`, and `C10_CUDA_KERNEL_LAUNCH_CHECK`.
+"""
+import contextlib
+import contextvars
+
+import numpy as np
+
+runner = contextvars.ContextVar("runner")
+
+
+def launch(kernel, grid, block, *arguments, shared=0):
+    """Run a kernel with this grid and block (each a number or up to three) and bytes of dynamic shared
+    memory.
+    """
+    runner.get(on_chip)(kernel, grid, block, *arguments, shared=shared)
+
+
+@contextlib.contextmanager
+def launching_by(run):
+    """Kernels inside are run by `run`, which has the signature of `launch`."""
+    before = runner.set(run)
+    try:
+        yield
+    finally:
+        runner.reset(before)
+
+
+def on_chip(kernel, grid, block, *arguments, shared=0, stream=0):
+    from .compile import compiled
+    compiled(kernel)[grid, block, stream, shared](*arguments)
+
+
+def blocks_of(work, threads, most=4096):
+    """How many blocks of so many threads do the work; a grid-stride loop does what is beyond `most` of them.
+    """
+    return max(1, min(-(-work // threads), most))
+
+
+# -------------------------------------------------------------------------------- arrays, here or on the chip
+
+
+def strided(array, shape, strides):
+    """The same memory with another shape; strides in bytes."""
+    if isinstance(array, np.ndarray):
+        return np.lib.stride_tricks.as_strided(array, shape, strides)
+    from numba.cuda.cudadrv.devicearray import DeviceNDArray
+    return DeviceNDArray(shape, strides, array.dtype, gpu_data=array.gpu_data)
+
+
+def scratch(like, shape, dtype):
+    """New memory beside `like`."""
+    if isinstance(like, np.ndarray):
+        return np.empty(shape, dtype)
+    from numba import cuda
+    return cuda.device_array(shape, dtype)
+
+
+def address(array):
+    """Where an array begins."""
+    interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
+    return interface["data"][0]

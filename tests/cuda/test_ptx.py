@@ -1,0 +1,67 @@
+"""Every CUDA kernel compiles for real chips (sm_80, sm_90) without one; runs where numba-cuda and its
+compiler are.
+"""
+import importlib.util
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.cuda import ptx_cases
+from tests.cuda.launches import launched_by
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (importlib.util.find_spec("numba_cuda") and importlib.util.find_spec("nvidia")),
+                       reason="needs numba-cuda with its compiler (pip install readtorch[ptx])"),
+]
+CASES = ptx_cases.cases()
+
+
+def assembler():
+    """ptxas of the package nvidia-cuda-nvcc, or the system's."""
+    import nvidia
+    found = [str(path) for root in nvidia.__path__ for path in pathlib.Path(root).glob("*/bin/ptxas")]
+    return next(iter(found), shutil.which("ptxas"))
+
+
+def assemble(text, capability, tmp_path):
+    """What ptxas says of the kernel (registers, spills), or None where there is no ptxas that knows this PTX.
+    """
+    if assembler() is None:
+        return None
+    (tmp_path / "kernel.ptx").write_text(text)
+    done = subprocess.run([assembler(), "-v", f"-arch=sm_{capability[0]}{capability[1]}",
+                           tmp_path / "kernel.ptx", "-o",
+                           tmp_path / "kernel.cubin"], capture_output=True, text=True)
+    if "Unsupported .version" in done.stderr:
+        return None
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0)], ids=["sm_80", "sm_90"])
+def test_compiles(name, capability, tmp_path):
+    from readtorch.c10.cuda.compile import ptx
+    launcher, arguments = CASES[name]
+    launches = dict.fromkeys(launched_by(launcher, *arguments))
+    assert launches
+    for kernel, types in launches:
+        text = ptx(kernel, types, capability)
+        assert f".target sm_{capability[0]}{capability[1]}" in text
+        if not any("float64" in str(t) for t in types) and name not in ptx_cases.IN_FLOAT64:
+            assert not re.search(r"\.f64\b", text), "float32 arithmetic slipped into float64"
+        said = assemble(text, capability, tmp_path)
+        if said and any(word in name for word in ptx_cases.NO_SPILLS):
+            assert "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" in said, said
+
+
+def test_four_at_a_time():
+    from readtorch.c10.cuda.compile import ptx
+    launcher, arguments = CASES["pointwise exp"]
+    [(kernel, types)] = launched_by(launcher, *arguments)
+    text = ptx(kernel, types, (8, 0))
+    assert re.search(r"ld(\.global)?\.v4\.f32", text) and re.search(r"st(\.global)?\.v4\.f32", text)
