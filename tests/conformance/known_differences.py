@@ -64,7 +64,7 @@ DIFFERENCES = [
 
 # reason -> names of op_db, or how they begin ("sparse.*")
 LEFT_OUT = {
-    "sparse tensors are left out": ["sparse.*", "to_sparse"],
+    "sparse tensors are left out": ["sparse.*"],
     "masked tensors (torch.masked) are left out": ["masked.*"],
     "it compiles code for a GPU while it runs": ["jiterator_*"],
     "complex32, complex numbers of two half floats, is left out": ["chalf"],

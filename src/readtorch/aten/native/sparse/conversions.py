@@ -6,7 +6,7 @@ Explained in the chapter "Optimizers".
 import numpy as np
 
 from ....c10 import layout as layouts
-from ....c10.dispatch_key import SPARSE_CPU
+from ....c10.dispatch_key import SPARSE_CPU, grad_mode_enabled
 from ....c10.tensor_impl import wrap
 from ...native_function import native_function
 from ...sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
@@ -64,6 +64,7 @@ def to_sparse_dim_composite(self, sparse_dim):
             raise RuntimeError("to_sparse: conversion from Sparse to Sparse with sparse_dim argument "
                                "!=self.sparse_dim() is not supported")
         return self
+    check_real_if_recorded(self)
     return _to_sparse_dim.call(self, sparse_dim)
 
 
@@ -72,7 +73,16 @@ def to_sparse_composite(self, layout, blocksize, dense_dim):
     """The elements that are not 0, with their indices; `self` if it is sparse."""
     if layout not in (None, layouts.sparse_coo):
         raise RuntimeError(f"readtorch has strided and sparse_coo tensors, no {layout}")
-    return self if is_sparse(self) else _to_sparse.call(self, layout, blocksize, dense_dim)
+    if is_sparse(self):
+        return self
+    check_real_if_recorded(self)
+    return _to_sparse.call(self, layout, blocksize, dense_dim)
+
+
+def check_real_if_recorded(self):
+    if self.is_complex() and self.requires_grad and grad_mode_enabled():
+        raise RuntimeError("_to_sparse does not support automatic differentiation for outputs with complex "
+                           "dtype.")
 
 
 @_to_sparse_dim.kernel
