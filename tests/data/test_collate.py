@@ -132,7 +132,7 @@ def test_what_collate_refuses():
         collate = T.utils.data.default_collate
         for batch in ([None], [{1, 2}], [object()], [np.array(["a"])], [np.array([{}])], [[1, 2], [3]], [(1,), ()],
                       [{"a": None}], [{"a": 1}, {"b": 1}], [T.ones(2), T.ones(3)], [np.ones(2), np.ones(3)], [],
-                      [1, "a"], [[None]], [np.datetime64("2020-01-01")], [np.str_("a")], [1j]):
+                      [1, "a"], [[None]], [T.eye(2).to_sparse()] * 2, [{"a": T.ones(2).to_sparse()}], [np.datetime64("2020-01-01")], [np.str_("a")], [1j]):
             show.error(lambda: show(collate(batch)))
 
     same(program)

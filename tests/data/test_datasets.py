@@ -143,3 +143,17 @@ def test_base_classes():
         show(D.Dataset[int], D.IterableDataset[str], hasattr(D.Dataset, "__getitems__"))
 
     same(program)
+
+
+def test_names_of_the_package():
+    """All of the reference's except datapipes, whose development ended."""
+    import torch.utils.data
+    from torch.utils.data import datapipes
+    left_out = {name for name in torch.utils.data.__all__
+                if getattr(torch.utils.data, name).__module__.startswith(datapipes.__name__)}
+    assert left_out == {
+        "DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "argument_validation", "functional_datapipe",
+        "guaranteed_datapipes_determinism", "non_deterministic", "runtime_validation",
+        "runtime_validation_disabled"}
+    expected = [name for name in torch.utils.data.__all__ if name not in left_out]
+    assert readtorch.utils.data.__all__ == expected

@@ -130,6 +130,7 @@ def test_complaints():
         show.error(lambda: list(D.WeightedRandomSampler([0.0, 0.0], 3)))
         show.error(lambda: D.DistributedSampler(data, 2, 2))
         show.error(lambda: D.DistributedSampler(data, 2, -1))
+        show.error(lambda: D.DistributedSampler(data))
         show.error(lambda: iter(D.Sampler()))
         show.error(lambda: len(D.Sampler()))
 

@@ -90,7 +90,7 @@ def timeline(events, start, end) -> dict:
     tasks, starts, waits = {}, {}, []
     for event in events:
         now = since(event.time)
-        if event.what in MOMENTS and event.task is not None:
+        if event.what in MOMENTS and isinstance(event.task, int):
             task = tasks.setdefault(event.task, Task(event.task))
             setattr(task, MOMENTS[event.what], now)
             note(task, event, waits)

@@ -13,6 +13,8 @@ import numpy as np
 
 import readtorch
 
+from .worker import get_worker_info
+
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
 default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
@@ -123,8 +125,18 @@ def _is_namedtuple(value):
 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
-    # in PyTorch: nested and sparse tensors are refused here; there are none in readtorch
-    return readtorch.stack(batch, 0)
+    if batch[0].layout != readtorch.strided:
+        raise RuntimeError("Batches of sparse tensors are not currently supported by the default collate_fn; "
+                           "please provide a custom collate_fn to handle them appropriately.")
+    return readtorch.stack(batch, 0, out=None if get_worker_info() is None else _shared(batch))
+
+
+def _shared(batch):
+    """A worker stacks into shared memory at once; sending the batch would move it there otherwise."""
+    elem = batch[0]
+    numel = sum(x.numel() for x in batch)
+    storage = elem._typed_storage()._new_shared(numel, device=elem.device)
+    return elem.new(storage).resize_(len(batch), *elem.size())
 
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):
