@@ -13,7 +13,7 @@ keeps freed blocks for the same reason (chapter "The caching allocator").
 import ctypes
 import os
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # from malloc.h
 _KEPT = 512 << 20  # bytes that may be free at the top of the heap
 _MAPPED_FROM = 256 << 20  # bytes of an array from which on it is mapped by itself
 
@@ -22,11 +22,24 @@ def keep_freed_memory():
     """See Note [ Freed memory is kept ]."""
     if any(f"MALLOC_{name}_THRESHOLD_" in os.environ for name in ("TRIM", "MMAP")):
         return
+    _set(_M_TRIM_THRESHOLD, _KEPT)
+    _set(_M_MMAP_THRESHOLD, _MAPPED_FROM)
+
+
+def share_kept_memory():
+    """Let threads that start from now on take memory from where the first one does: see Note [ Freed memory is kept ].
+
+    glibc gives each thread a heap of its own, of at most 64 MiB pieces that it returns early.
+    """
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        _set(_M_ARENA_MAX, 1)
+
+
+def _set(option, value):
+    """glibc's `mallopt`; nothing with another C library."""
     try:
         libc = ctypes.CDLL(None)
         libc.gnu_get_libc_version
-        mallopt = libc.mallopt
-    except (AttributeError, OSError, TypeError):  # not glibc
-        return
-    mallopt(_M_TRIM_THRESHOLD, _KEPT)
-    mallopt(_M_MMAP_THRESHOLD, _MAPPED_FROM)
+        libc.mallopt(option, value)
+    except (AttributeError, OSError, TypeError):
+        pass

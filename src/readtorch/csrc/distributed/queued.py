@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 
+from ...c10.cpu_allocator import share_kept_memory
 from .checks import GRACE, agree, announce_failure
 from .errors import DistBackendError
 from .process_group import ProcessGroup
@@ -32,6 +33,7 @@ class QueuedProcessGroup(ProcessGroup):
         work.grace = 2 * GRACE
         work.on_late = lambda allowed: self._late(work, allowed)
         if self._thread is None:
+            share_kept_memory()  # a large all-reduce needs large buffers: half of its time went into their pages
             self._thread = threading.Thread(target=self._serve, name=f"group {self.group_desc}", daemon=True)
             self._thread.start()
         self._queue.put((collective, work))
