@@ -116,7 +116,7 @@ class Crew:
             for channel in self.channels:
                 channel.flush()
             if not self._readable and not self._wait(timeout):
-                self._check_all()
+                self._raise_for([])
                 return None
             worker_id = self._readable.popleft()
             if self.present[worker_id]:
@@ -124,7 +124,10 @@ class Crew:
         return self._inbox.popleft()
 
     def _wait(self, timeout):
-        ready = {fd for fd, _ in self._poll.poll(timeout * 1000)}
+        try:
+            ready = {fd for fd, _ in self._poll.poll(timeout * 1000)}
+        except RuntimeError as error:  # raised by the handler of SIGCHLD
+            self._raise_for([], error)
         self._readable.extend(i for i, channel in enumerate(self.channels) if channel.fileno() in ready)
         return ready
 
@@ -151,31 +154,30 @@ class Crew:
 
     def _has_died(self, worker_id):
         """Its end of the socket is closed: soon the process will have ended."""
-        multiprocessing.connection.wait([self.processes[worker_id].sentinel], MP_STATUS_CHECK_INTERVAL)
-        self._raise_for([worker_id])
-
-    def _check_all(self):
-        self._raise_for([])
+        process = self.processes[worker_id]
+        with uninterrupted():
+            process.join(MP_STATUS_CHECK_INTERVAL)
+        text = signal_handling.failure_text(process.pid, process.exitcode)
+        self._raise_for([worker_id], text and RuntimeError(text))
 
     def check_all_present(self):
         """Raise RuntimeError for workers that have died before."""
         self._raise_for([i for i, present in enumerate(self.present) if not present])
 
-    def _raise_for(self, workers):
-        """Raise RuntimeError for these workers and all others that are dead, if there are any."""
-        cause = None
+    def _raise_for(self, workers, cause=None):
+        """Raise RuntimeError for these workers and all others that are dead, if there are any, else `cause`."""
         with uninterrupted():
-            try:
-                signal_handling._error_if_any_worker_fails()
-            except RuntimeError as error:
-                cause = error
             workers = [i for i, process in enumerate(self.processes)
                        if i in workers or self.present[i] and not process.is_alive()]
             for worker_id in filter(self.present.__getitem__, workers):
                 self.dismiss(worker_id)
+            if workers:
+                signal_handling._remove_worker_pids(id(self))
         if workers:
             pids = ", ".join(str(self.processes[i].pid) for i in workers)
             raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly") from cause
+        if cause:
+            raise cause
 
     # --------------------------------------------------------------------------------------------- ending
 
@@ -211,19 +213,17 @@ class Crew:
 
 def _join(processes, means):
     """Wait for the processes together; for what is left, use the first of `means` and wait again."""
-    sentinels = [process.sentinel for process in processes if process.is_alive()]
-    while sentinels:
-        ended = multiprocessing.connection.wait(sentinels, MP_STATUS_CHECK_INTERVAL)
+    running = {process.sentinel: process for process in processes}
+    while running:
+        ended = multiprocessing.connection.wait(list(running), MP_STATUS_CHECK_INTERVAL)
         if not ended:
             break
-        sentinels = [sentinel for sentinel in sentinels if sentinel not in ended]
-    for process in processes:
-        if process.sentinel in sentinels:
+        for sentinel in ended:
+            running.pop(sentinel).join(MP_STATUS_CHECK_INTERVAL)
+    if running and means:
+        for process in running.values():
             getattr(process, means[0])()
-    if sentinels and means:
-        _join(processes, means[1:])
-    for process in processes:
-        process.join(0)
+        _join(running.values(), means[1:])
 
 
 def _shutdown(crew):

@@ -45,15 +45,21 @@ def _failure(pid):
         return None
     if result is None:
         return None
-    if result.si_code == os.CLD_EXITED:
-        return result.si_status and (
-            f"DataLoader worker (pid {pid}) exited unexpectedly with exit code {result.si_status}. "
-            "Details are lost due to multiprocessing. Rerunning with num_workers=0 may give better error trace.")
-    message = f"DataLoader worker (pid {pid}) is killed by signal: {signal.strsignal(result.si_status)}. "
-    if result.si_status == signal.SIGBUS:
-        message += ("It is possible that dataloader's workers are out of shared memory. "
-                    "Please try to raise your shared memory limit.")
-    return message
+    return failure_text(pid, result.si_status if result.si_code == os.CLD_EXITED else -result.si_status)
+
+
+def failure_text(pid, exitcode):
+    """What is wrong with a worker that ended with this code, as `Process.exitcode` has it; None if nothing is."""
+    if not exitcode:
+        return None
+    if exitcode > 0:
+        return (f"DataLoader worker (pid {pid}) exited unexpectedly with exit code {exitcode}. Details are lost due to "
+                "multiprocessing. Rerunning with num_workers=0 may give better error trace.")
+    text = f"DataLoader worker (pid {pid}) is killed by signal: {signal.strsignal(-exitcode)}. "
+    if -exitcode == signal.SIGBUS:
+        text += ("It is possible that dataloader's workers are out of shared memory. "
+                 "Please try to raise your shared memory limit.")
+    return text
 
 
 def _set_SIGCHLD_handler():
