@@ -8,6 +8,7 @@ from . import _tensor_str, _utils, autograd
 from . import storage as storages
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
+from .c10.dispatch_key import trace_under_way
 from .c10.tensor_impl import storage_impl, storage_offset, strides_of
 from .c10.scalar_type import SCALAR_TYPE_NAMES
 from .csrc.autograd.hooks import RemovableHandle
@@ -73,11 +74,19 @@ class Tensor(TensorBase):
     def __len__(self):
         if self._array.ndim == 0:
             raise TypeError("len() of a 0-d tensor")
+        if trace_under_way():
+            trace_under_way().warn("Using len to get tensor shape might cause the trace to be incorrect. Recommended usage would "
+                                   "be tensor.shape[0]. Passing a tensor of different shape might lead to errors or silently "
+                                   "give incorrect results.")
         return self._array.shape[0]
 
     def __iter__(self):
         if self._array.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
+        if trace_under_way():
+            trace_under_way().warn("Iterating over a tensor might cause the trace to be incorrect. Passing a tensor of different "
+                                   "shape won't change the number of iterations executed (and might lead to errors or silently "
+                                   "give incorrect results).")
         return iter(self.unbind(0))
 
     def __reversed__(self):
@@ -89,6 +98,8 @@ class Tensor(TensorBase):
     # ----------------------------------------------------------------------------------------- Python numbers
 
     def __bool__(self):
+        if trace_under_way():
+            trace_under_way().warn_of_conversion("boolean")
         if self._array.size != 1:
             kind = "no values" if self._array.size == 0 else "more than one value"
             raise RuntimeError(f"Boolean value of Tensor with {kind} is ambiguous")
@@ -97,19 +108,29 @@ class Tensor(TensorBase):
     __nonzero__ = __bool__
 
     def __float__(self):
-        return float(self.item())
+        return float(self._number("float"))
 
     def __int__(self):
-        return int(self.item())
+        return int(self._number("integer"))
+
+    def _number(self, kind):
+        """The only element. A trace is told that it becomes a Python `kind`."""
+        trace = trace_under_way()
+        if trace is None:
+            return self.item()
+        trace.warn_of_conversion(kind)
+        return trace.paused(self.item)
 
     __long__ = __int__
 
     def __complex__(self):
-        return complex(self.item())
+        return complex(self._number("complex"))
 
     def __index__(self):
         if self._array.size != 1 or self._array.dtype.kind not in "iub":
             raise TypeError("only integer tensors of a single element can be converted to an index")
+        if trace_under_way():
+            trace_under_way().warn_of_conversion("index")
         return int(self._array.item())
 
     def __contains__(self, element):
@@ -120,7 +141,7 @@ class Tensor(TensorBase):
 
     def __format__(self, spec):
         if self._array.ndim == 0 and type(self) is Tensor:
-            return self.item().__format__(spec)
+            return self._number("number").__format__(spec)
         return object.__format__(self, spec)
 
     # ----------------------------------------------------------------------------------------- types by name
@@ -144,6 +165,8 @@ class Tensor(TensorBase):
         """The elements as a NumPy array over the same memory."""
         if is_sparse(self):
             raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
+        if trace_under_way():
+            trace_under_way().warn_of_conversion("NumPy array")
         if force:
             return self.detach().cpu()._array
         if self.device.type != "cpu":

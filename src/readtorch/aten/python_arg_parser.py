@@ -10,6 +10,7 @@ import numpy as np
 from ..c10 import layout as layouts
 from ..c10 import scalar_type
 from ..c10.device import device
+from ..c10.dispatch_key import changed, tls
 from ..c10.tensor_impl import TensorImpl, dtype_of, wrap_number
 
 # NumPy's spellings, which PyTorch accepts beside its own.
@@ -189,17 +190,26 @@ def _convert_list(kind, value):
 def _int(value):
     if type(value) is int:
         return value
+    if isinstance(value, TensorImpl):
+        return _number_in(value, "as_int") if _is_int(value) else REJECTED
     if _is_int(value):
-        return python_operator.index(value.item() if isinstance(value, TensorImpl) else value)
+        return value if isinstance(value, int) else python_operator.index(value)
     return REJECTED
+
+
+def _number_in(tensor, how):
+    """The number in a tensor; during a trace one that remembers where it is from. In PyTorch: `ArgumentStash`."""
+    if changed and tls.tracer is not None:
+        return getattr(tls.tracer, how)(tensor)
+    return tensor.item()
 
 
 def _float(value):
     if isinstance(value, TensorImpl):
-        return value.item() if value._array.ndim == 0 else REJECTED
+        return _number_in(value, "as_float") if value._array.ndim == 0 else REJECTED
     if isinstance(value, (bool, np.bool_)):
         return REJECTED
-    return float(value) if isinstance(value, (int, float, np.number)) else REJECTED
+    return value if isinstance(value, float) else float(value) if isinstance(value, (int, float, np.number)) else REJECTED
 
 
 def _bool(value):
@@ -210,7 +220,8 @@ def _bool(value):
 
 def _scalar(value):
     if isinstance(value, TensorImpl):
-        return value.item() if value._array.ndim == 0 and not value.requires_grad else REJECTED
+        fits = value._array.ndim == 0 and not value.requires_grad
+        return _number_in(value, "as_scalar") if fits else REJECTED
     if isinstance(value, np.generic):
         return value.item()
     return value if isinstance(value, (int, float, complex)) else REJECTED

@@ -51,6 +51,7 @@ class LocalDispatchKeySet(threading.local):
     """Which keys this thread lets through. `no_grad()` clears GRAD_KEYS here; entering a mode sets its bit."""
 
     mask = DEFAULT_MASK
+    tracer = None  # the trace that is under way, see csrc/jit/frontend/tracer.py
 
 
 tls = LocalDispatchKeySet()
@@ -69,6 +70,11 @@ def set_mask(mask):
     else:
         changed.add(threading.get_ident())
 
+
+
+def trace_under_way():
+    """The trace that this thread is writing (a TracingState), or None."""
+    return tls.tracer if changed else None
 
 
 def grad_mode_enabled():

@@ -11,6 +11,7 @@ import numpy as np
 from ...c10 import layout, scalar_type
 from ...c10.device import backend_keys, current_device, no_cuda
 from ...c10.device import device as Device
+from ...c10.dispatch_key import changed, tls
 from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
@@ -388,6 +389,8 @@ def item(self):
     """The only element as a Python number. Raises RuntimeError if there is not exactly one."""
     if self._array.size != 1:
         raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
+    if changed and tls.tracer is not None:
+        tls.tracer.warn_of_conversion("number")
     return python_number(self._array.item(), self._array.dtype)
 
 

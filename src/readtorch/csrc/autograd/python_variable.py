@@ -14,7 +14,7 @@ from ...aten.sparse_tensor_impl import is_sparse
 from ...c10 import scalar_type
 from ...c10.device import cpu
 from ...c10.layout import contiguous_format, sparse_coo, strided
-from ...c10.dispatch_key import BACKENDS, INFERENCE_TENSOR
+from ...c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, changed, tls
 from ...c10.size import Size
 from ...c10.storage_impl import address_of
 from ...c10.tensor_impl import (KEPT_BY_ALIASES, NO_EDGE, TensorImpl, detached, new, storage_impl, storage_offset,
@@ -87,11 +87,15 @@ class TensorBase(TensorImpl):
 
     @property
     def shape(self):
+        if changed and tls.tracer is not None:
+            return tls.tracer.shape(self)
         return Size(self._array.shape)
 
     def size(self, dim=None):
         """The shape, or the size of one dimension."""
         shape = self._array.shape
+        if changed and tls.tracer is not None:
+            return tls.tracer.shape(self) if dim is None else tls.tracer.size(self, dim)
         return Size(shape) if dim is None else shape[wrap_dim_of_some(dim, len(shape))]
 
     def stride(self, dim=None):
@@ -110,6 +114,8 @@ class TensorBase(TensorImpl):
     ndim = property(dim)
 
     def numel(self):
+        if changed and tls.tracer is not None:
+            return tls.tracer.numel(self)
         return self._array.size
 
     nelement = numel
@@ -302,6 +308,8 @@ class TensorBase(TensorImpl):
     def tolist(self):
         """The elements as nested lists of Python numbers; a plain number if there are no dimensions."""
         refuse_without_storage(self)
+        if changed and tls.tracer is not None:
+            tls.tracer.warn_of_conversion("list")
         array = self._array
         return array.tolist() if array.dtype.kind != "V" and array.dtype.isbuiltin == 1 else array.astype("f4").tolist()
 

@@ -13,6 +13,7 @@ from ...aten.python_arg_parser import require_grad
 from ...c10 import scalar_type
 from ...c10.device import cpu, default_device, keys_on
 from ...c10.device import device as Device
+from ...c10.dispatch_key import trace_under_way
 from ...c10.scalar_type import promote_types
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
 from .tensor_numpy import check_array, from_numpy, tensor_from_buffer
@@ -28,6 +29,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     if isinstance(data, TensorImpl):
         warn_about_copy("torch.tensor(sourceTensor)")
+    if trace_under_way():
+        trace_under_way().warn_of_constructor("torch.tensor")
     check_options(None, None, pin_memory)
     result = from_data(data, as_dtype(dtype), device)
     if pin_memory:

@@ -10,6 +10,7 @@ import numpy as np
 from ...aten.native_function import python_face
 from ...aten.python_arg_parser import require_grad
 from ...c10 import scalar_type
+from ...c10.dispatch_key import trace_under_way
 from ...c10.storage_impl import storage_over
 from ...c10.tensor_impl import wrap
 
@@ -44,6 +45,8 @@ def from_numpy(ndarray):
     ValueError."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type_name(ndarray)})")
+    if trace_under_way():
+        trace_under_way().warn_of_constructor("torch.from_numpy")
     check_array(ndarray)
     if not ndarray.flags.writeable:
         warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable "

@@ -13,6 +13,7 @@ An exception anywhere on the way runs the forward hooks that asked for it with `
 import warnings
 
 from readtorch._tensor import Tensor
+from readtorch.c10.dispatch_key import changed, tls, trace_under_way
 from readtorch.nn.modules._hooks import (
     _global_backward_hooks,
     _global_backward_pre_hooks,
@@ -31,13 +32,24 @@ class _Call:
     """The part of `Module` that calls `forward` and the hooks around it."""
 
     def _call_impl(self, *args, **kwargs):
-        # in PyTorch: `_slow_forward` instead of `forward` while a trace is recorded, to name its scopes
         if not (self._backward_hooks or self._backward_pre_hooks
                 or self._forward_hooks or self._forward_pre_hooks
                 or _global_backward_pre_hooks or _global_backward_hooks
                 or _global_forward_hooks or _global_forward_pre_hooks):
-            return self.forward(*args, **kwargs)
+            return (self._slow_forward if changed and tls.tracer is not None else self.forward)(*args, **kwargs)
         return _HookedCall(self, args, kwargs).run()
+
+    def _slow_forward(self, *input, **kwargs):
+        """`forward` while a trace is written: the trace is told whose call it is."""
+        trace = trace_under_way()
+        path = trace and trace.path_of(self)
+        if path is None:
+            return self.forward(*input, **kwargs)
+        trace.push_scope(path)
+        try:
+            return self.forward(*input, **kwargs)
+        finally:
+            trace.pop_scope()
 
     __call__ = _call_impl
 
@@ -72,7 +84,8 @@ class _HookedCall:
         if full_backward_hooks or backward_pre_hooks:
             bw_hook = BackwardHook(module, full_backward_hooks, backward_pre_hooks)
             self.args = bw_hook.setup_input_hook(self.args)
-        self.result = module.forward(*self.args, **self.kwargs)
+        forward = module._slow_forward if trace_under_way() else module.forward
+        self.result = forward(*self.args, **self.kwargs)
         self.run_forward_hooks()
         if bw_hook:
             self.warn_if_no_tensor()

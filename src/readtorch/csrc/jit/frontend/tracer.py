@@ -1,0 +1,368 @@
+"""Tracing: run a function once, and write down the operators that it calls.
+
+The Tracer key is on every tensor. While a trace is under way the key is let through, so every call comes here first, is
+written into the graph, and goes on to where it would have gone. Nothing but operators is seen: an `if` leaves no mark.
+
+In PyTorch: `torch/csrc/jit/frontend/tracer.cpp`; the kernels are written by `tools/autograd/gen_trace_type.py`.
+Explained in the chapter "Tracing".
+"""
+from ....aten import dispatcher
+from ....c10.dispatch_key import TRACER, MaskGuard, tls
+from ....c10.tensor_impl import TensorImpl
+from ..ir.constants import type_of_value
+from ..ir.graph import Graph
+from ..ir.type import DictType, FloatType, IntType, ListType, NumberType, OptionalType, StringType, TensorType, TupleType
+from ..passes.fixup_trace_scope_blocks import FixupTraceScopeBlocks
+from ..python import python_tracer
+from ..runtime.future import Future
+from . import traced_numbers
+from .traced_numbers import traced_value
+
+DATAFLOW = (" might cause the trace to be incorrect. We can't record the data flow of Python values, so this value will be "
+            "treated as a constant in the future. This means that the trace might not generalize to other inputs!")
+CONSTRUCTOR = (" results are registered as constants in the trace. You can safely ignore this warning if you use this "
+               "function to create tensors out of constant variables that would be the same every time you call this "
+               "function. In any other case, this might cause the trace to be incorrect.")
+RESIZE = (" can't be represented in the JIT at the moment, so we won't connect any uses of this value with its current "
+          "trace. If you happen to use it again, it will show up as a constant in the graph.")
+STRICT = (" might cause the trace to be incorrect, this is only valid if the container structure does not change based on "
+          "the module's inputs. Consider using a constant container instead (e.g. for `list`, use a `tuple` instead. for "
+          "`dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass strict=False "
+          "to trace() to allow this behavior.")
+
+
+class TracingState(traced_numbers.TracedSizes):
+    """A trace under way: the graph, and which Value stands for which tensor (or object) of the program."""
+
+    def __init__(self, strict=True, force_outplace=False):
+        self.graph = Graph()
+        self.strict = strict  # lists and dicts as outputs: warned about, refused
+        self.force_outplace = force_outplace  # x.add_(1) is written down as x.add(1)
+        self.values = {}  # id -> (the thing, which must live as long as its id is in use, Value)
+        self.module_names = None  # nn.Module -> path, while a module is traced
+
+    # ------------------------------------------------------------------------------------------------ warnings
+
+    def warn(self, message):
+        python_tracer.warn(message)
+
+    def warn_of_conversion(self, kind):
+        """A tensor becomes a Python `kind`, and what is done with that is not seen."""
+        python_tracer.warn(f"Converting a tensor to a {'' if kind == 'NumPy array' else 'Python '}{kind}" + DATAFLOW)
+
+    def warn_of_constructor(self, name):
+        """A tensor is made from Python's or NumPy's values."""
+        python_tracer.warn(name + CONSTRUCTOR)
+
+    def paused(self, function):
+        """What `function()` returns; its operators are not written down."""
+        with Paused():
+            return function()
+
+    # ----------------------------------------------------------------------------------- what stands for what
+
+    def set_value(self, thing, value):
+        """`value` stands for `thing`: a tensor, an object, a future, or a list, tuple, dict of tensors."""
+        if isinstance(thing, (tuple, list)):
+            self._unpack(thing, value)
+        else:
+            self.values[id(thing)] = (thing, value)
+
+    def _unpack(self, things, value):
+        create = self.graph.createListUnpack if isinstance(things, list) else self.graph.createTupleUnpack
+        node = self.graph.insertNode(create(value, len(things)) if isinstance(things, list) else create(value))
+        for thing, output in zip(things, node.outputs()):
+            self.set_value(thing, output)
+
+    def has_value(self, thing):
+        return id(thing) in self.values
+
+    def get_value(self, thing):
+        """The Value that stands for `thing`; a new constant if the trace has not seen it."""
+        if isinstance(thing, list) and thing and all(isinstance(t, TensorImpl) for t in thing):
+            return self.list_of(TensorType.get(), [self.get_value(t) for t in thing])
+        if isinstance(thing, tuple):
+            return self.graph.insertNode(self.graph.createTuple([self.get_value(t) for t in thing])).output()
+        if id(thing) in self.values:
+            value = self.values[id(thing)][1]
+            if isinstance(thing, TensorImpl) and not value.hasDebugName():
+                value.setDebugName(python_tracer.name_of_variable(thing))
+            return value
+        if isinstance(thing, TensorImpl):
+            return self._tensor_constant(thing)
+        if isinstance(thing, Future):
+            raise RuntimeError("Tried to trace Future or Object that the tracer was not aware of.")
+        if hasattr(thing, "slots"):
+            raise RuntimeError(f"Tried to trace {thing} but it is not part of the active trace. Modules that are called "
+                               "during a trace must be registered as submodules of the thing being traced.")
+        return self.constant(thing)
+
+    def _tensor_constant(self, tensor):
+        with Paused():
+            value = self.constant(tensor)
+        self.values[id(tensor)] = (tensor, value)
+        return value
+
+    # -------------------------------------------------------------------------------------------------- writing
+
+    def constant(self, value, type=None):
+        """A new constant; a None has no line, as in PyTorch."""
+        return self.graph.insertConstant(value, type, None if value is None else python_tracer.source_range())
+
+    def list_of(self, type, values):
+        return self.graph.insertNode(self.graph.createList(type, values)).output()
+
+    def number(self, thing, type=None):
+        """The Value of a Python number: if it was made from a tensor of the trace, what stands for that."""
+        return traced_value(thing) or self.constant(thing, type)
+
+    def record(self, operator, arguments):
+        """Write the call of `operator`; returns the node, which has no outputs yet."""
+        schema = operator.schema
+        name = schema.name
+        if self.force_outplace and schema.is_inplace:
+            name = {"zero_": "zeros_like", "fill_": "full_like"}.get(name, name.removesuffix("_"))
+        node = self.graph.create(f"aten::{name}", (), 0).setSourceRange(python_tracer.source_range())
+        has_tensors = any(a.type.is_tensor for a in schema.arguments)
+        for argument, thing in zip(schema.arguments, arguments):
+            node.addInput(self._argument(argument, thing, has_tensors))
+        return self.graph.insertNode(node)
+
+    def _argument(self, argument, thing, has_tensors):
+        """The Value of one argument of an operator's call."""
+        kind = argument.type
+        if kind.base == "Tensor" and not kind.is_list:
+            return self.constant(None) if thing is None else self.get_value(thing)
+        if kind.base == "Generator":
+            return self.constant(None)
+        if thing is None:
+            return self.constant(_implied(argument.name, has_tensors))
+        if not kind.is_list:
+            return self.number(thing)
+        if kind.base == "Tensor":
+            type = OptionalType(TensorType.get()) if kind.inner_optional else TensorType.get()
+            return self.list_of(type, [self.constant(None) if t is None else self.get_value(t) for t in thing])
+        values = [self.number(t) for t in thing]
+        return self.list_of(_LIST_TYPES[kind.base].get(), values)
+
+    def set_outputs(self, node, result):
+        """Give a recorded node its outputs: `result` is what the operator returned."""
+        if isinstance(result, TensorImpl):
+            self._output(node.addOutput(), result)
+        elif isinstance(result, list):
+            value = node.addOutput().setType(ListType.ofTensors())
+            unpack = self.graph.insertNode(self.graph.createListUnpack(value, len(result)))
+            for output, tensor in zip(unpack.outputs(), result):
+                self._output(output, tensor)
+        elif isinstance(result, tuple):
+            for part in result:
+                if isinstance(part, list):
+                    self.set_value(part, node.addOutput().setType(ListType.ofTensors()))
+                else:
+                    self._output(node.addOutput(), part)
+
+    def set_outputs_of_call(self, value, tensor):
+        """`value`, the result of a call of a TorchScript function, stands for `tensor`."""
+        self._output(value, tensor)
+
+    def _output(self, value, tensor):
+        if tensor is not None:
+            with Paused():
+                value.inferTypeFrom(tensor)
+            self.values[id(tensor)] = (tensor, value)
+
+    # --------------------------------------------------------------------------------- module calls, forks
+
+    def path_of(self, module):
+        """Where in the traced module this one is (`__module.fc`), or None."""
+        return self.module_names.get(module) if self.module_names else None
+
+    def push_scope(self, name):
+        """A submodule's call begins: what follows goes into a block of its own."""
+        self.graph.current_scope = self.graph.current_scope.push(name)
+        node = self.graph.insertNode(self.graph.create("prim::TracedModuleForward", (), 0)).s_("scope", name)
+        self.graph.setInsertPoint(node.addBlock())
+
+    def pop_scope(self):
+        self.graph.current_scope = self.graph.current_scope.parent
+        owner = self.graph.insertPoint().owningBlock().owningNode()
+        if owner is not None and owner.kind() == "prim::TracedModuleForward":
+            self.graph.setInsertPoint(owner.next())
+
+    # ------------------------------------------------------------------------------------- inputs and outputs
+
+    def add_input(self, thing, type, value):
+        """`value` stands for the argument `thing`; returns what the function is called with instead of it."""
+        value.setType(type)
+        if isinstance(type, TensorType):
+            if self.has_value(thing):
+                thing = thing.view(thing._array.shape)  # given twice: each has a tensor of its own
+            self.values[id(thing)] = (thing, value.inferTypeFrom(thing))
+            return thing
+        if isinstance(type, TupleType):
+            outputs = self.graph.insertNode(self.graph.createTupleUnpack(value)).outputs()
+            parts = [self.add_input(*each) for each in zip(thing, type.elements(), outputs)]
+            value.setType(type.withContained([o.type() for o in outputs]))
+            return type_of_tuple(thing)(parts)
+        if isinstance(type, ListType):
+            outputs = self.graph.insertNode(self.graph.createListUnpack(value, len(thing))).outputs()
+            return [self.add_input(each, type.elem, output) for each, output in zip(thing, outputs)]
+        if isinstance(type, DictType):
+            return {key: self._dict_entry(key, each, type, value) for key, each in thing.items()}
+        raise RuntimeError("Only tensors or (possibly nested) dict or tuples of tensors can be inputs to traced functions. "
+                           f"Got {type.annotation_str}")
+
+    def _dict_entry(self, key, thing, type, value):
+        node = self.graph.create("aten::__getitem__", [value, self.graph.insertConstant(key)])
+        self.graph.insertNode(node).setSourceRange(python_tracer.source_range())
+        return self.add_input(thing, type.value, node.output())
+
+    def get_output(self, thing, number):
+        """The Value that the traced function returns for `thing`."""
+        if isinstance(thing, TensorImpl):
+            if not self.has_value(thing):
+                with Paused():
+                    raise RuntimeError(f"output {number} ({thing}) of traced region did not have observable data dependence "
+                                       "with trace inputs; this probably indicates your program cannot be understood by the "
+                                       "tracer.")
+            return self.values[id(thing)][1]
+        if isinstance(thing, list) and all(isinstance(t, TensorImpl) for t in thing):
+            if self.strict:
+                python_tracer.warn("Encountering a list at the output of the tracer" + STRICT)
+            return self.list_of(TensorType.get(), [self.get_output(t, number) for t in thing])
+        if isinstance(thing, tuple):
+            return self.graph.insertNode(self.graph.createTuple([self.get_output(t, number) for t in thing])).output()
+        if isinstance(thing, dict):
+            return self._dict_output(thing, number)
+        raise RuntimeError("Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced "
+                           "functions")
+
+    def _dict_output(self, thing, number):
+        if self.strict:
+            raise RuntimeError("Encountering a dict at the output of the tracer" + STRICT)
+        keys_fit = all(isinstance(k, (str, TensorImpl)) for k in thing)
+        if not keys_fit or not all(isinstance(v, TensorImpl) for v in thing.values()):
+            raise RuntimeError(f"output {number} ({thing}) of traced region cannot be understood by the tracer, only "
+                               "dict[str, Tensor] or dict[Tensor, Tensor] can be a dictionary output of a traced function")
+        key_type = StringType.get() if all(isinstance(k, str) for k in thing) else TensorType.get()
+        keys, values = [], []
+        for key, each in thing.items():
+            keys.append(self.get_value(key))
+            values.append(self.get_output(each, number))
+        return self.graph.insertNode(self.graph.createDict(key_type, TensorType.get(), keys, values)).output()
+
+
+_LIST_TYPES = {"int": IntType, "float": FloatType, "Scalar": NumberType}
+
+
+def type_of_tuple(value):
+    """What makes such a tuple from a list: the class of a named one."""
+    return type(value)._make if hasattr(value, "_make") else tuple
+
+
+def _implied(name, has_tensors):
+    """What PyTorch's Python binding has filled in where our operators are given None."""
+    from ....c10.device import device
+    if name == "pin_memory":
+        return False
+    return device("cpu") if name == "device" and not has_tensors else None
+
+
+# ----------------------------------------------------------------------------------------------------- the Tracer key
+
+# Their parts are recorded instead (DONT_RECORD_TRACE in gen_trace_type.py).
+NOT_RECORDED = {"convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+                "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "_coalesced"}
+
+
+def make_tracer_kernel(operator, keys):
+    """The Tracer kernel of `operator` (the dispatcher's fallback): write the call down, then make it."""
+    returns = operator.schema.returns
+    if not any(r.type.is_tensor for r in returns) or operator.schema.name in NOT_RECORDED:
+        return operator.composite or operator.table[keys & ~TRACER]
+
+    def record_and_call(*arguments):
+        state = tls.tracer
+        node = state.record(operator, arguments)
+        with Paused():
+            result = operator.table[keys & ~TRACER](*arguments)
+        state.set_outputs(node, result)
+        return result
+    return record_and_call
+
+
+dispatcher.fallbacks[TRACER] = make_tracer_kernel
+
+
+class Paused(MaskGuard):
+    """`with Paused():` calls inside are not written down."""
+
+    __slots__ = ("state",)
+
+    def __init__(self):
+        super().__init__(exclude=TRACER)
+
+    def __enter__(self):
+        self.state, tls.tracer = tls.tracer, None
+        return super().__enter__()
+
+    def __exit__(self, *exception):
+        tls.tracer = self.state
+        super().__exit__(*exception)
+
+
+class _Tracing(MaskGuard):
+    """`with _Tracing(state):` calls inside are written into `state`."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state):
+        super().__init__(include=TRACER)
+        self.state = state
+
+    def __enter__(self):
+        tls.tracer = self.state
+        return super().__enter__()
+
+    def __exit__(self, *exception):
+        tls.tracer = None
+        super().__exit__(*exception)
+
+
+def trace(function, inputs, strict=True, force_outplace=False, self_object=None, argument_names=(), module_names=None):
+    """Call `function(*inputs)` and return (graph, what it returned).
+
+    self_object: the ScriptObject of the module that is traced: its parameters and those of its submodules become
+    attributes of the graph's first input. argument_names: names for the inputs. module_names: nn.Module -> its path.
+    """
+    if tls.tracer is not None:
+        raise RuntimeError("Tracing can't be nested")
+    state = TracingState(strict, force_outplace)
+    state.module_names = module_names
+    with _Tracing(state):
+        if self_object is not None:
+            _gather_attributes(state, state.graph.addInput("self").setType(self_object.type), self_object, "__module")
+        names = argument_names if len(argument_names) == len(inputs) else [""] * len(inputs)
+        given = []
+        for name, each in zip(names, inputs):
+            given.append(state.add_input(each, type_of_value(each), state.graph.addInput(name)))
+        result = function(*given)
+        if result is None:
+            raise RuntimeError("The traced function didn't return any values! Side-effects are not captured in traces, so "
+                               "it would be a no-op.")
+        state.graph.registerOutput(state.get_output(result, 1))
+    FixupTraceScopeBlocks(state.graph, self_object and self_object.type)
+    return state.graph, result
+
+
+def _gather_attributes(state, self_value, object, prefix):
+    """A prim::TracedAttr for every attribute of a module and of its submodules, which stands for its value."""
+    state.set_value(object, self_value)
+    for attribute, value in zip(object.type.attributes, object.slots):
+        path = f"{prefix}.{attribute.name}"
+        node = state.graph.insertNode(state.graph.create("prim::TracedAttr")).s_("scope", path)
+        output = node.output().setType(attribute.type)
+        if attribute.type.isSubtypeOf(TensorType.get()):
+            state.values[id(value)] = (value, output)
+        if attribute.type.is_module():
+            _gather_attributes(state, output, value, path)
