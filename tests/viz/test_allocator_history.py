@@ -158,6 +158,17 @@ def test_the_packed_columns_are_the_replay():
         "layer1\n/home/me/net.py:11", "main\n/home/me/train.py:7"]
 
 
+def test_a_stack_ends_at_the_notebooks_cell():
+    frames = [{"name": name, "filename": file, "line": 1} for name, file in [
+        ("step", "/tmp/ipykernel_7/123.py"), ("run_code", "/usr/lib/IPython/core/interactiveshell.py"),
+        ("main", "/usr/bin/jupyter")]]
+    snapshot = snapshot_of("small_03_split_merge")
+    for entry in snapshot["device_traces"][0]:
+        entry["frames"] = frames
+    tables = json.loads(zlib.decompress(base64.b64decode(allocator_history(snapshot)["tables"])))
+    assert tables["frames"] == ["step\ncell:1"]
+
+
 def test_lives_of_a_moment_tile_their_segments():
     replay = Replay(read_history(snapshot_of("real_01_mlp_roomy")))
     for t in range(0, len(replay.history.events), 97):

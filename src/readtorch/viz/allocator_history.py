@@ -7,6 +7,7 @@ the low ones only, and the whole is deflated, which a browser undoes by itself: 
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import zlib
 
@@ -49,12 +50,22 @@ class Tables:
         return table.setdefault(value, len(table))
 
     def stack(self, frames):
-        texts = (f"{frame['name']}\n{frame['filename']}:{frame['line']}" for frame in frames)
+        texts = (f"{frame['name']}\n{place_of(frame)}:{frame['line']}" for frame in own_frames(frames))
         return self.number(self.stacks, tuple(self.number(self.frames, text) for text in texts))
 
     def lists(self):
         return {"reasons": list(self.reasons), "frames": list(self.frames),
                 "stacks": list(self.stacks), "streams": list(self.streams)}
+
+
+def own_frames(frames):
+    """The frames up to the notebook's cell; who runs the cell is of no interest."""
+    runner = "IPython/core/interactiveshell.py"
+    return itertools.takewhile(lambda frame: not frame["filename"].endswith(runner), frames)
+
+
+def place_of(frame):
+    return "cell" if "ipykernel_" in frame["filename"] else frame["filename"]
 
 
 def event_columns(replay, tables):
