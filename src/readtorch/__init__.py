@@ -50,6 +50,7 @@ from . import (__future__, cuda, distributed, fft, func, futures, linalg, multip
 from .c10.cuda.errors import AcceleratorError, OutOfMemoryError  # noqa: E402,F401
 from .cuda.streams import Event, Stream  # noqa: E402,F401
 from ._lowrank import pca_lowrank, svd_lowrank  # noqa: E402,F401
+from .utils import data as _data  # noqa: E402,F401  so that `readtorch.utils.data` is there
 from .version import __version__  # noqa: E402,F401
 
 
