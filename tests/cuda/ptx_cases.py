@@ -3,7 +3,10 @@
 The arrays are small: only their types and layouts count."""
 import numpy as np
 
-from readtorch.aten.native.cuda import functions, loops
+from readtorch.aten.native.cuda import functions, loops, softmax
+from readtorch.aten.native.cuda import reduce as reductions
+from readtorch.aten.native.cuda.arg_reduce import arg_reduce, greatest, least
+from readtorch.aten.native.cuda.reduce import reduce
 from tests.cuda.launches import aligned, floats
 
 f32 = np.float32
@@ -29,7 +32,28 @@ def signature(function):
     return code.co_varnames[:code.co_argcount] if code else ()
 
 
-FAMILIES = [pointwise_cases]
+def reduce_cases():
+    for name in ("SUM", "MEAN", "PROD", "AMAX", "NORM_2", "NORM_INF"):
+        operation = getattr(reductions, name)
+        yield f"reduce {name} rows", reduce, (operation, floats(3, 40), (1,), floats(3))
+        yield f"reduce {name} columns", reduce, (operation, floats(40, 3), (0,), floats(3))
+    yield "reduce two passes", reduce, (reductions.MEAN, floats(3, 40), (1,), floats(3), 2)
+    yield "reduce ANY", reduce, (reductions.ANY, floats(40, 3), (1,), floats(40) > 0)
+    yield "reduce int64", reduce, (reductions.SUM, np.ones((40, 3), bool), (1,), np.ones(40, np.int64))
+    for wins in (greatest, least):
+        yield f"arg_reduce {wins.__name__}", arg_reduce, (wins, floats(3, 40), 1, floats(3), np.zeros(3,
+                                                                                                      np.int64))
+
+
+def softmax_cases():
+    x, y, out = floats(3, 40), floats(3, 40), floats(3, 40)
+    for log in (False, True):
+        yield f"softmax log={log}", softmax.softmax, (x, 1, out, log)
+        yield f"softmax backward log={log}", softmax.softmax_backward, (x, y, 1, out, log)
+    yield "softmax of columns", softmax.softmax, (x, 0, out)
+
+
+FAMILIES = [pointwise_cases, reduce_cases, softmax_cases]
 IN_FLOAT64 = ("pointwise sin", "pointwise cos")  # CUDA's own functions bring large arguments down so
 NO_SPILLS = ("softmax", "norm", "matmul")
 

@@ -24,18 +24,17 @@ WITH_NUMBERS = {
     "power_of_number": ((3.0,), lambda x: x ** 3),
     "scale_and_shift": ((3.0, 0.5), lambda x: x * 3 + 0.5),
 }
+aten = torch.ops.aten
 TWO = {
-    "add": ((2.0,), lambda x, y: torch.add(x, y, alpha=2)), "sub": ((2.0,), lambda x, y: torch.sub(x, y,
-                                                                                                   alpha=2)),
-    "mul": ((), torch.mul), "div": ((), torch.div), "maximum": ((), torch.maximum), "minimum": ((),
-                                                                                                torch.minimum),
-    "atan2": ((), torch.atan2), "power": ((), torch.pow),
-    "threshold_backward": ((0.0,), lambda g, x: torch.ops.aten.threshold_backward(g, x, 0)),
-    "sigmoid_backward": ((), torch.ops.aten.sigmoid_backward), "tanh_backward": ((),
-                                                                                 torch.ops.aten.tanh_backward),
-    "silu_backward": ((), torch.ops.aten.silu_backward), "gelu_backward": ((), torch.ops.aten.gelu_backward),
-    "gelu_tanh_backward": ((), lambda g, x: torch.ops.aten.gelu_backward(g, x, approximate="tanh")),
-    "leaky_relu_backward": ((0.1,), lambda g, x: torch.ops.aten.leaky_relu_backward(g, x, 0.1, False)),
+    "add": ((2.0,), lambda x, y: torch.add(x, y, alpha=2)),
+    "sub": ((2.0,), lambda x, y: torch.sub(x, y, alpha=2)),
+    "mul": ((), torch.mul), "div": ((), torch.div), "atan2": ((), torch.atan2), "power": ((), torch.pow),
+    "maximum": ((), torch.maximum), "minimum": ((), torch.minimum),
+    "threshold_backward": ((0.0,), lambda g, x: aten.threshold_backward(g, x, 0)),
+    "sigmoid_backward": ((), aten.sigmoid_backward), "tanh_backward": ((), aten.tanh_backward),
+    "silu_backward": ((), aten.silu_backward), "gelu_backward": ((), aten.gelu_backward),
+    "gelu_tanh_backward": ((), lambda g, x: aten.gelu_backward(g, x, approximate="tanh")),
+    "leaky_relu_backward": ((0.1,), lambda g, x: aten.leaky_relu_backward(g, x, 0.1, False)),
 }
 COMPARISONS = {"equal": torch.eq, "not_equal": torch.ne, "less": torch.lt, "less_equal": torch.le,
                "greater": torch.gt,
@@ -57,7 +56,7 @@ SPECIAL = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 88, -104, 1e-40, 3e
 
 @pytest.mark.parametrize("name", ONE)
 def test_one_argument(name):
-    special = SPECIAL[np.isfinite(SPECIAL)] if name == "gelu" else SPECIAL  # -inf · 0: torch's loops disagree
+    special = SPECIAL[np.abs(SPECIAL) < 1e9] if name == "gelu" else SPECIAL  # beyond, torch's loops disagree
     compare(name, [np.concatenate([floats(27), special])], (), ONE[name])
 
 

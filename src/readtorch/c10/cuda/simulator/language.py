@@ -98,16 +98,16 @@ class Language:
     # ------------------------------------------------------------------------------------ the lanes of a warp
 
     def shfl_sync(self, mask, value, source, width=WARP):
-        return self.wait("shfl_sync", int(mask), (value, source, width))
+        return self.wait("shfl_sync", int(mask), (movable(value), source, width))
 
     def shfl_up_sync(self, mask, value, delta, width=WARP):
-        return self.wait("shfl_up_sync", int(mask), (value, delta, width))
+        return self.wait("shfl_up_sync", int(mask), (movable(value), delta, width))
 
     def shfl_down_sync(self, mask, value, delta, width=WARP):
-        return self.wait("shfl_down_sync", int(mask), (value, delta, width))
+        return self.wait("shfl_down_sync", int(mask), (movable(value), delta, width))
 
     def shfl_xor_sync(self, mask, value, lanes, width=WARP):
-        return self.wait("shfl_xor_sync", int(mask), (value, lanes, width))
+        return self.wait("shfl_xor_sync", int(mask), (movable(value), lanes, width))
 
     def ballot_sync(self, mask, predicate):
         return self.wait("ballot_sync", int(mask), predicate)
@@ -144,6 +144,13 @@ class Language:
         if name.startswith(("float", "int", "uint", "complex", "bool")) and hasattr(np, name):
             return getattr(np, name)
         raise AttributeError(f"the simulator has no cuda.{name}")
+
+
+def movable(value):
+    """A shuffle moves registers of 32 or 64 bits, of integers or floats."""
+    if isinstance(value, bool | np.bool_) or getattr(value, "itemsize", 8) not in (4, 8):
+        raise TypeError(f"a shuffle moves 32 or 64 bits, not {type(value).__name__}")
+    return value
 
 
 class Shared:
