@@ -16,7 +16,8 @@ class Block:
     """
 
     requested_size = 0  # what was asked for
-    allocated = False  # whether the program has it
+    is_free = True  # whether it may be handed out
+    allocated = False  # whether the program has it; if it is neither, it waits for streams
     stream_uses = frozenset()  # other streams that use it: see events.py
     event_count = 0  # how many of them have not passed its last use yet
     prev = next = None  # the neighbours in the segment
@@ -38,10 +39,6 @@ class Block:
     def is_split(self):
         """Whether it is less than its whole segment."""
         return self.prev is not None or self.next is not None
-
-    @property
-    def is_free(self):
-        return not self.allocated and self.event_count == 0 and not self.stream_uses
 
     def insert_between(self, before, after):
         """Take a place in the row of neighbours."""

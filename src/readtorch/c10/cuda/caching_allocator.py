@@ -40,13 +40,13 @@ class CachingAllocator:
     def malloc(self, device, size, stream=DEFAULT_STREAM):
         """A block of `size` bytes for work on a stream; None for 0 bytes. OutOfMemoryError,
         AcceleratorError."""
+        if 0 < size < EXABYTE and self.enabled:
+            return self.devices[device].malloc(size, stream)
         if size == 0:
             return None
         if size >= EXABYTE:
             raise OutOfMemoryError("CUDA out of memory. Tried to allocate more than 1EB memory.")
-        if not self.enabled:
-            return self._uncached(device, size, stream)
-        return self.devices[device].malloc(size, stream)
+        return self._uncached(device, size, stream)
 
     def free(self, block):
         """Give a block back that `malloc` returned."""

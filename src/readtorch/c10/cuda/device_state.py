@@ -54,12 +54,14 @@ class DeviceState:
 
     def get_pool(self, size, stream):
         """The pool that a request belongs to; the private pool announced last comes first."""
-        pools = self
-        if self.redirections:
-            for pool_id, wants in self.redirections:
-                if wants(stream):
-                    pools = self.private_pools[pool_id]
+        pools = self._redirected(stream) if self.redirections else self
         return pools.small_blocks if size <= SMALL_SIZE else pools.large_blocks
+
+    def _redirected(self, stream):
+        for pool_id, wants in reversed(self.redirections):
+            if wants(stream):
+                return self.private_pools[pool_id]
+        return self
 
     def count_reserved(self, pool, nbytes):
         """Memory came from the driver (went back to it, if negative): the books of a pool's reserved

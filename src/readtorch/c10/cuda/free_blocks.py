@@ -42,11 +42,13 @@ class FreeBlocks(DeviceState):
         blocks = pool.free[request.stream]
         found = bisect_left(blocks, (size,))
         request.candidates = len(blocks) - found
-        if found < len(blocks) and blocks[found][-1].segment is not None:
+        if not request.candidates:
+            return False
+        if blocks[found][-1].segment is not None:
             choose = self._best_expandable if request.expandable else self._not_expandable
             found = choose(blocks, found)
-        if found == len(blocks):
-            return False
+            if found == len(blocks):
+                return False
         if size < config.max_split_size:
             if blocks[found][0] >= config.max_split_size:  # oversize blocks are kept for oversize requests …
                 return False
@@ -105,13 +107,20 @@ class FreeBlocks(DeviceState):
             pool.stats.inactive_split_bytes.decrease(found_size)  # a free part of a segment is in use again
             pool.stats.inactive_split.decrease(1)
 
-        block.allocated = True
+        block.is_free, block.allocated = False, True
         block.requested_size = request.requested_size
         block.context = request.context
         self.active_blocks[block.address] = block
         if self.history is not None:
             self._record_alloc(block, request, found_size, split)
-        self._count_alloc(pool.stats, block.size, request.requested_size)
+        stats, size = pool.stats, block.size
+        stats.allocation.increase(1)
+        stats.allocated_bytes.increase(size)
+        stats.active.increase(1)
+        stats.active_bytes.increase(size)
+        stats.requested_bytes.increase(request.requested_size)
+        if size >= self.config.max_split_size:
+            self.stats.oversize_allocations.increase(1)
         return block
 
     @staticmethod
@@ -134,15 +143,6 @@ class FreeBlocks(DeviceState):
         pool.insert(remainder)
         return block
 
-    def _count_alloc(self, stats, size, requested_size):
-        stats.allocation.increase(1)
-        stats.allocated_bytes.increase(size)
-        stats.active.increase(1)
-        stats.active_bytes.increase(size)
-        stats.requested_bytes.increase(requested_size)
-        if size >= self.config.max_split_size:
-            self.stats.oversize_allocations.increase(1)
-
     # -------------------------------------------------------------------------------------------- merging
 
     def free_block(self, block, context, deferred=False):
@@ -152,7 +152,7 @@ class FreeBlocks(DeviceState):
         if self.history is not None:
             record = self._record_free_completed(block, context, deferred)
         del self.active_blocks[block.address]
-        block.context = None
+        block.is_free, block.context = True, None
 
         # What changes in the books of free parts: each neighbour that is merged is one part less, …
         before = 0 if block.prev is None else self.merge(block, block.prev, pool)
@@ -170,7 +170,7 @@ class FreeBlocks(DeviceState):
     def merge(self, block, neighbour, pool):
         """Make `block` and a free neighbour of the same kind one block; the neighbour's size, 0 if it
         cannot be."""
-        if neighbour.allocated or not neighbour.is_free or neighbour.mapped != block.mapped:
+        if not neighbour.is_free or neighbour.mapped != block.mapped:
             return 0
         if neighbour.mapped:
             pool.remove(neighbour)
