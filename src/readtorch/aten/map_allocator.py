@@ -71,11 +71,16 @@ class MapAllocator:
         self.__array_interface__ = {"data": (address + offset, False), "shape": (nbytes,), "typestr": "|u1",
                                     "version": 3}
 
+    def close_fd(self):
+        """Keep the memory, but let nobody else have it."""
+        if self.fd is not None:
+            os.close(self.fd)
+            self.fd = None
+
     def __del__(self):
         if hasattr(self, "address"):
             _libc.munmap(self.address, self.length)
-        if self.fd is not None:
-            os.close(self.fd)
+        self.close_fd()
 
 
 def nameless(nbytes):

@@ -47,6 +47,11 @@ def is_shared(storage):
     return storage.device.type == "cuda" or storage.allocator is not None
 
 
+def has_name(storage):
+    """Whether the StorageImpl's memory was shared by the strategy file_system."""
+    return isinstance(storage.allocator, RefcountedMapAllocator)
+
+
 def share(storage, only=None):
     """Move a StorageImpl to shared memory, unless it is there."""
     if not is_shared(storage):
@@ -60,7 +65,7 @@ def share_fd(storage, only=None):
 
 def share_filename(storage, only=None):
     """The RefcountedMapAllocator of a storage, which is moved to memory with a name if need be."""
-    return _moved(storage, map_allocator.named, lambda allocator: allocator.fd is None, only)
+    return _moved(storage, map_allocator.named, lambda allocator: has_name(storage), only)
 
 
 def _moved(storage, allocate, fits, only):

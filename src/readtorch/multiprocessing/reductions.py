@@ -12,7 +12,9 @@ A descriptor is a number that means something to one process only. There are two
 `multiprocessing` (Queue, Pipe) is bytes alone: it mentions an address where the receiver calls the sender, and a
 thread of the sender answers with the descriptor (`reduction.DupFd`). If the receiver never calls, the descriptor stays
 open as long as the sender lives. Messages of our own, as the DataLoader's, go through a socket that takes descriptors
-along (`parcel`): that needs no thread and no call, and what is not received goes with the socket.
+along (`parcel`): that needs no thread and no call, and what is not received goes with the socket. Memory that has no
+name yet gets none there, whatever the strategy; with file_system the receiver closes the descriptor as soon as the
+memory is mapped, so that not many are open at a time.
 """
 import multiprocessing.resource_sharer  # noqa: F401  before the first fork: else a child might find it half imported
 import os
@@ -69,7 +71,7 @@ def reduce_storage(storage):
     """The same for an UntypedStorage, which `storage_sharing.strategy` moves."""
     if storage.is_cuda:
         raise RuntimeError("Cannot pickle CUDA storage; try pickling a CUDA tensor instead")
-    if storage_sharing.strategy == "file_system":
+    if storage_sharing.has_name(storage._impl) or parcel.contents is None and storage_sharing.strategy == "file_system":
         manager, name, size = storage._share_filename_cpu_()
         storage._shared_incref()
         shared_cache[name] = storage._impl
@@ -78,7 +80,7 @@ def reduce_storage(storage):
         return rebuild_storage_empty, (UntypedStorage,)
     fd, size = storage._share_fd_cpu_()
     shared_cache[fd_id(fd)] = storage._impl
-    return rebuild_storage_fd, (UntypedStorage, send_fd(fd), size)
+    return rebuild_storage_fd, (UntypedStorage, send_fd(storage._impl.allocator), size)
 
 
 def rebuild_storage_filename(cls, manager, name, size):
@@ -98,6 +100,8 @@ def rebuild_storage_fd(cls, descriptor, size):
     known = shared_cache.get(key)
     if known is None:
         known = shared_cache[key] = storage_sharing.new_shared_fd(fd, size)
+        if storage_sharing.strategy == "file_system":
+            known.allocator.close_fd()
     else:
         os.close(fd)
     return storages.untyped(known)
@@ -120,16 +124,19 @@ def rebuild_typed_storage(storage, dtype):
 # Descriptors
 
 
-class parcel(threading.local):
-    """The descriptors of the message that this thread is pickling or unpickling, if it takes them along."""
+class Parcel(threading.local):
+    """What goes along with the message that this thread is pickling or unpickling, None if nothing can.
 
-    fds = None
+    Sender: MapAllocators, which keep their descriptors open until the message is sent. Receiver: descriptors.
+    """
+
+    contents = None
 
 
-parcel = parcel()
+parcel = Parcel()
 
 
-class EnclosedFd:
+class Enclosed:
     """Stands in a message for the descriptor with that number in its parcel."""
 
     def __init__(self, number):
@@ -137,16 +144,16 @@ class EnclosedFd:
 
     def detach(self):
         """The descriptor, which is the caller's to close."""
-        fd, parcel.fds[self.number] = parcel.fds[self.number], None
+        fd, parcel.contents[self.number] = parcel.contents[self.number], None
         return fd
 
 
-def send_fd(fd):
-    """What to pickle for a descriptor. See Note [ A tensor in a message ]."""
-    if parcel.fds is None:
-        return reduction.DupFd(fd)
-    parcel.fds.append(fd)
-    return EnclosedFd(len(parcel.fds) - 1)
+def send_fd(allocator):
+    """What to pickle for an allocator's descriptor. See Note [ A tensor in a message ]."""
+    if parcel.contents is None:
+        return reduction.DupFd(allocator.fd)
+    parcel.contents.append(allocator)
+    return Enclosed(len(parcel.contents) - 1)
 
 
 def init_reductions():

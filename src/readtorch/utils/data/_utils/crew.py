@@ -27,8 +27,7 @@ whoever dies, however that happens.
    waits for a worker but in `poll`, with a timeout, and in `shutdown`: what it sends does not wait (channel.py).
    The pin-memory thread waits in the same `poll`; hanging up wakes it.
 
-What was underway in a socket is freed with the socket: descriptors, and with them shared memory. (Names are not: see
-Note [ Who frees shared memory ].) A process forked by the user's program in the middle of a pass has a copy of the
+What was underway in a socket is freed with the socket: descriptors, and with them shared memory. A process forked by the user's program in the middle of a pass has a copy of the
 iterator but not of its workers: there `shutdown` does nothing.
 """
 import collections

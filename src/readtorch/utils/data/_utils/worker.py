@@ -13,6 +13,7 @@ import numpy as np
 import readtorch
 from readtorch import multiprocessing
 from readtorch._utils import ExceptionWrapper
+from readtorch.csrc import storage_sharing
 
 from . import MP_STATUS_CHECK_INTERVAL, record, signal_handling
 from .channel import Message
@@ -108,6 +109,7 @@ def _begin(orders, worker_id):
     np.random.seed(_generate_state(orders.base_seed, worker_id))
     _worker_info = WorkerInfo(worker_id, orders.num_workers, seed, orders.dataset)
     record.in_worker(orders.recorded)
+    storage_sharing.strategy = "file_descriptor"  # its socket takes them along; nobody need remember names if it dies
 
 
 def _generate_state(base_seed, worker_id):
