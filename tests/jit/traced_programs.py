@@ -209,12 +209,11 @@ def gathers(torch, x):
 
 
 def repeats(torch, x):
-    return x.repeat(2, 1), x.flip(0), x.roll(1, 0), x.tril(), x.triu(1), torch.meshgrid(x[0], x[1], indexing="ij")
+    return x.repeat(2, 1), x.flip(0), x.roll(1, 0), x.tril(), x.triu(1)
 
 
 def alphas(torch, x, y):
-    return torch.add(x, y, alpha=2), torch.sub(x, y, alpha=3), x.addcmul(x, y, value=0.5), torch.lerp(x, y, 0.3), \
-        torch.rsub(x, y)
+    return torch.add(x, y, alpha=2), torch.sub(x, y, alpha=3), x.addcmul(x, y, value=0.5), torch.lerp(x, y, 0.3)
 
 
 FUNCTIONS = [

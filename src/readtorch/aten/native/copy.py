@@ -247,6 +247,9 @@ class ToCopyBackward0:
 
 def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     """`self` itself when it already is as asked, else a converted copy."""
+    if changed and tls.tracer is not None:
+        return tls.tracer.converted(self, dtype, device, copy, memory_format,
+                                    lambda: convert(self, dtype, device, copy, memory_format))
     same_place = device is None or device == self.device or is_current(device, self.device)
     same_type = dtype is None or dtype is dtype_of(self)
     any_format = memory_format in (None, layout.preserve_format)
@@ -381,6 +384,8 @@ def cpu(self, memory_format=layout.preserve_format):
 @python_face("type_as", "method")
 def type_as(self, other):
     """`self` with `other`'s dtype and device."""
+    if changed and tls.tracer is not None:
+        return tls.tracer.call("aten::type_as", [self, other], lambda: type_as(self, other))
     return convert(self, dtype=dtype_of(other), device=other.device)
 
 

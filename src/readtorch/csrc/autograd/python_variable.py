@@ -56,8 +56,22 @@ def infix_methods():
     for name, (operator, reflected) in _INFIX.items():
         packet = packets.get(("torch", operator))
         if packet is not None:
-            found[name] = python_bindings.make_infix(name, packet, reflected)
+            face = python_bindings.make_infix(name, packet, reflected)
+            found[name] = _named_in_traces(name, face) if name in _NAMED_IN_TRACES else face
     return found
+
+
+# A trace knows these by Python's name: `aten::__and__`. In PyTorch: operators of their own, which call the other.
+_NAMED_IN_TRACES = {f"__{i}{name}__" for name in ("and", "or", "xor", "lshift", "rshift") for i in ("", "i")}
+
+
+def _named_in_traces(name, face):
+    def infix(self, other):
+        if changed and tls.tracer is not None:
+            return tls.tracer.call(f"aten::{name}", [self, other], lambda: face(self, other))
+        return face(self, other)
+    infix.__name__ = infix.__qualname__ = name
+    return infix
 
 
 def refuse_without_storage(t):

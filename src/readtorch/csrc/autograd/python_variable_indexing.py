@@ -152,7 +152,8 @@ def apply_slice(self, dim, part):
     """`self` itself when the slice is the whole dimension."""
     start, stop, step = bounds(part)
     shape = self._array.shape
-    if start == 0 and step == 1 and shape and (stop == MAX or stop == shape[dim]):
+    whole = start == 0 and step == 1 and shape and (stop == MAX or stop == shape[dim])
+    if whole and not (changed and tls.tracer is not None):  # a trace must hold for other sizes
         return self
     return _slice[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, dim, start, stop, step)
 
@@ -216,6 +217,8 @@ def to_index_tensor(index):
         return wrap(np.array(index))
     if isinstance(index, np.ndarray) or isinstance(index, Sequence):
         t = from_data(index)
+        if changed and tls.tracer is not None:
+            tls.tracer.constructed(t, detach=False)
         if isinstance(index, np.ndarray) or t._array.dtype in _MASKS:
             return t
         return wrap(t._array.astype(np.int64))

@@ -35,6 +35,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     result = from_data(data, as_dtype(dtype), device)
     if pin_memory:
         result = result.pin_memory()
+    if trace_under_way():
+        trace_under_way().constructed(result)
     return require_grad(result) if requires_grad else result
 
 

@@ -54,6 +54,8 @@ class SourceRange:
 
         In PyTorch: `format_stack_trace`, `highlight` and `print_with_context` of `source_range.cpp`.
         """
+        if self.start == 0 and self.end == len(self.source.text):
+            return self.source.text  # of a traced node: the calls that led to it
         where = self.file_line_col()
         inside = f", in {function}" if function else ""
         header = f'  File "{where[0]}", line {where[1]}{inside}\n' if where else ""

@@ -145,11 +145,44 @@ class TracingState(traced_numbers.TracedSizes):
         values = [self.number(t) for t in thing]
         return self.list_of(_LIST_TYPES[kind.base].get(), values)
 
+    def call(self, kind, arguments, function):
+        """Write a call that is no operator of the dispatcher as one node, `kind` of `arguments`; returns `function()`."""
+        node = self.graph.create(kind, (), 0).setSourceRange(python_tracer.source_range())
+        for thing in arguments:
+            node.addInput(self.any_value(thing))
+        self.graph.insertNode(node)
+        with Paused():
+            result = function()
+        self.set_outputs(node, result)
+        return result
+
+    def any_value(self, thing):
+        if isinstance(thing, (list, tuple)):
+            is_tensors = thing and isinstance(thing[0], TensorImpl)
+            return self.list_of(TensorType.get() if is_tensors else IntType.get(), [self.any_value(t) for t in thing])
+        return self.get_value(thing) if isinstance(thing, TensorImpl) else self.number(thing)
+
+    def converted(self, tensor, dtype, device, copy, memory_format, function):
+        """`tensor.to(…)`"""
+        place = [] if device is None else [device]
+        with Paused():
+            kind = tensor.dtype if dtype is None else dtype
+        return self.call("aten::to", [tensor, *place, kind, False, copy, memory_format], function)
+
+    def constructed(self, tensor, detach=True):
+        """A tensor that was made from Python's values: a constant, brought to its type and place. Returns it."""
+        with Paused():
+            device, dtype = tensor.device, tensor.dtype
+        self.call("aten::to", [tensor, device, dtype, False, False, None], lambda: tensor)
+        if detach:
+            self.call("aten::detach", [tensor], lambda: tensor)
+        return tensor
+
     def set_outputs(self, node, result):
         """Give a recorded node its outputs: `result` is what the operator returned."""
         if isinstance(result, TensorImpl):
             self._output(node.addOutput(), result)
-        elif isinstance(result, list):
+        elif isinstance(result, list) or (isinstance(result, tuple) and node.kind() in _RETURN_LISTS):
             value = node.addOutput().setType(ListType.ofTensors())
             unpack = self.graph.insertNode(self.graph.createListUnpack(value, len(result)))
             for output, tensor in zip(unpack.outputs(), result):
@@ -270,6 +303,11 @@ def _implied(name, has_tensors):
 
 # ----------------------------------------------------------------------------------------------------- the Tracer key
 
+# These give a tuple here, in PyTorch a list.
+_RETURN_LISTS = {f"aten::{name}" for name in (
+    "split split_with_sizes unsafe_split unsafe_split_with_sizes chunk unsafe_chunk unbind tensor_split hsplit vsplit dsplit "
+    "meshgrid broadcast_tensors atleast_1d atleast_2d atleast_3d").split()}
+
 # Their parts are recorded instead (DONT_RECORD_TRACE in gen_trace_type.py).
 NOT_RECORDED = {"convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
                 "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "_coalesced"}
@@ -278,7 +316,7 @@ NOT_RECORDED = {"convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
 def make_tracer_kernel(operator, keys):
     """The Tracer kernel of `operator` (the dispatcher's fallback): write the call down, then make it."""
     returns = operator.schema.returns
-    if not any(r.type.is_tensor for r in returns) or operator.schema.name in NOT_RECORDED:
+    if not any(r.type.is_tensor for r in returns) or operator.name.removeprefix("aten::") in NOT_RECORDED:
         return operator.composite or operator.table[keys & ~TRACER]
 
     def record_and_call(*arguments):

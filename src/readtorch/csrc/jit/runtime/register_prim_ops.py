@@ -5,6 +5,7 @@ themselves. In PyTorch: ints are 64 bits wide and wrap around; here they are Pyt
 
 In PyTorch: `torch/csrc/jit/runtime/register_prim_ops.cpp`.
 """
+import cmath
 import math
 import operator
 
@@ -175,6 +176,14 @@ _FLOAT_FUNCTIONS = {name: getattr(math, name) for name in (
 for _name, _function in _FLOAT_FUNCTIONS.items():
     for _kind, _result in (("int", "float"), ("float", "float"), ("Scalar", "Scalar")):
         prim(f"aten::{_name}.{_kind}({_kind} a) -> {_result}")(_nan_outside(_function))
+
+
+for _name in "acos acosh asin asinh atan atanh cos cosh exp log log10 sin sinh sqrt tan tanh".split():
+    prim(f"aten::{_name}.complex(complex a) -> complex")(getattr(cmath, _name))
+for _name in ("isnan", "isinf", "isfinite"):
+    prim(f"aten::{_name}.complex(complex a) -> bool")(getattr(cmath, _name))
+for _kind in ("int", "float", "complex"):
+    prim(f"aten::angle.{_kind}({_kind} a) -> float")(cmath.phase)
 
 
 def _round(a):
