@@ -16,8 +16,6 @@ import numpy as np
 from .memory_history import read_history
 from .memory_replay import Replay
 
-ACTIONS = ["alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map",
-           "segment_unmap", "oom", "snapshot", "free"]
 UNIT = 512   # addresses and sizes of blocks are multiples of it
 
 
@@ -35,7 +33,7 @@ def allocator_history(source=None, device=None) -> dict:
         "segments": len(history.final),
         "columns": [[name, values.dtype.str[1:], len(values)] for name, values in columns],
         "numbers": deflated(b"".join(shuffled(values) for _, values in columns)),
-        "tables": deflated(json.dumps({"actions": ACTIONS, "rows": rows(replay), **tables.lists()}).encode()),
+        "tables": deflated(json.dumps({"rows": rows(replay), **tables.lists()}).encode()),
     }
 
 
@@ -43,7 +41,8 @@ class Tables:
     """Texts that come back again and again, each kept once; columns hold their numbers."""
 
     def __init__(self):
-        self.reasons, self.frames, self.stacks, self.streams = {}, {}, {}, {}
+        self.actions, self.reasons, self.streams = {}, {}, {}
+        self.frames, self.stacks = {}, {}
 
     @staticmethod
     def number(table, value):
@@ -54,8 +53,7 @@ class Tables:
         return self.number(self.stacks, tuple(self.number(self.frames, text) for text in texts))
 
     def lists(self):
-        return {"reasons": list(self.reasons), "frames": list(self.frames),
-                "stacks": list(self.stacks), "streams": list(self.streams)}
+        return {name: list(table) for name, table in vars(self).items()}
 
 
 def own_frames(frames):
@@ -71,7 +69,7 @@ def place_of(frame):
 def event_columns(replay, tables):
     events = replay.history.events
     began = events[0].get("time_us", 0)
-    yield "action", np.array([ACTIONS.index(event["action"]) for event in events], "<u1")
+    yield "action", np.array([tables.number(tables.actions, event["action"]) for event in events], "<u1")
     # of an oom: what the driver had left
     yield "address", np.array([event.get("addr", event.get("device_free", 0)) for event in events], "<f8")
     yield "size", np.array([event["size"] for event in events], "<f8")

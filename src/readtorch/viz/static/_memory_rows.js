@@ -28,14 +28,14 @@ function makeRows(H, history, ink, look, onHover, onPick) {
     if (spacer.style.height !== height) spacer.style.height = height;
   }
   const topOf = (row) => ROW.top + placeOf[row] * ROW.height;
-  function bytesPerPixel(row) {
+  function bytesPerPixel(row, toScale) {
     const largest = () => shown.reduce((most, i) => Math.max(most, H.rows[i][1]), 1);
-    return (look().toScale ? largest() : H.rows[row][1]) / (width - ROW.label - ROW.right);
+    return (toScale ? largest() : H.rows[row][1]) / (width - ROW.label - ROW.right);
   }
   function blockUnder({ offsetX, offsetY }) {
     const row = shown[Math.floor((offsetY + box.scrollTop - ROW.top) / ROW.height)];
     if (row === undefined || offsetX < ROW.label) return null;
-    const life = history.at(Number(H.rows[row][0]) + (offsetX - ROW.label) * bytesPerPixel(row));
+    const life = history.at(Number(H.rows[row][0]) + (offsetX - ROW.label) * bytesPerPixel(row, look().toScale));
     return life < 0 ? null : history.startOf(life);
   }
   function reach(life) {
@@ -50,10 +50,11 @@ function makeRows(H, history, ink, look, onHover, onPick) {
       g = sharp(canvas, width, height);
     const first = Math.floor(box.scrollTop / ROW.height),
       end = Math.ceil((box.scrollTop + height) / ROW.height);
+    const { event, picked, byStream, toScale } = look();
     const scale = new Float64Array(H.rows.length);
     g.fillStyle = ink.dim;
     for (const row of shown.slice(first, end)) {
-      scale[row] = bytesPerPixel(row);
+      scale[row] = bytesPerPixel(row, toScale);
       g.fillText(nameOf(H.rows[row]), 2, topOf(row) - box.scrollTop + 13, ROW.label - 6);
     }
     if (!shown.length) g.fillText("no segment", 2, 20);
@@ -67,9 +68,8 @@ function makeRows(H, history, ink, look, onHover, onPick) {
     const hatch = g.createPattern(hatching(), "repeat");
     for (const life of visible) {
       if (H.lifeState[life] === FREE) drawFree(g, placed(life));
-      else drawUsed(g, life, placed(life), hatch);
+      else drawUsed(g, life, placed(life), byStream, hatch);
     }
-    const { event, picked } = look();
     drawFrame(g, event, ink.fg, 2);
     if (picked !== null) drawFrame(g, history.at(picked), ink.focus, 3);
 
@@ -90,10 +90,10 @@ function makeRows(H, history, ink, look, onHover, onPick) {
     g.fillRect(x, y, 1, ROW.bar);
     g.fillRect(x + w - 1, y, 1, ROW.bar);
   }
-  function drawUsed(g, life, { x, y, w, scale }, hatch) {
+  function drawUsed(g, life, { x, y, w, scale }, byStream, hatch) {
     const waits = H.lifeState[life] === WAITING;
     const stream = streamColour.get(H.rows[H.lifeRow[life]][2]) ?? "strong";
-    g.fillStyle = ink[look().byStream ? stream : waits ? "plum" : "blue"];
+    g.fillStyle = ink[byStream ? stream : waits ? "plum" : "blue"];
     g.fillRect(x, y, w, ROW.bar);
     if (waits) {
       g.fillStyle = hatch;
