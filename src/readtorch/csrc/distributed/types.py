@@ -19,6 +19,9 @@ class RedOpType(IntEnum):
     BXOR = 7
     PREMUL_SUM = 8
 
+    def __str__(self):
+        return f"RedOpType.{self.name}"
+
 
 class ReduceOp:
     """The names under which callers find the reductions: `ReduceOp.SUM`."""
