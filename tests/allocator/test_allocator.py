@@ -1,4 +1,4 @@
-"""What recordings do not show: reasons, the flaw of 2.13, finalizers, threads, and invariants under random use."""
+"""What recordings do not show: reasons, the flaw of 2.13, finalizers, threads, invariants under random use."""
 import gc
 import logging
 import threading
@@ -97,7 +97,8 @@ def test_reasons_of_expandable_segments_and_of_oversize_blocks():
     made = allocator(settings_text="max_split_size_mb:32")
     made.free(made.malloc(0, 60 * MIB))
     made.malloc(0, 50 * MIB)
-    assert reasons(made)[-1] == "the only free block that fits; not split, oversize blocks are never: 10 MiB unused"
+    assert reasons(made)[-1] == ("the only free block that fits; "
+                                 "not split, oversize blocks are never: 10 MiB unused")
     made = allocator(settings_text="garbage_collection_threshold:0.1")
     made.set_memory_fraction(0.9, 0)
     made.free(made.malloc(0, 60 * MIB))
@@ -312,7 +313,8 @@ def check_pools(device):
         for stream, entries in pool.free.items():
             assert entries == sorted(entries)
             for size, counter, address, block in entries:
-                assert (block.size, block.counter, block.address, block.stream) == (size, counter, address, stream)
+                assert (block.size, block.counter, block.address) == (size, counter, address)
+                assert block.stream == stream
                 assert block.is_free and block.mapped and block.address not in device.active_blocks
         for stream, entries in pool.unmapped.items():
             assert entries == sorted(entries)
@@ -325,18 +327,17 @@ def check_books(device, blocks):
     for block in blocks:
         kind = f"{block.pool.kind}_pool"
 
-        def count(family, nbytes):
-            if family is not None:
-                expected[family][kind] += 1
-            expected[f"{ {'allocation': 'allocated', 'segment': 'reserved'}.get(family, family) }_bytes"][kind] += nbytes
+        def count(family, family_of_bytes):
+            expected[family][kind] += 1
+            expected[family_of_bytes][kind] += block.size
 
         if block.allocated:
-            count("allocation", block.size)
+            count("allocation", "allocated_bytes")
         if not block.is_free:
-            count("active", block.size)
+            count("active", "active_bytes")
             expected["requested_bytes"][kind] += block.requested_size
         elif block.is_split and block.segment is None:
-            count("inactive_split", block.size)
+            count("inactive_split", "inactive_split_bytes")
         expected["reserved_bytes"][kind] += block.size
         if block.prev is None and block.segment is None:
             expected["segment"][kind] += 1
@@ -351,10 +352,12 @@ def check_books(device, blocks):
     assert device.total_allocated == reserved
 
 
-SETTINGS = ["", "max_split_size_mb:30", "max_split_size_mb:64,max_non_split_rounding_mb:40", "expandable_segments:True",
-            "expandable_segments:False", "roundup_power2_divisions:4", "garbage_collection_threshold:0.5",
-            "large_segment_size_mb:30", "large_segment_size_mb:20", "expandable_segments:True,max_split_size_mb:40"]
-SIZES = st.one_of(st.integers(1, 4096), st.integers(1, MIB), st.integers(MIB, 12 * MIB), st.integers(1, 90).map(MIB.__mul__))
+SETTINGS = ["", "max_split_size_mb:30", "max_split_size_mb:64,max_non_split_rounding_mb:40",
+            "expandable_segments:True", "expandable_segments:False", "roundup_power2_divisions:4", "garbage_collection_threshold:0.5",
+            "large_segment_size_mb:30", "large_segment_size_mb:20",
+            "expandable_segments:True,max_split_size_mb:40"]
+SIZES = st.one_of(st.integers(1, 4096), st.integers(1, MIB), st.integers(MIB, 12 * MIB),
+                  st.integers(1, 90).map(MIB.__mul__))
 
 
 class Use(RuleBasedStateMachine):

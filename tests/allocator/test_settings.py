@@ -1,4 +1,4 @@
-"""Settings against PyTorch's own reader, which a build without CUDA has, too; and what readers of CUDA's add."""
+"""Settings against PyTorch's own reader, which builds without CUDA have, too; and what CUDA's reader adds."""
 import pytest
 import torch
 from hypothesis import given
@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.sizes import MIB, UNLIMITED, format_size, round_size, segment_size
 
-SHARED = ["max_split_size_mb", "max_non_split_rounding_mb", "large_segment_size_mb", "garbage_collection_threshold",
-          "roundup_power2_divisions", "expandable_segments", "pinned_use_background_threads",
+SHARED = ["max_split_size_mb", "max_non_split_rounding_mb", "large_segment_size_mb",
+          "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments", "pinned_use_background_threads",
           "pinned_max_round_threshold_mb", "pinned_max_cached_size_mb"]
-VALUES = ["", "0", "10", "11", "19", "20", "64", "-5", "25.5", "4", "abc", "0.5", "1.5", "True", "False", "true",
-          "[", "]", "[256:4]", "[256:3]", "[255:4]", "[64:1,128:2,>:4]", "[>:4]", "[256:4", "[x:4]", "[0:4]",
+VALUES = ["", "0", "10", "11", "19", "20", "64", "-5", "25.5", "4", "abc", "0.5", "1.5", "True", "False",
+          "true", "[", "]", "[256:4]", "[256:3]", "[255:4]", "[64:1,128:2,>:4]", "[>:4]", "[256:4", "[x:4]", "[0:4]",
           "99999999999999999999"]
 
 
@@ -44,7 +44,10 @@ def test_accepted_and_refused_as_by_the_reference(key):
         check(f"{key}:{value},expandable_segments:True")
 
 
-@given(st.lists(st.tuples(st.sampled_from(SHARED), st.sampled_from(VALUES)).map(":".join), max_size=4).map(",".join))
+SETTING = st.tuples(st.sampled_from(SHARED), st.sampled_from(VALUES)).map(":".join)
+
+
+@given(st.lists(SETTING, max_size=4).map(",".join))
 def test_several_settings_at_once(text):
     check(text)
 

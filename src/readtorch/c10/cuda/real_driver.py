@@ -1,0 +1,190 @@
+"""The driver of real NVIDIA GPUs: each call is one of the CUDA driver, through NVIDIA's Python bindings.
+
+Written without a GPU at hand: tests run it against a stand-in for the bindings, whose functions take and return
+what the real ones do, and check that the real ones have these functions. Which stream or event belongs to which
+device the CUDA driver knows by itself; whatever belongs to the current *context* is called inside the device's
+primary one, the context that numba works in, too, so that its kernels can use this memory.
+
+In PyTorch: the CUDA runtime (`cudaMalloc` …) does what is said here to the driver, contexts included.
+"""
+import contextlib
+
+from .driver import DeviceProperties, Driver
+from .errors import AcceleratorError, MemoryAllocationError
+
+_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: the stream does not wait for the default one
+_DISABLE_TIMING = 2  # CU_EVENT_DISABLE_TIMING: such events are cheaper
+_ATTRIBUTES = {  # DeviceProperties' name -> CUDA's, without CU_DEVICE_ATTRIBUTE_
+    "major": "COMPUTE_CAPABILITY_MAJOR", "minor": "COMPUTE_CAPABILITY_MINOR",
+    "multi_processor_count": "MULTIPROCESSOR_COUNT", "warp_size": "WARP_SIZE",
+    "max_threads_per_block": "MAX_THREADS_PER_BLOCK",
+    "max_threads_per_multi_processor": "MAX_THREADS_PER_MULTIPROCESSOR",
+    "regs_per_multiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR",
+    "shared_memory_per_block": "MAX_SHARED_MEMORY_PER_BLOCK",
+    "shared_memory_per_multiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
+    "l2_cache_size": "L2_CACHE_SIZE", "is_integrated": "INTEGRATED"}
+
+
+class RealDriver(Driver):
+    """`bindings`: the module `cuda.bindings.driver`, which numba-cuda brings along; by default it is imported."""
+
+    def __init__(self, bindings=None):
+        if bindings is None:
+            from cuda.bindings import driver as bindings
+        self.cuda = bindings
+        self._call("cuInit", 0)
+        self._devices = [self._call("cuDeviceGet", i) for i in range(self._call("cuDeviceGetCount"))]
+        self._contexts = {}
+        self._properties = [self._read_properties(device) for device in self._devices]
+
+    def _call(self, name, *arguments):
+        """A function of the driver: its result, or an error."""
+        status, *result = getattr(self.cuda, name)(*arguments)
+        self._check(status)
+        return result[0] if len(result) == 1 else result
+
+    def _is_done(self, name, handle):
+        """The answer of a query, for which "not ready" is no error."""
+        status, = getattr(self.cuda, name)(handle)
+        if status == self.cuda.CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        self._check(status)
+        return True
+
+    def _check(self, status):
+        if status == self.cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            raise MemoryAllocationError
+        if status != self.cuda.CUresult.CUDA_SUCCESS:
+            _, text = self.cuda.cuGetErrorString(status)
+            raise AcceleratorError(f"CUDA error: {text.decode()}")
+
+    @contextlib.contextmanager
+    def _on(self, device):
+        """Inside, the device's primary context is this thread's current one."""
+        if device not in self._contexts:
+            self._contexts[device] = self._call("cuDevicePrimaryCtxRetain", self._devices[device])
+        self._call("cuCtxPushCurrent", self._contexts[device])
+        try:
+            yield
+        finally:
+            self._call("cuCtxPopCurrent")
+
+    # --------------------------------------------------------------------------------------------- devices
+
+    def _read_properties(self, device):
+        names = self.cuda.CUdevice_attribute
+        numbers = {}
+        for ours, theirs in _ATTRIBUTES.items():
+            attribute = getattr(names, f"CU_DEVICE_ATTRIBUTE_{theirs}")
+            numbers[ours] = self._call("cuDeviceGetAttribute", attribute, device)
+        numbers["is_integrated"] = bool(numbers["is_integrated"])
+        name = self._call("cuDeviceGetName", 256, device).decode().rstrip("\0")
+        return DeviceProperties(name, self._call("cuDeviceTotalMem", device), **numbers)
+
+    def device_count(self):
+        return len(self._devices)
+
+    def get_device_properties(self, device):
+        return self._properties[device]
+
+    def device_synchronize(self, device):
+        with self._on(device):
+            self._call("cuCtxSynchronize")
+
+    def processes(self, device):
+        """As NVIDIA's management library knows them; without its bindings (pynvml) nothing is known."""
+        try:
+            import pynvml
+        except ImportError:
+            return []
+        try:
+            pynvml.nvmlInit()
+            handle = pynvml.nvmlDeviceGetHandleByIndex(device)
+            running = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        except pynvml.NVMLError:
+            return []
+        return [(process.pid, process.usedGpuMemory or 0) for process in running]
+
+    # ---------------------------------------------------------------------------------------------- memory
+
+    def mem_get_info(self, device):
+        with self._on(device):
+            return tuple(self._call("cuMemGetInfo"))
+
+    def malloc(self, device, nbytes):
+        with self._on(device):
+            return int(self._call("cuMemAlloc", nbytes))
+
+    def free(self, device, address):
+        with self._on(device):
+            self._call("cuMemFree", address)
+
+    def mem_address_reserve(self, device, nbytes):
+        return int(self._call("cuMemAddressReserve", nbytes, 0, 0, 0))
+
+    def mem_address_free(self, address, nbytes):
+        self._call("cuMemAddressFree", address, nbytes)
+
+    def mem_create(self, device, nbytes):
+        properties = self.cuda.CUmemAllocationProp()
+        properties.type = self.cuda.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        self._place(properties.location, device)
+        return int(self._call("cuMemCreate", nbytes, properties, 0))
+
+    def mem_release(self, handle):
+        self._call("cuMemRelease", handle)
+
+    def mem_map(self, device, address, nbytes, handle):
+        self._call("cuMemMap", address, nbytes, 0, handle, 0)
+        access = self.cuda.CUmemAccessDesc()
+        self._place(access.location, device)
+        access.flags = self.cuda.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        self._call("cuMemSetAccess", address, nbytes, [access], 1)
+
+    def mem_unmap(self, address, nbytes):
+        self._call("cuMemUnmap", address, nbytes)
+
+    def _place(self, location, device):
+        location.type = self.cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        location.id = device
+
+    # ---------------------------------------------------------------------------------- streams and events
+
+    def stream_create(self, device, priority=0):
+        with self._on(device):
+            return int(self._call("cuStreamCreateWithPriority", _NON_BLOCKING, priority))
+
+    def stream_destroy(self, device, stream):
+        self._call("cuStreamDestroy", stream)
+
+    def stream_synchronize(self, device, stream):
+        with self._on(device):  # the default stream is that of the current context
+            self._call("cuStreamSynchronize", stream)
+
+    def stream_query(self, device, stream):
+        with self._on(device):
+            return self._is_done("cuStreamQuery", stream)
+
+    def stream_wait_event(self, device, stream, event):
+        with self._on(device):
+            self._call("cuStreamWaitEvent", stream, event, 0)
+
+    def event_create(self, device, enable_timing=False):
+        with self._on(device):
+            return int(self._call("cuEventCreate", 0 if enable_timing else _DISABLE_TIMING))
+
+    def event_destroy(self, event):
+        self._call("cuEventDestroy", event)
+
+    def event_record(self, event, device, stream):
+        with self._on(device):
+            self._call("cuEventRecord", event, stream)
+
+    def event_query(self, event):
+        return self._is_done("cuEventQuery", event)
+
+    def event_synchronize(self, event):
+        self._call("cuEventSynchronize", event)
+
+    def event_elapsed_time(self, start, end):
+        return self._call("cuEventElapsedTime", start, end)

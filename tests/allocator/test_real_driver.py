@@ -1,0 +1,245 @@
+"""The driver of real GPUs, without one: against a stand-in for NVIDIA's bindings over simulated memory."""
+import inspect
+import types
+
+import pytest
+
+from readtorch.c10.cuda import real_driver
+from readtorch.c10.cuda.allocator_config import AllocatorConfig
+from readtorch.c10.cuda.caching_allocator import CachingAllocator
+from readtorch.c10.cuda.driver import Driver
+from readtorch.c10.cuda.errors import AcceleratorError, MemoryAllocationError, OutOfMemoryError
+from readtorch.c10.cuda.real_driver import RealDriver
+from readtorch.c10.cuda.simulated_driver import SimulatedDriver
+
+MIB = 1 << 20
+SUCCESS, OUT_OF_MEMORY, NOT_READY, INVALID = 0, 2, 600, 1
+
+
+class Names:
+    """An enumeration whose members are their own names."""
+
+    def __getattr__(self, name):
+        return name
+
+
+class Bindings:
+    """What `cuda.bindings.driver` offers: functions that return a tuple, the status first."""
+
+    CUresult = types.SimpleNamespace(
+        CUDA_SUCCESS=SUCCESS, CUDA_ERROR_OUT_OF_MEMORY=OUT_OF_MEMORY, CUDA_ERROR_NOT_READY=NOT_READY)
+    CUdevice_attribute = CUmemAllocationType = CUmemLocationType = CUmemAccess_flags = Names()
+    CUmemAllocationProp = staticmethod(lambda: types.SimpleNamespace(location=types.SimpleNamespace()))
+    CUmemAccessDesc = staticmethod(lambda: types.SimpleNamespace(location=types.SimpleNamespace()))
+
+    def __init__(self, devices=2, memory="100MiB"):
+        self.devices = SimulatedDriver(devices, memory)
+        self.contexts = []  # this thread's stack of them
+        self.accessible = {}
+        self.busy = set()  # streams and events that are not done
+
+    def answer(self, work, *arguments):
+        try:
+            result = work(*arguments)
+        except MemoryAllocationError:
+            return OUT_OF_MEMORY, None
+        except AcceleratorError:
+            return INVALID, None
+        if result is None:
+            return SUCCESS,
+        return SUCCESS, *(result if isinstance(result, tuple) else (result,))
+
+    def cuInit(self, Flags):
+        return SUCCESS,
+
+    def cuGetErrorString(self, status):
+        return SUCCESS, b"invalid argument"
+
+    def cuDeviceGetCount(self):
+        return SUCCESS, self.devices.device_count()
+
+    def cuDeviceGet(self, ordinal):
+        return SUCCESS, ordinal
+
+    def cuDeviceGetName(self, length, dev):
+        return SUCCESS, f"GPU {dev}".encode().ljust(length, b"\0")
+
+    def cuDeviceTotalMem(self, dev):
+        return SUCCESS, self.devices.get_device_properties(dev).total_memory
+
+    def cuDeviceGetAttribute(self, attrib, dev):
+        return SUCCESS, len(attrib)
+
+    def cuDevicePrimaryCtxRetain(self, dev):
+        return SUCCESS, dev
+
+    def cuCtxPushCurrent(self, ctx):
+        self.contexts.append(ctx)
+        return SUCCESS,
+
+    def cuCtxPopCurrent(self):
+        return SUCCESS, self.contexts.pop()
+
+    def cuCtxSynchronize(self):
+        return self.answer(self.devices.device_synchronize, self.contexts[-1])
+
+    def cuMemGetInfo(self):
+        return self.answer(self.devices.mem_get_info, self.contexts[-1])
+
+    def cuMemAlloc(self, bytesize):
+        return self.answer(self.devices.malloc, self.contexts[-1], bytesize)
+
+    def cuMemFree(self, dptr):
+        return self.answer(self.devices.free, self.contexts[-1], dptr)
+
+    def cuMemAddressReserve(self, size, alignment, addr, flags):
+        return self.answer(self.devices.mem_address_reserve, 0, size)
+
+    def cuMemAddressFree(self, ptr, size):
+        return self.answer(self.devices.mem_address_free, ptr, size)
+
+    def cuMemCreate(self, size, prop, flags):
+        assert prop.type == "CU_MEM_ALLOCATION_TYPE_PINNED"
+        assert prop.location.type == "CU_MEM_LOCATION_TYPE_DEVICE"
+        return self.answer(self.devices.mem_create, prop.location.id, size)
+
+    def cuMemRelease(self, handle):
+        return self.answer(self.devices.mem_release, handle)
+
+    def cuMemMap(self, ptr, size, offset, handle, flags):
+        return self.answer(self.devices.mem_map, 0, ptr, size, handle)
+
+    def cuMemSetAccess(self, ptr, size, desc, count):
+        assert len(desc) == count
+        self.accessible[ptr] = size, desc[0].location.id, desc[0].flags
+        return SUCCESS,
+
+    def cuMemUnmap(self, ptr, size):
+        return self.answer(self.devices.mem_unmap, ptr, size)
+
+    def cuStreamCreateWithPriority(self, flags, priority):
+        return self.answer(self.devices.stream_create, self.contexts[-1], priority)
+
+    def cuStreamDestroy(self, hStream):
+        return SUCCESS,
+
+    def cuStreamSynchronize(self, hStream):
+        self.busy.discard(hStream)
+        return SUCCESS,
+
+    def cuStreamQuery(self, hStream):
+        return (NOT_READY if hStream in self.busy else SUCCESS),
+
+    def cuStreamWaitEvent(self, hStream, hEvent, Flags):
+        return self.answer(self.devices.stream_wait_event, self.contexts[-1], hStream, hEvent)
+
+    def cuEventCreate(self, Flags):
+        return self.answer(self.devices.event_create, self.contexts[-1], not Flags & 2)
+
+    def cuEventDestroy(self, hEvent):
+        return self.answer(self.devices.event_destroy, hEvent)
+
+    def cuEventRecord(self, hEvent, hStream):
+        return self.answer(self.devices.event_record, hEvent, self.contexts[-1], hStream)
+
+    def cuEventQuery(self, hEvent):
+        return (NOT_READY if hEvent in self.busy else SUCCESS),
+
+    def cuEventSynchronize(self, hEvent):
+        self.busy.discard(hEvent)
+        return SUCCESS,
+
+    def cuEventElapsedTime(self, hStart, hEnd):
+        return self.answer(self.devices.event_elapsed_time, hStart, hEnd)
+
+
+@pytest.fixture
+def bindings():
+    made = Bindings()
+    yield made
+    assert made.contexts == []  # whatever was called, the thread is left as it was
+
+
+def test_devices(bindings):
+    driver = RealDriver(bindings)
+    properties = driver.get_device_properties(1)
+    assert driver.device_count() == 2 and properties.name == "GPU 1" and properties.total_memory == 100 * MIB
+    assert properties.warp_size == len("CU_DEVICE_ATTRIBUTE_WARP_SIZE") and properties.is_integrated is True
+    assert driver.mem_get_info(1) == (100 * MIB, 100 * MIB)
+    driver.device_synchronize(0)
+    assert isinstance(driver.processes(0), list)
+
+
+def test_the_allocator_works_on_it(bindings):
+    made = CachingAllocator(RealDriver(bindings), AllocatorConfig())
+    a, b = made.malloc(0, 30 * MIB), made.malloc(1, 1000)
+    assert bindings.devices.memory.used == [30 * MIB, 2 * MIB]
+    message = "GPU 0 has a total capacity of 100.00 MiB of which 70.00 MiB is free"
+    with pytest.raises(OutOfMemoryError, match=message):
+        made.malloc(0, 80 * MIB)
+    stream = made.driver.stream_create(0)
+    made.record_stream(a, stream)
+    made.free(a)
+    event = made.devices[0].stream_events[stream][0][0]
+    bindings.busy.add(event)
+    made.malloc(0, 30 * MIB)
+    assert made.stats(0).families["active"].current == 2  # the first one still waits
+    bindings.busy.clear()
+    made.malloc(0, 30 * MIB)
+    assert made.stats(0).families["active"].current == 2 and b.allocated
+
+
+def test_expandable_segments_work_on_it(bindings):
+    config = AllocatorConfig()
+    config.read("expandable_segments:True")
+    made = CachingAllocator(RealDriver(bindings), config)
+    a = made.malloc(1, 50 * MIB)
+    page = 20 * MIB, 1, "CU_MEM_ACCESS_FLAGS_PROT_READWRITE"
+    assert bindings.accessible == {a.address + i * 20 * MIB: page for i in range(3)}
+    assert bindings.devices.memory.used == [0, 60 * MIB]
+    with pytest.raises(OutOfMemoryError):
+        made.malloc(1, 60 * MIB)
+    made.free(a)
+    made.empty_cache()
+    assert bindings.devices.memory.used == [0, 0]
+
+
+def test_streams_events_and_errors(bindings):
+    driver = RealDriver(bindings)
+    stream = driver.stream_create(0, -1)
+    first, last = (driver.event_create(0, enable_timing=True) for _ in range(2))
+    driver.event_record(first, 0, stream)
+    driver.event_record(last, 0, stream)
+    driver.stream_wait_event(0, stream, first)
+    assert driver.event_elapsed_time(first, last) == 0
+    bindings.busy |= {stream, last}
+    assert not driver.stream_query(0, stream) and not driver.event_query(last)
+    driver.stream_synchronize(0, stream)
+    driver.event_synchronize(last)
+    assert driver.stream_query(0, stream) and driver.event_query(last)
+    driver.event_destroy(last)
+    driver.stream_destroy(0, stream)
+    with pytest.raises(AcceleratorError, match="^CUDA error: invalid argument$"):
+        driver.free(0, 12345)
+
+
+def test_a_driver_answers_every_question():
+    assert not RealDriver.__abstractmethods__ and issubclass(RealDriver, Driver)
+
+
+def test_nvidia_s_bindings_have_these_functions():
+    """Each function that we call exists, with as many parameters as the stand-in's."""
+    nvidia = pytest.importorskip("cuda.bindings.driver")
+    for name, function in inspect.getmembers(Bindings, inspect.isfunction):
+        if name.startswith("cu"):
+            signature = getattr(nvidia, name).__doc__.split("\n")[0]
+            parameters = signature[signature.index("(") + 1:signature.rindex(")")]
+            expected = len(inspect.signature(function).parameters) - 1
+            assert len([p for p in parameters.split(",") if p.strip()]) == expected, signature
+    for theirs in real_driver._ATTRIBUTES.values():
+        assert hasattr(nvidia.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{theirs}")
+    properties, access = nvidia.CUmemAllocationProp(), nvidia.CUmemAccessDesc()
+    properties.type = nvidia.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = nvidia.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    properties.location.id = 0
+    access.flags = nvidia.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
