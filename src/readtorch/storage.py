@@ -185,6 +185,8 @@ class UntypedStorage:
         return memo.setdefault(id(self), self.clone())
 
     def __reduce__(self):
+        if self.is_cuda:
+            return (untyped, (self._impl,))
         return (_from_bytes, (self._impl.buffer.tobytes(),))
 
 

@@ -164,7 +164,7 @@ def gpt(T, layers=4, d=128, heads=4, context=64, vocabulary=65, dropout=0.0):
                 nn.init.zeros_(module.bias)
 
         def forward(self, tokens):
-            x = self.tokens(tokens) + self.positions(T.arange(tokens.shape[1]))
+            x = self.tokens(tokens) + self.positions(T.arange(tokens.shape[1], device=tokens.device))
             return self.head(self.norm(self.blocks(x)))
 
     return GPT()

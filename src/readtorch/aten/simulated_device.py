@@ -9,6 +9,7 @@ stream of that device. So shapes, results, allocations, streams and errors are t
 In PyTorch: nothing. Nearest is `aten/src/ATen/native/CPUFallback.cpp`. Explained in the chapter "The caching allocator".
 """
 from ..c10.cuda import runtime
+from ..c10.cuda.cuda_generator import default_engines
 from ..c10.cuda.device_memory import tensor_on, tensor_within
 from ..c10.cuda.stream import DeviceGuard, current_stream
 from ..c10.device import cpu, current_device, default_device
@@ -32,6 +33,7 @@ def make_kernel(operator, keys):
     name = operator.schema.name
     places = [i for i, a in enumerate(operator.schema.arguments) if a.type.is_tensor]
     device_place = next((i for i, a in enumerate(operator.schema.arguments) if a.name == "device"), None)
+    generator_place = next((i for i, a in enumerate(operator.schema.arguments) if a.name == "generator"), None)
     stay = ON_HOST.get(name, ())
 
     def kernel(*arguments):
@@ -41,9 +43,14 @@ def make_kernel(operator, keys):
             arguments = (*arguments[:device_place], cpu, *arguments[device_place + 1:])
         else:
             place = common_device(operator, [arguments[i] for i in places])
+        if generator_place is not None:
+            engine = engine_of(arguments[generator_place], place)
+            arguments = (*arguments[:generator_place], engine, *arguments[generator_place + 1:])
         with MaskGuard(exclude=SIMULATED_CUDA), DeviceGuard(place.index):
             results = compute(*arguments)
             runtime.driver().enqueue(place.index, current_stream(place.index).handle, done, 0.0, operator.name)
+            if results is arguments[0]:  # an in-place call: its target stays where it is, even on the host
+                return results
             return moved(results, place, stay)
     kernel.__name__ = f"{name}_simulated"
     return kernel
@@ -60,6 +67,15 @@ def resolve(place):
     """The device that a `device` argument means: None is the default one, "cuda" the current one."""
     place = default_device.get() if place is None else place
     return Device("cuda", current_device.index) if place.index is None else place
+
+
+def engine_of(generator, place):
+    """What an operator draws its random numbers from: `generator`'s engine, or the device's own."""
+    if generator is None:
+        return default_engines[place.index]
+    if generator.device.type != "cuda":
+        raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{generator.device.type}'")
+    return generator._impl
 
 
 def common_device(operator, values):

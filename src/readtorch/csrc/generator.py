@@ -59,10 +59,16 @@ class Generator:
         return generator_for(self._impl.clone(), self.device)
 
     def get_offset(self):
-        raise RuntimeError("CPU Generator does not use offset")
+        """How many numbers each thread of a device has drawn. RuntimeError on the CPU."""
+        if self.device.type == "cpu":
+            raise RuntimeError("CPU Generator does not use offset")
+        return self._impl.get_offset()
 
     def set_offset(self, offset):
-        raise RuntimeError("CPU Generator does not use offset")
+        """Continue as if each thread had drawn so many, a multiple of 4. RuntimeError on the CPU."""
+        if self.device.type == "cpu":
+            raise RuntimeError("CPU Generator does not use offset")
+        self._impl.set_offset(offset)
 
     def graphsafe_get_state(self):
         raise NotImplementedError("graphsafe_get_state is not supported in this Generator")

@@ -2,7 +2,7 @@
 
 In PyTorch: `torch/cuda/random.py`. Explained in the chapter "CUDA kernels with numba".
 """
-from ..c10.cuda.cuda_generator import CUDAGeneratorImpl
+from ..c10.cuda.cuda_generator import CUDAGeneratorImpl, default_engines
 from ..c10.device import current_device
 from ..c10.device import device as Device
 from ..csrc import generator
@@ -20,8 +20,8 @@ def device_count():
 
 def make_generators(count):
     """A fresh default generator for each of `count` devices."""
-    default_generators[:] = [generator.generator_for(CUDAGeneratorImpl(Device("cuda", i)), Device("cuda", i))
-                             for i in range(count)]
+    default_engines[:] = [CUDAGeneratorImpl(Device("cuda", i)) for i in range(count)]
+    default_generators[:] = [generator.generator_for(engine, engine.device) for engine in default_engines]
     if _seed is not None:
         manual_seed_all(_seed)
 

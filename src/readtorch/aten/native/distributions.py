@@ -10,6 +10,7 @@ import numpy as np
 
 from ...c10 import scalar_type
 from ...c10.cpu_generator import of_thread
+from ...c10.cuda.cuda_generator import CUDAGeneratorImpl
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of
 from ..functions import at
@@ -26,6 +27,8 @@ def generator_of(generator):
     """The engine behind a `Generator` argument; None stands for the default one."""
     if generator is None:
         return of_thread.generator
+    if isinstance(generator, CUDAGeneratorImpl):
+        return generator
     if generator.device.type != "cpu":
         raise RuntimeError(f"Expected a 'cpu' device type for generator but found '{generator.device.type}'")
     return generator._impl
@@ -54,12 +57,20 @@ def real_parts(array):
     return np.lib.stride_tricks.as_strided(part, part.shape + (2,), part.strides + (part.itemsize,))
 
 
+def run(kernel, *parameters):
+    """Call a kernel of `distribution_kernels`, or its twin that draws from a device's engine, the last parameter."""
+    if isinstance(parameters[-1], CUDAGeneratorImpl):
+        from .cpu import philox_kernels
+        kernel = getattr(philox_kernels, kernel.__name__)
+    return kernel(*parameters)
+
+
 def fill(self, kernel, *parameters):
     """Run a kernel of `distribution_kernels` on the tensor's memory and count the write."""
     array = self._array
     if array.size:
         check_no_internal_overlap(array)
-        kernel(real_parts(array), *parameters)
+        run(kernel, real_parts(array), *parameters)
     self._counter[0] += 1
     return self
 

@@ -13,7 +13,7 @@ from ..functions import at
 from ..native_function import below_autograd, native_function, packets, python_face, resize, resize_output
 from ..python_arg_parser import make_parser
 from .cpu import distribution_kernels as kernels
-from .distributions import check_std, generator_of, normal_, random_from, uniform_
+from .distributions import check_std, generator_of, normal_, random_from, run, uniform_
 from .integer_ranges import DRAWN
 from .tensor_factories import check_options, check_size, empty
 from .tensor_iterator import broadcast_error
@@ -189,7 +189,7 @@ def randperm_cpu(n, generator, dtype, layout, device, pin_memory):
     check_size((n,))
     dtype = dtype or scalar_type.int64
     check_randperm(n, dtype)
-    return wrap(kernels.randperm(n, dtype.numpy, generator_of(generator)))
+    return wrap(run(kernels.randperm, n, dtype.numpy, generator_of(generator)))
 
 
 @randperm.kernel
@@ -202,7 +202,7 @@ def randperm_out_cpu(n, generator, out):
     check_randperm(n, dtype_of(out))
     if out._array.shape != (n,):
         resize(out, (n,))
-    out._array[...] = kernels.randperm(n, out._array.dtype, generator_of(generator))
+    out._array[...] = run(kernels.randperm, n, out._array.dtype, generator_of(generator))
     out._counter[0] += 1
     return out
 

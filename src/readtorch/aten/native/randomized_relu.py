@@ -8,7 +8,7 @@ from ...c10.tensor_impl import wrap, wrap_result
 from ..functions import at
 from ..native_function import native_function
 from .cpu import distribution_kernels
-from .distributions import generator_of
+from .distributions import generator_of, run
 
 _ARGUMENTS = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None"
 
@@ -26,7 +26,7 @@ def slopes(array, lower, upper, training, generator):
     negative = array <= 0
     if training:
         drawn = np.empty(int(negative.sum()), np.float64)
-        distribution_kernels.uniform_(drawn, lower, upper, generator_of(generator))
+        run(distribution_kernels.uniform_, drawn, lower, upper, generator_of(generator))
         noise[negative] = drawn.astype(array.dtype)
     else:
         noise[negative] = (lower + upper) / 2

@@ -13,7 +13,7 @@ from ..functions import at
 from ..native_function import below_autograd, native_function, resize
 from .cpu import distribution_kernels as kernels
 from .distributions import (DRAWN_FLOATS, bernoulli_float_, bernoulli_tensor_, check_kernel_type,
-                            generator_of, zero_gradient)
+                            generator_of, run, zero_gradient)
 from .tensor_iterator import broadcast_error
 
 BOTH = "function, method"
@@ -113,10 +113,10 @@ def multinomial_cpu(self, num_samples, replacement, generator):
         return wrap(np.empty((0, num_samples), np.int64))
     if replacement and num_samples > 1:
         check_rows(rows)
-        drawn = kernels.multinomial_with_replacement(rows, num_samples, generator_of(generator))
+        drawn = run(kernels.multinomial_with_replacement, rows, num_samples, generator_of(generator))
     else:
         check_race(rows)
-        drawn = winners(kernels.exponential_race(rows, generator_of(generator)), num_samples)
+        drawn = winners(run(kernels.exponential_race, rows, generator_of(generator)), num_samples)
     return wrap(np.ascontiguousarray(drawn if array.ndim == 2 else drawn[0]))
 
 
@@ -143,7 +143,7 @@ def poisson_cpu(self, generator):
     if not (self._array >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     result = empty_contiguous(self)
-    kernels.poisson(result._array, self._array, generator_of(generator))
+    run(kernels.poisson, result._array, self._array, generator_of(generator))
     return result
 
 
@@ -171,7 +171,7 @@ def binomial_cpu(count, prob, generator):
     except ValueError:
         raise broadcast_error(count._array.shape, prob._array.shape) from None
     result = wrap(np.empty(trials.shape, trials.dtype))
-    kernels.binomial(result._array, trials, p, generator_of(generator))
+    run(kernels.binomial, result._array, trials, p, generator_of(generator))
     return result
 
 
@@ -190,7 +190,7 @@ _sample_dirichlet.backward(NOT_IMPLEMENTED)
 def standard_gamma_cpu(self, generator):
     check_kernel_type(self, "gamma_cpu", FLOAT_OR_DOUBLE)
     result = empty_contiguous(self)
-    kernels.standard_gamma(result._array, self._array, generator_of(generator))
+    run(kernels.standard_gamma, result._array, self._array, generator_of(generator))
     return result
 
 
@@ -213,5 +213,5 @@ _standard_gamma_grad.backward(NOT_IMPLEMENTED)
 def sample_dirichlet_cpu(self, generator):
     check_kernel_type(self, "dirichlet", FLOAT_OR_DOUBLE)
     result = empty_contiguous(self)
-    kernels.dirichlet(result._array, self._array, generator_of(generator))
+    run(kernels.dirichlet, result._array, self._array, generator_of(generator))
     return result

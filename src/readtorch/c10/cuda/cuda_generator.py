@@ -61,6 +61,11 @@ class CUDAGeneratorImpl:
         self.offset = int(words[1]) if words.size > 1 else 0
 
     def clone(self):
+        """Another generator that will give the same numbers."""
         copy = CUDAGeneratorImpl(self.device)
         copy.initial_seed, copy.offset = self.initial_seed, self.offset
         return copy
+
+
+# Where each device's kernels draw from if they are given no generator; filled when devices appear.
+default_engines = []

@@ -73,10 +73,20 @@ class CUDAStorageImpl(StorageImpl):
         self.buffer[:shared] = kept[:shared]
         del keeper
 
+    def __reduce__(self):
+        return _rebuild, (self.device, self.buffer.tobytes())
+
     def copy(self):
         copied = CUDAStorageImpl(self.device, self.nbytes)
         copied.buffer[:] = self.buffer
         return copied
+
+
+def _rebuild(device, data):
+    """A storage on `device` from its pickled bytes."""
+    storage = CUDAStorageImpl(device, len(data))
+    storage.buffer[:] = np.frombuffer(data, np.uint8)
+    return storage
 
 
 def tensor_on(device, array):
