@@ -14,7 +14,7 @@ def recorded(name):
 
 
 def snapshot_of(name, drop=0):
-    """What `torch.cuda.memory._snapshot()` would have given at the end of the run, less the first `drop` events."""
+    """What `torch.cuda.memory._snapshot()` would have given after the run, less the first `drop` events."""
     run = recorded(name)
     traces = [[] for _ in range(run["devices"])]
     for result in run["results"]:
@@ -46,19 +46,21 @@ def settings_of(conf):
     number = re.search(r"roundup_power2_divisions:(\d+)", conf)
     table = re.search(r"roundup_power2_divisions:\[(.*?)]", conf)
     divisions = dict.fromkeys(INTERVALS, int(number[1]) if number else 0)
+    last = 0
     for interval, value in (pair.split(":") for pair in (table[1].split(",") if table else [])):
-        named = [int(interval)] if interval != ">" else [i for i in INTERVALS if i > named[0]]
+        named = [i for i in INTERVALS if (i > last if interval == ">" else i == int(interval))]
         divisions.update(dict.fromkeys(named, int(value)))
+        last = named[-1]
     return {"PYTORCH_CUDA_ALLOC_CONF": conf, "max_split_size": int(split[1]) << 20 if split else -1,
             "garbage_collection_threshold": 0.0, "expandable_segments": "expandable_segments:True" in conf,
             "roundup_power2_divisions": {str(interval): value for interval, value in divisions.items()}}
 
 
 def long_history(name, times):
-    """A recorded run that ends with nothing in use, again and again, with its memory given back in between."""
+    """A recorded run that ends with nothing in use, again and again; its memory is given back in between."""
     snapshot = snapshot_of(name)
     end = [{"action": "segment_free", "addr": segment["address"], "size": segment["total_size"],
             "stream": segment["stream"], "frames": [], "time_us": 0} for segment in snapshot["segments"]]
-    assert all(block["state"] == "inactive" for segment in snapshot["segments"] for block in segment["blocks"])
+    assert all(b["state"] == "inactive" for segment in snapshot["segments"] for b in segment["blocks"])
     snapshot["device_traces"][0] = (snapshot["device_traces"][0] + end) * times
     return snapshot | {"segments": []}

@@ -1,4 +1,4 @@
-"""The allocator explorer's model, against recorded runs of PyTorch's allocator: what it shows is what there was."""
+"""The allocator explorer's model, against recorded runs of PyTorch's allocator: it shows what there was."""
 
 import base64
 import io
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from torch.cuda import _memory_viz
 
+import readtorch
 from readtorch import viz
 from readtorch.c10.cuda.snapshot import segments_of
 from readtorch.viz.allocator_history import allocator_history
@@ -27,7 +28,8 @@ STEADY = [name for name in NAMES if "settings" not in name]
 def moment(replay, t):
     """What there is after t events: address -> (size, state, what was asked for)."""
     return {
-        replay.rows[row].address + offset: (size, state, replay.allocations[owner].requested if owner >= 0 else None)
+        replay.rows[row].address + offset:
+            (size, state, replay.allocations[owner].requested if owner >= 0 else None)
         for row, offset, size, state, owner, born, died in replay.lives if born <= t < died
     }
 
@@ -137,7 +139,8 @@ def unpacked(data):
     raw, at = zlib.decompress(base64.b64decode(data["numbers"])), 0
     for name, type, length in data["columns"]:
         width = np.dtype(type).itemsize
-        yield name, np.frombuffer(raw[at:at + width * length], "u1").reshape(width, length).T.copy().view(type)[:, 0]
+        planes = np.frombuffer(raw[at:at + width * length], "u1").reshape(width, length)
+        yield name, planes.T.copy().view(type)[:, 0]
         at += width * length
     assert at == len(raw)
 
@@ -198,7 +201,7 @@ def run_again(name):
                                   "fuzz_03_streams_tight"])
 def test_what_is_worked_out_is_what_our_allocator_says(name):
     entries, segments = run_again(name)
-    bare = [{key: value for key, value in entry.items() if key not in ("reason", "details")} for entry in entries]
+    bare = [{key: entry[key] for key in entry.keys() - {"reason", "details"}} for entry in entries]
     settings = snapshot_of(name)["allocator_settings"]
     derived, told = (
         Replay(read_history({"segments": segments, "device_traces": [trace], "allocator_settings": settings}))
@@ -210,3 +213,20 @@ def test_what_is_worked_out_is_what_our_allocator_says(name):
             assert ours == theirs, entry
         if entry["action"] in ("segment_alloc", "segment_map") and not entry["details"]["retries"]:
             assert ours.startswith(theirs), entry
+
+
+def test_a_live_run_and_its_pickle_tell_the_same(tmp_path):
+    readtorch.cuda.simulate(1, "64MiB")
+    try:
+        readtorch.cuda.memory._record_memory_history(stacks="python")
+        kept = [readtorch.ones(700, 700, device="cuda") for _ in range(4)]
+        del kept[1]
+        readtorch.cuda.memory._dump_snapshot(tmp_path / "ours.pickle")
+        read, live = allocator_history(tmp_path / "ours.pickle"), allocator_history()
+        assert (read["reasons"], read["differing"], live["differing"]) == ("recorded", 0, 0)
+        assert read["events"] == 7 and live["events"] == 8, "taking a snapshot is an event, too"
+        tables = json.loads(zlib.decompress(base64.b64decode(read["tables"])))
+        assert tables["actions"] == ["segment_alloc", "alloc", "free_requested", "free_completed"]
+        assert any("test_a_live_run" in frame for frame in tables["frames"])
+    finally:
+        readtorch.cuda.simulate(0)

@@ -1,8 +1,8 @@
 """A history of the caching allocator as the allocator explorer gets it: columns of numbers, packed.
 
 A hundred thousand events are tens of megabytes as JSON. Here every property of events, blocks and allocations
-is a column of numbers of one width; the bytes of a column lie sorted by significance, since neighbours differ in
-the low ones only, and the whole is deflated, which a browser undoes by itself: some three to six bytes an event.
+is a column of numbers of one width; the bytes of a column lie sorted by significance, since neighbours differ
+in the low ones only, and the whole is deflated, which a browser undoes: some three to six bytes an event.
 """
 from __future__ import annotations
 
@@ -69,18 +69,23 @@ def place_of(frame):
 def event_columns(replay, tables):
     events = replay.history.events
     began = events[0].get("time_us", 0)
-    yield "action", np.array([tables.number(tables.actions, event["action"]) for event in events], "<u1")
-    # of an oom: what the driver had left
-    yield "address", np.array([event.get("addr", event.get("device_free", 0)) for event in events], "<f8")
+
+    def numbers(table, values):
+        return [tables.number(table, value) for value in values]
+
+    yield "action", np.array(numbers(tables.actions, (event["action"] for event in events)), "<u1")
+    # the address of an oom: what the driver had left
+    addresses = [event.get("addr", event.get("device_free", 0)) for event in events]
+    yield "address", np.array(addresses, "<f8")
     yield "size", np.array([event["size"] for event in events], "<f8")
     yield "time", np.array([event.get("time_us", began) - began for event in events], "<f8")
-    yield "stream", np.array([tables.number(tables.streams, event["stream"]) for event in events], "<u2")
+    yield "stream", np.array(numbers(tables.streams, (event["stream"] for event in events)), "<u2")
     yield "stack", np.array([tables.stack(event.get("frames", [])) for event in events], "<u4")
-    yield "reason", np.array([tables.number(tables.reasons, reason) for reason in replay.reasons], "<u4")
+    yield "reason", np.array(numbers(tables.reasons, replay.reasons), "<u4")
 
 
 def life_columns(replay):
-    """Of the lives, by birth: row, place and size in it, state, whose, and the events that begin and end it."""
+    """Of the lives, by birth: row, place and size in it, state, whose, when it begins and ends."""
     row, offset, size, state, owner, born, died = np.array(
         sorted(replay.lives, key=lambda life: life[5]), dtype=np.int64).reshape(-1, 7).T
     yield "lifeRow", row.astype("<u4")

@@ -90,7 +90,7 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def rewind(history: History) -> None:
-    """Find the segments and used blocks before the first event, by undoing the events from the last one on."""
+    """Find the segments and used blocks before the first event by undoing the events, the last one first."""
     rules = Rules(history.settings)
     kinds = Kinds(history)
     segments = [
@@ -129,7 +129,7 @@ def rewind(history: History) -> None:
 
 
 def filled(block, room, segment, rules):
-    """The block with what follows it, where that cannot be a free block because it would not have been split off."""
+    """The block with what follows it, if that is no free block: it would not have been split off."""
     if not rules.splits(block.size, room - block.size, segment):
         block.size = room
     return block
@@ -231,7 +231,7 @@ class Rules:
 
     def __init__(self, settings: dict):
         self.config = config = AllocatorConfig()
-        if 0 < settings.get("max_split_size", -1) < UNLIMITED // 2:   # PyTorch writes a very large or a negative number
+        if 0 < settings.get("max_split_size", -1) < UNLIMITED // 2:   # else none: -1, or all bits of 64
             config.max_split_size = settings["max_split_size"]
         config.expandable_segments = bool(settings.get("expandable_segments", False))
         table = settings.get("roundup_power2_divisions") or {}        # by power of two, in MiB

@@ -1,8 +1,8 @@
 """Why the allocator did what it did, worked out from a trace.
 
-PyTorch's snapshots say what happened, not why. But the rules are known, so the books before an event tell the
-reason: which free blocks there were, how many were large enough, what was left over. What cannot be known from
-a trace is said to be unknown. Our own allocator writes its reasons down as it decides: then nothing is derived.
+PyTorch's snapshots say what happened, not why. But the rules are known, so the books before an event tell
+the reason: which free blocks there were, how many were large enough, what was left over. What cannot be known
+from a trace is said to be unknown. Our own allocator writes its reasons down: then nothing is derived.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .memory_history import kind_of, pool_of
 
 
 def explain(books, event):
-    """A function of the event's outcome that gives the sentence; it is made from the books before the event."""
+    """A function of the event's outcome that gives the sentence; it knows the books before the event."""
     write = WRITERS.get(event["action"])
     return write(books, event) if write else lambda done: ""
 
@@ -93,9 +93,9 @@ def why_segment_alloc(books, event):
     after = following(books)
     if not after or after["action"] != "alloc":
         return lambda done: "new memory from the driver; the trace does not say for what"
-    size, mapped = books.rules.round_size(after["size"]), event["action"] == "segment_map"
     kind = kind_of(event["size"])
     page = SMALL_SEGMENT if kind == "small" else LARGE_SEGMENT
+    size = books.rules.round_size(after["size"])
     details = {"retries": 0, "segment_size": event["size"], "rounded_size": size,
                "pages": event["size"] // page, "page_size": page}
     known = list(books.free_sizes.get((event["stream"], pool_of(event), kind), []))

@@ -1,8 +1,8 @@
 """The life of every block in a history: the model behind the allocator explorer.
 
 A *row* is a segment from the driver; of an expandable one, its whole stretch of addresses. Blocks tile what
-memory a row has. When a block changes its size or state, its life ends and another begins, so the state after n
-events is the lives with born <= n < died: nothing is stored twice, and the lives tell every moment.
+memory a row has. When a block changes its size or state, its life ends and another begins, so the state after
+n events is the lives with born <= n < died: nothing is stored twice, and the lives tell every moment.
 """
 from __future__ import annotations
 
