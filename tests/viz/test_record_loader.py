@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from readtorch.viz.record_loader import timeline
+from readtorch import viz
+from readtorch.utils.data import DataLoader, IterableDataset
+from readtorch.viz.record_loader import record_loader, timeline
 
 from .loader_events import Event
 
@@ -67,3 +69,70 @@ def test_streams_and_single_samples():
 def test_nothing_happened(waits):
     recorded = timeline(waits, 1.0, 2.0)
     assert recorded["tasks"] == [] and len(recorded["waits"]) == len(waits)
+
+
+# Loaders that really run
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(range(3))
+
+
+def in_time(task, names):
+    moments = [task[name] for name in names]
+    return None not in moments and moments == sorted(moments)
+
+
+def test_a_loader_without_workers():
+    run, = record_loader(DataLoader(range(7), batch_size=3))["runs"]
+    assert (run["workers"], run["error"], run["starts"], run["ready"]) == (0, None, [], [])
+    assert [task["samples"] for task in run["tasks"]] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert all(in_time(task, ["begun", "fetched", "yielded"]) for task in run["tasks"])
+    assert [task for _, _, task in run["waits"]] == [0, 1, 2, None]
+    assert run["tasks"][-1]["yielded"] <= run["total"]
+
+
+def test_a_loader_with_workers():
+    seen = []
+    recorded = record_loader({"two": DataLoader(range(10), 2, num_workers=2)}, work=lambda batch: seen.append(batch.tolist()))
+    run, = recorded["runs"]
+    assert seen == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+    assert [task["worker"] for task in run["tasks"]] == [0, 1, 0, 1, 0]
+    assert all(in_time(task, ["sent", "begun", "fetched", "put"]) for task in run["tasks"])
+    assert all(in_time(task, ["sent", "received", "yielded"]) for task in run["tasks"])
+    assert [worker for worker, _ in run["starts"]] == [0, 1]
+    depths = [depth for _, depth in run["ready"]]
+    assert min(depths) == depths[-1] == 0 and max(depths) <= 4
+    assert json.loads(json.dumps(recorded)) == recorded
+
+
+def test_streams_stop_early_and_so_can_we():
+    run, = record_loader([("stream", DataLoader(Stream(), 2, num_workers=1))])["runs"]
+    assert [task["samples"] for task in run["tasks"]][:2] == [[None, None]] * 2
+    assert [task["yielded"] is not None for task in run["tasks"]] == [True, True, *[False] * (len(run["tasks"]) - 2)]
+    run, = record_loader(DataLoader(range(10), num_workers=1), batches=3)["runs"]
+    assert sum(task["yielded"] is not None for task in run["tasks"]) == 3
+
+
+def test_an_error_is_told():
+    run, = record_loader(DataLoader([1, None, 3], num_workers=1))["runs"]
+    assert run["error"] == "TypeError: Caught TypeError in DataLoader worker process 0."
+    assert run["tasks"][0]["yielded"] is not None
+
+
+def test_what_is_refused():
+    loader = DataLoader(range(3))
+    with pytest.raises(ValueError, match="7 loaders"):
+        record_loader({str(i): loader for i in range(7)})
+    with pytest.raises(ValueError, match="0 batches"):
+        record_loader(loader, batches=0)
+    for bad in ({"a": range(3)}, [loader]):
+        with pytest.raises(TypeError, match="expected a DataLoader"):
+            record_loader(bad)
+
+
+def test_the_figure_carries_the_runs():
+    figure = viz.worker_timeline({"none": DataLoader(range(4)), "again": DataLoader(range(2))}, run=1)
+    assert [len(run["tasks"]) for run in figure.data["runs"]] == [4, 2] and (figure.run, figure.step) == (1, 0)
+    assert "again" in figure.static_html()
