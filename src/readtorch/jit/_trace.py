@@ -15,6 +15,7 @@ from readtorch.csrc.jit.ir.type import DictType, ListType, OptionalType, TensorT
 from readtorch.csrc.jit.python.python_tracer import TracerWarning
 from readtorch.csrc.jit.python.script_function import ScriptFunction
 from readtorch.jit._check_trace import TracingCheckError, check_function, check_module
+from readtorch.jit._traced_module import TopLevelTracedModule, TracedModule, make_object
 
 __all__ = ["TracerWarning", "TracingCheckError", "is_tracing", "trace", "trace_module"]
 
@@ -35,7 +36,7 @@ def trace(func, example_inputs=None, optimize=None, check_trace=True, check_inpu
     _warn_of_optimize(optimize)
     module = _module_of(func)
     if module is not None:
-        if isinstance(module, _script_module_class()):
+        if isinstance(module, TracedModule):
             warnings.warn("The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.",
                           stacklevel=2)
             return func
@@ -66,11 +67,6 @@ def _module_of(func):
         return func
     owner = getattr(func, "__self__", None)
     return owner if isinstance(owner, readtorch.nn.Module) and func.__name__ == "forward" else None
-
-
-def _script_module_class():
-    from readtorch.jit._script import ScriptModule
-    return ScriptModule
 
 
 def make_tuple(example_inputs):
@@ -171,7 +167,6 @@ def _trace_module(mod, inputs, check_trace, check_inputs, check_tolerance, stric
 
 def _trace_methods(mod, inputs, strict, force_outplace, by_keyword):
     """A new ScriptModule whose methods are traces of `mod`'s."""
-    from readtorch.jit._traced_module import TopLevelTracedModule, make_object
     object = make_object(mod)
     paths = {mod: None, **{child: f"__module.{name}" for name, child in mod.named_modules() if child is not mod}}
     for name, examples in inputs.items():

@@ -122,10 +122,13 @@ class TracingState(traced_numbers.TracedSizes):
         name = schema.name
         if self.force_outplace and schema.is_inplace:
             name = {"zero_": "zeros_like", "fill_": "full_like"}.get(name, name.removesuffix("_"))
+        name = _RECORDED_AS.get(name, name)
         node = self.graph.create(f"aten::{name}", (), 0).setSourceRange(python_tracer.source_range())
         has_tensors = any(a.type.is_tensor for a in schema.arguments)
         for argument, thing in zip(schema.arguments, arguments):
             node.addInput(self._argument(argument, thing, has_tensors))
+        for flag in _MORE_FLAGS.get(schema.name, ()):
+            node.addInput(self.constant(flag))
         return self.graph.insertNode(node)
 
     def _argument(self, argument, thing, has_tensors):
@@ -285,6 +288,9 @@ class TracingState(traced_numbers.TracedSizes):
         return self.graph.insertNode(self.graph.createDict(key_type, TensorType.get(), keys, values)).output()
 
 
+# A convolution is written down one level deeper, as in PyTorch: with cuDNN's flags.
+_RECORDED_AS = {"convolution": "_convolution"}
+_MORE_FLAGS = {"convolution": (False, False, True, True)}
 _LIST_TYPES = {"int": IntType, "float": FloatType, "Scalar": NumberType}
 
 
@@ -309,14 +315,14 @@ _RETURN_LISTS = {f"aten::{name}" for name in (
     "meshgrid broadcast_tensors atleast_1d atleast_2d atleast_3d").split()}
 
 # Their parts are recorded instead (DONT_RECORD_TRACE in gen_trace_type.py).
-NOT_RECORDED = {"convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+NOT_RECORDED = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
                 "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "_coalesced"}
 
 
 def make_tracer_kernel(operator, keys):
     """The Tracer kernel of `operator` (the dispatcher's fallback): write the call down, then make it."""
     returns = operator.schema.returns
-    if not any(r.type.is_tensor for r in returns) or operator.name.removeprefix("aten::") in NOT_RECORDED:
+    if not any(r.type.is_tensor for r in returns) or operator.schema.name in NOT_RECORDED:
         return operator.composite or operator.table[keys & ~TRACER]
 
     def record_and_call(*arguments):
