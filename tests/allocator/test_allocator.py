@@ -1,4 +1,4 @@
-"""What recordings do not show: reasons, the flaw of 2.13, finalizers, threads, invariants under random use."""
+"""What recordings do not show: reasons, the flaw of 2.13, finalizers, threads, and invariants."""
 import gc
 import logging
 import threading
@@ -116,7 +116,7 @@ def test_details_say_the_same_in_numbers():
         "remainder": 20 * MIB - a.size, "limit": MIB, "limit_is_enough": False}
 
 
-# ------------------------------------------------------------------------- Note [ A split block is no segment ]
+# ---------------------------------------------------------------------- Note [ A split block is no segment ]
 
 def test_max_split_size_may_be_lowered_while_memory_is_in_use():
     """PyTorch 2.13 hands an interior address to cudaFree here, or frees a segment that somebody uses."""
@@ -138,7 +138,7 @@ def test_max_split_size_may_be_lowered_while_memory_is_in_use():
     check(made)
 
 
-# ---------------------------------------------------------------------------- finalizers, threads, wrong calls
+# -------------------------------------------------------------------------- finalizers, threads, wrong calls
 
 class Tensor:
     """Frees its block when the collector of cyclic garbage finds it."""
@@ -353,15 +353,15 @@ def check_books(device, blocks):
 
 
 SETTINGS = ["", "max_split_size_mb:30", "max_split_size_mb:64,max_non_split_rounding_mb:40",
-            "expandable_segments:True", "expandable_segments:False", "roundup_power2_divisions:4", "garbage_collection_threshold:0.5",
-            "large_segment_size_mb:30", "large_segment_size_mb:20",
+            "expandable_segments:True", "expandable_segments:False", "roundup_power2_divisions:4",
+            "garbage_collection_threshold:0.5", "large_segment_size_mb:30", "large_segment_size_mb:20",
             "expandable_segments:True,max_split_size_mb:40"]
 SIZES = st.one_of(st.integers(1, 4096), st.integers(1, MIB), st.integers(MIB, 12 * MIB),
                   st.integers(1, 90).map(MIB.__mul__))
 
 
 class Use(RuleBasedStateMachine):
-    """Anybody doing anything, in any order; also changing settings, which the recordings are careful about."""
+    """Anybody doing anything, in any order; changing settings, too, which the recordings do with care."""
 
     @initialize(settings_text=st.sampled_from(SETTINGS), downwards=st.booleans())
     def begin(self, settings_text, downwards):

@@ -1,4 +1,4 @@
-"""`readtorch.cuda.memory` against what `torch.cuda.memory` makes of the same numbers, and PyTorch's viewer."""
+"""`readtorch.cuda.memory` against what `torch.cuda.memory` makes of its numbers, and PyTorch's viewer."""
 import gc
 import pickle
 import threading
@@ -74,7 +74,7 @@ def test_summary_is_the_reference_s_to_the_letter(monkeypatch, abbreviated, scal
     assert kept
 
 
-# ------------------------------------------------------------------------------------------- blocks and limits
+# ----------------------------------------------------------------------------------------- blocks and limits
 
 def test_alloc_and_delete():
     address = memory.caching_allocator_alloc(1000, "cuda:1")

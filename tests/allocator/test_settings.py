@@ -8,11 +8,11 @@ from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.sizes import MIB, UNLIMITED, format_size, round_size, segment_size
 
 SHARED = ["max_split_size_mb", "max_non_split_rounding_mb", "large_segment_size_mb",
-          "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments", "pinned_use_background_threads",
-          "pinned_max_round_threshold_mb", "pinned_max_cached_size_mb"]
+          "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments",
+          "pinned_use_background_threads", "pinned_max_round_threshold_mb", "pinned_max_cached_size_mb"]
 VALUES = ["", "0", "10", "11", "19", "20", "64", "-5", "25.5", "4", "abc", "0.5", "1.5", "True", "False",
-          "true", "[", "]", "[256:4]", "[256:3]", "[255:4]", "[64:1,128:2,>:4]", "[>:4]", "[256:4", "[x:4]", "[0:4]",
-          "99999999999999999999"]
+          "true", "[", "]", "[256:4]", "[256:3]", "[255:4]", "[64:1,128:2,>:4]", "[>:4]",
+          "[256:4", "[x:4]", "[0:4]", "99999999999999999999"]
 
 
 @pytest.fixture(autouse=True)

@@ -101,7 +101,7 @@ def test_a_driver_answers_every_question():
         Driver()
 
 
-# --------------------------------------------------------------------------------------------- streams, events
+# ------------------------------------------------------------------------------------------- streams, events
 
 def test_without_latencies_everything_is_done_at_once():
     driver = SimulatedDriver()

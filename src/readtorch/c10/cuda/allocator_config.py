@@ -103,7 +103,7 @@ class AllocatorConfig:
     def _reset(self):
         """What every reading of settings begins with, whether or not it names these."""
         self.max_split_size = UNLIMITED  # blocks of this size or more are never split
-        self.max_non_split_rounding_size = self.large_segment_size  # how much of an unsplit block may be wasted
+        self.max_non_split_rounding_size = self.large_segment_size  # what an unsplit block may waste
         self.roundup_power2_divisions = [0] * ROUNDUP_INTERVALS
         self.rounds_up = False  # whether any of these is set
         self.garbage_collection_threshold = 0.0

@@ -1,9 +1,9 @@
 """The driver of real NVIDIA GPUs: each call is one of the CUDA driver, through NVIDIA's Python bindings.
 
-Written without a GPU at hand: tests run it against a stand-in for the bindings, whose functions take and return
-what the real ones do, and check that the real ones have these functions. Which stream or event belongs to which
-device the CUDA driver knows by itself; whatever belongs to the current *context* is called inside the device's
-primary one, the context that numba works in, too, so that its kernels can use this memory.
+Written without a GPU at hand: tests run it against a stand-in for the bindings, whose functions take and
+return what the real ones do, and check that the real ones have these functions. Which stream or event belongs
+to which device the CUDA driver knows by itself; whatever belongs to the current *context* is called inside
+the device's primary one. Numba works in that context, too, so its kernels can use this memory.
 
 In PyTorch: the CUDA runtime (`cudaMalloc` …) does what is said here to the driver, contexts included.
 """
@@ -26,7 +26,7 @@ _ATTRIBUTES = {  # DeviceProperties' name -> CUDA's, without CU_DEVICE_ATTRIBUTE
 
 
 class RealDriver(Driver):
-    """`bindings`: the module `cuda.bindings.driver`, which numba-cuda brings along; by default it is imported."""
+    """`bindings`: the module `cuda.bindings.driver` (the default), which numba-cuda brings along."""
 
     def __init__(self, bindings=None):
         if bindings is None:
