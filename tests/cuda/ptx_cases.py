@@ -3,7 +3,7 @@
 The arrays are small: only their types and layouts count."""
 import numpy as np
 
-from readtorch.aten.native.cuda import functions, loops, softmax
+from readtorch.aten.native.cuda import batch_norm, functions, layer_norm, loops, matmul, softmax
 from readtorch.aten.native.cuda import reduce as reductions
 from readtorch.aten.native.cuda.arg_reduce import arg_reduce, greatest, least
 from readtorch.aten.native.cuda.reduce import reduce
@@ -53,7 +53,36 @@ def softmax_cases():
     yield "softmax of columns", softmax.softmax, (x, 0, out)
 
 
-FAMILIES = [pointwise_cases, reduce_cases, softmax_cases]
+def norm_cases():
+    x, c, m = floats(4, 6, 10), floats(6), floats(4)
+    for affine in (True, False):
+        w = c if affine else None
+        yield f"layer_norm affine={affine}", layer_norm.layer_norm, (floats(4, 6), 6, w, w, 1e-5, floats(4,
+                                                                                                         6),
+                                                                     m, m)
+        yield (f"layer_norm backward affine={affine}", layer_norm.layer_norm_backward,
+               (floats(4, 6), floats(4, 6), 6, m, m, w, floats(4, 6), c, c))
+        yield f"group_norm affine={affine}", layer_norm.group_norm, (x, 1, w, w, 1e-5, x, m, m)
+        yield (f"group_norm backward affine={affine}", layer_norm.group_norm_backward,
+               (x, x, 1, m, m, w, x.copy(), c, c))
+        yield (f"batch_norm affine={affine}", batch_norm.batch_norm,
+               (x, w, w, c, c, affine, 0.1, 1e-5, x.copy(), c.copy(), c.copy()))
+        yield (f"batch_norm backward affine={affine}", batch_norm.batch_norm_backward,
+               (x, x, w, True, c, c, x.copy(), c.copy(), c.copy()))
+
+
+def matmul_cases():
+    a, b, out = floats(8, 8), floats(8, 8), floats(8, 8)
+    for quarters in (1, 2):
+        for name, x, y in (("nn", a, b), ("nt", a, b.T), ("tn", a.T, b), ("tt", a.T, b.T)):
+            yield f"matmul {name} {64 * quarters}", matmul.matmul, (x, y, out, None, 1, matmul.identity,
+                                                                    quarters)
+        yield f"matmul bias gelu {64 * quarters}", matmul.matmul, (a, b.T, out, out[0], 1, matmul.gelu,
+                                                                   quarters)
+    yield "matmul double", matmul.matmul, (np.ones((8, 8)), np.ones((8, 8)), np.ones((8, 8)))
+
+
+FAMILIES = [pointwise_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases]
 IN_FLOAT64 = ("pointwise sin", "pointwise cos")  # CUDA's own functions bring large arguments down so
 NO_SPILLS = ("softmax", "norm", "matmul")
 

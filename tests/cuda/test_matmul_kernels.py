@@ -1,0 +1,86 @@
+"""Matrix products as CUDA kernels, on the simulator, against NumPy."""
+import numpy as np
+import pytest
+import torch
+
+from readtorch.aten.native.cuda.matmul import gelu, matmul, relu
+from readtorch.c10.cuda import simulator
+from readtorch.c10.cuda.launch import launching_by
+from tests.cuda.launches import checked, floats
+
+
+def product(a, b, **options):
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    out = np.full((*stack, a.shape[-2], b.shape[-1]), np.nan, a.dtype)
+    with launching_by(simulator.launch):
+        matmul(a, b, out, **options)
+    return out
+
+
+def close(ours, theirs):
+    np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-5)
+
+
+SIZES = [(1, 1, 1), (5, 3, 7), (65, 17, 3), (3, 33, 66), (64, 16, 64), (1, 40, 1)]
+
+
+@pytest.mark.parametrize("m, k, n", SIZES)
+def test_sizes(m, k, n):
+    a, b = floats(m, k), floats(k, n, seed=1)
+    close(product(a, b), a @ b)
+
+
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_transposed_and_sliced(transpose_a, transpose_b):
+    a = floats(20, 9).T if transpose_a else floats(9, 40)[:, ::2]
+    b = floats(11, 20, seed=1).T if transpose_b else floats(20, 22, seed=1)[:, ::2]
+    close(product(a, b), a @ b)
+
+
+def test_without_a_race():
+    a, b, out = floats(10, 20), floats(20, 9, seed=1), np.zeros((10, 9), np.float32)
+    checked(matmul, a, b, out)
+    close(out, a @ b)
+
+
+def test_tiles_of_128():
+    a, b = floats(70, 18), floats(18, 129, seed=1)
+    close(product(a, b, quarters=2), a @ b)
+
+
+@pytest.mark.parametrize("a, b", [((3, 4, 5), (3, 5, 2)), ((3, 4, 5), (5, 2)), ((2, 1, 4, 5), (1, 3, 5, 2)),
+                                  ((0, 4, 5), (5, 2))])
+def test_stacks(a, b):
+    a, b = floats(*a), floats(*b, seed=1)
+    close(product(a, b), a @ b)
+    close(product(np.swapaxes(a, 0, -2).copy().swapaxes(0, -2), b), a @ b)
+
+
+def test_nothing_to_sum():
+    assert product(floats(3, 0), floats(0, 2)).tolist() == [[0, 0]] * 3
+
+
+def test_bias_scale_and_activation():
+    x, weight, bias = floats(6, 10), floats(5, 10, seed=1), floats(5, seed=2)
+    close(product(x, weight.T, bias=bias), x @ weight.T + bias)
+    close(product(x, weight.T, bias=bias, finish=relu), np.maximum(x @ weight.T + bias, 0))
+    expected = torch.nn.functional.gelu(torch.from_numpy(0.5 * (x @ weight.T)))
+    close(product(x, weight.T, alpha=0.5, finish=gelu), expected)
+    whole = floats(6, 5, seed=3)
+    close(product(x, weight.T, bias=whole, alpha=2), 2 * (x @ weight.T) + whole)
+
+
+def test_float64():
+    a, b = floats(5, 20).astype(float), floats(20, 6).astype(float)
+    np.testing.assert_allclose(product(a, b), a @ b, rtol=1e-13)
+
+
+def test_no_bank_conflicts():
+    """Reading the strips: see Note [ A tile in registers ]."""
+    recordings = []
+    a, b, out = floats(64, 16), floats(16, 64), np.zeros((64, 64), np.float32)
+    with launching_by(lambda *launch, **options: recordings.append(simulator.record(*launch, **options))):
+        matmul(a, b, out)
+    reads = [access for access in recordings[0].warp_accesses("shared") if access.kind == "read"]
+    assert reads and all(access.turns == 1 for access in reads if access.array == "strip_a")
