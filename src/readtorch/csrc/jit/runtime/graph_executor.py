@@ -6,10 +6,11 @@ which types and shapes go through, and the graph is rewritten for these.
 import threading
 
 from .code import Code
+from .default_passes import DEFAULT_PASSES
 from .interpreter import run
 
 # Passes that run on every graph before it is executed, in this order: functions of a graph. The fuser adds its own.
-pipeline = []
+pipeline = list(DEFAULT_PASSES)
 
 _state = threading.local()
 

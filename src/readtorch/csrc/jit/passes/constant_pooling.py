@@ -1,0 +1,33 @@
+"""Brings all constants to the front, each once.
+
+    before                                        after
+    %1 : int = prim::Constant[value=1]()          %1 : int = prim::Constant[value=1]()
+    %2 : Tensor = aten::add(%x, %y, %1)           %2 : Tensor = aten::add(%x, %y, %1)
+    %3 : int = prim::Constant[value=1]()          %4 : Tensor = aten::add(%2, %y, %1)
+    %4 : Tensor = aten::add(%2, %y, %3)
+
+In PyTorch: `torch/csrc/jit/passes/constant_pooling.cpp`. Explained in the chapter "Scripting".
+"""
+from ..ir.alias_analysis import AliasDb
+from ..ir.node_hashing import node_key
+
+
+def ConstantPooling(graph):
+    alias_db = AliasDb(graph)
+    known = {}
+    for node in graph.all_nodes():
+        if node.kind() != "prim::Constant":
+            continue
+        first = known.setdefault(node_key(node), node)
+        if first is node:
+            _to_front(node, graph)
+        elif alias_db.safeToChangeAliasingRelationship(node.output(), first.output()):
+            node.replaceAllUsesWith(first)
+            node.destroy()
+
+
+def _to_front(node, graph):
+    """In front of everything; constants found later go in front of those found before, as in PyTorch."""
+    graph_first = graph.block().nodes()[0]
+    if node is not graph_first:
+        node.moveBefore(graph_first)
