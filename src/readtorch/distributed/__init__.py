@@ -3,6 +3,7 @@
 In PyTorch: `torch/distributed/__init__.py`, `torch/distributed/distributed_c10d.py`. Explained in the chapter "Process
 groups, DDP and SyncBatchNorm".
 """
+from readtorch.csrc.distributed.algorithms import Network
 from readtorch.csrc.distributed.buckets import GradBucket
 from readtorch.csrc.distributed.errors import (DistBackendError, DistError, DistNetworkError, DistStoreError,
                                                QueueEmptyError)
@@ -10,6 +11,8 @@ from readtorch.csrc.distributed.process_group import ProcessGroup
 from readtorch.csrc.distributed.reducer import Reducer
 from readtorch.csrc.distributed.store import FileStore, HashStore, PrefixStore, Store
 from readtorch.csrc.distributed.tcp_store import TCPStore
+from readtorch.csrc.distributed.timeline import Timeline, hidden_share
+from readtorch.csrc.distributed.timeline import record as record_timeline
 from readtorch.csrc.distributed.types import ReduceOp
 from readtorch.csrc.distributed.work import Work
 from readtorch.distributed.rendezvous import register_rendezvous_handler, rendezvous
