@@ -128,17 +128,24 @@ stack = native_function("stack(Tensor[] tensors, int dim=0) -> Tensor", "functio
 def stack_cpu(tensors, dim):
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
-    first = tensors[0]._array.shape
+    arrays = [t._array for t in tensors]
+    first = arrays[0].shape
     dim = wrap_dim(dim, len(first) + 1)
-    for i, t in enumerate(tensors):
-        if t._array.shape != first:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry "
-                               "0 and "
-                               f"{list(t._array.shape)} at entry {i}")
+    check_equal_sizes(arrays, first)
     if len(tensors) == 1 and dim == 0:  # the last state of a recurrent layer
-        return wrap(tensors[0]._array[None].copy())
-    return wrap(np.stack([t._array for t in tensors], dim, dtype=result_type(*tensors).numpy,
-    casting="unsafe"))
+        return wrap(arrays[0][None].copy())
+    one_dtype = arrays[0].dtype
+    if dim == 0 and first and all([a.dtype is one_dtype for a in arrays]):  # samples of a batch: joining is faster
+        return wrap(np.concatenate(arrays).reshape(len(arrays), *first))
+    return wrap(np.stack(arrays, dim, dtype=result_type(*tensors).numpy, casting="unsafe"))
+
+
+def check_equal_sizes(arrays, first):
+    if all([a.shape == first for a in arrays]):
+        return
+    i = next(i for i, a in enumerate(arrays) if a.shape != first)
+    raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                       f"{list(arrays[i].shape)} at entry {i}")
 
 
 _checked_out(cat)
