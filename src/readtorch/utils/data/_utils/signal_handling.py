@@ -98,7 +98,7 @@ class uninterrupted:
     """`with uninterrupted():` Ctrl-C and news of dead workers wait until the block is done."""
 
     def __enter__(self):
-        self.waiting, self.handlers = [], {}
+        self.waiting, self.handlers = set(), {}
         if _in_main_thread():  # nothing interrupts other threads
             try:
                 self._replace_handlers()
@@ -116,16 +116,22 @@ class uninterrupted:
         _interrupt_handler = _interrupt_handler or self.handlers.get(signal.SIGINT)
 
     def _wait(self, signum, frame):
-        self.waiting.append((signum, frame))
+        self.waiting.add(signum)  # not the frame: it would keep what the block works on
 
     def _restore_handlers(self):
         global _interrupt_handler
-        for signum, handler in self.handlers.items():
-            signal.signal(signum, handler)
         if self.handlers.get(signal.SIGINT) is _interrupt_handler:
             _interrupt_handler = None
+        try:
+            self._restore(signal.SIGCHLD)  # from here on its handler may raise
+        finally:
+            self._restore(signal.SIGINT)
+
+    def _restore(self, signum):
+        if signum in self.handlers:
+            signal.signal(signum, self.handlers[signum])
 
     def __exit__(self, *error):
         self._restore_handlers()
-        for signum, frame in self.waiting:
-            self.handlers[signum](signum, frame)
+        for signum in sorted(self.waiting):  # Ctrl-C first: what is in a socket will be found there
+            self.handlers[signum](signum, None)
