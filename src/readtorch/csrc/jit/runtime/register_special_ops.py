@@ -157,6 +157,8 @@ def holds(value, type):
     return type_of_value(value).isSubtypeOf(type)
 
 
+prim("prim::Uninitialized() -> Any")(lambda: None)
+prim("prim::TupleIndex(Any tup, int i) -> Any")(lambda tup, i: tup[i])
 prim("prim::unchecked_cast(t x) -> t")(lambda x: x)
 prim("prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)")(lambda optional: optional)
 
