@@ -158,6 +158,15 @@ def test_collate_keeps_gradients_and_promotes():
     same(program)
 
 
+def test_batches_are_row_major():
+    def program(T, show):
+        for sample in (T.arange(6.0).view(2, 3).t(), T.ones(2, 1, 3).expand(2, 4, 3), T.ones(0, 3).t(), T.arange(8)[::2]):
+            made = T.utils.data.default_collate([sample] * 3)
+            show(made.stride(), made)
+
+    same(program)
+
+
 def test_registry():
     class Word(str):
         pass

@@ -136,7 +136,8 @@ def stack_cpu(tensors, dim):
         return wrap(arrays[0][None].copy())
     one_dtype = arrays[0].dtype
     if dim == 0 and first and all([a.dtype is one_dtype for a in arrays]):  # samples of a batch: joining is faster
-        return wrap(np.concatenate(arrays).reshape(len(arrays), *first))
+        # column-major samples are joined column by column: the copy puts their rows in order
+        return wrap(np.ascontiguousarray(np.concatenate(arrays)).reshape(len(arrays), *first))
     return wrap(np.stack(arrays, dim, dtype=result_type(*tensors).numpy, casting="unsafe"))
 
 
