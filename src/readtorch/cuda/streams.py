@@ -19,6 +19,7 @@ class Stream:
     def __init__(self, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None, stream_ptr=None):
         index = device_index if device_index is not None else _get_device_index(device, optional=True)
         c10_stream.check_index(index)
+        self._driver = runtime.driver()
         if stream_ptr is not None:
             self._impl = StreamImpl(index, stream_ptr, stream_ptr, priority)
         elif stream_id is not None:
@@ -60,6 +61,10 @@ class Stream:
         event.record(self)
         return event
 
+    def is_of_current_driver(self):
+        """Whether its devices are still there: `simulate` replaces them all."""
+        return self._driver is runtime.driver()
+
     def _place(self):
         return self._impl.device_index, self._impl.handle
 
@@ -92,7 +97,7 @@ class ExternalStream(Stream):
 def stream_over(impl):
     """A Stream for one that exists."""
     stream = Stream.__new__(Stream)
-    stream._impl = impl
+    stream._impl, stream._driver = impl, runtime.driver()
     return stream
 
 

@@ -2,6 +2,7 @@
 from readtorch.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from readtorch.nn.modules import *  # noqa: F403
 from readtorch.nn import attention, functional, grad, init, modules, parallel, parameter, utils
+from readtorch.nn.parallel import DataParallel
 from readtorch.nn.modules import Module
 
 

@@ -5,6 +5,7 @@ In PyTorch: `torch/csrc/autograd/python_function.cpp`, `custom_function.cpp`. Ex
 import numpy as np
 
 from ...aten.functions import at
+from ...c10.device import cpu
 from ...c10.dispatch_key import GRAD_KEYS, MaskGuard, grad_mode_enabled
 from ...c10.tensor_impl import NO_EDGE, Creation, TensorImpl, alias, wrap
 from .node import Node, next_sequence_nr, notify_watchers, watchers
@@ -36,7 +37,7 @@ class PyNode(Node):
 
     def apply(self, *grads):
         if self.materialize_grads:
-            grads = [wrap(np.zeros(shape, dtype)) if g is None else g for g, (shape, dtype) in zip(grads, self._output_info)]
+            grads = [_zeros(*info) if g is None else g for g, info in zip(grads, self._output_info)]
         returned = self.run_backward(*grads)
         if not isinstance(returned, tuple):
             returned = (returned,)
@@ -107,6 +108,12 @@ def apply(node, forward, setup_context, args):
     return wrapped if is_tuple else wrapped[0]
 
 
+def _zeros(shape, numpy_dtype, place):
+    """The gradient of an output that nobody used."""
+    zeros = wrap(np.zeros(shape, numpy_dtype))
+    return zeros if place is cpu else zeros.to(place)
+
+
 def _wrap_outputs(node, inputs, edges, outputs, needed):
     dirty = {id(t) for t in node.dirty_tensors}
     _check_dirty(node, outputs)
@@ -117,7 +124,8 @@ def _wrap_outputs(node, inputs, edges, outputs, needed):
     node._next_edges = tuple(edges)
     still = {id(t) for t in node.non_differentiable}
     results = tuple([_with_graph(node, o, inputs, dirty, still) for o in outputs])
-    node._output_info = [(t._array.shape, t._array.dtype) if isinstance(t, TensorImpl) else ((), None) for t in results]
+    node._output_info = [(t._array.shape, t._array.dtype, t.device) if isinstance(t, TensorImpl) else ((), None, cpu)
+                         for t in results]
     node._shape = [t._array.shape if isinstance(t, TensorImpl) else () for t in results]
     node._dtype = [t._array.dtype if isinstance(t, TensorImpl) else None for t in results]
     for nr, (result, original) in enumerate(zip(results, outputs)):
