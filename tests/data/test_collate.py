@@ -52,7 +52,8 @@ class Letters(collections.UserList):
 
 def leaf_of(kind, number, T):
     leaves = {
-        "int": int(number), "float": float(number), "bool": number > 0, "str": f"s{number}", "bytes": b"%d" % number,
+        "int": int(number), "float": float(number), "bool": number > 0,
+        "str": f"s{number}", "bytes": b"%d" % number,
         "tensor": T.full((2,), float(number)), "integers": T.tensor([[number]], dtype=T.int16),
         "array": np.full((2, 1), number, np.float32), "scalar": np.float32(number), "whole": np.int8(number),
         "truth": np.bool_(number > 0), "double": np.float64(number), "empty": T.zeros(0, 3),
@@ -75,8 +76,8 @@ def built(shape, number, T):
 
 
 LEAVES = st.tuples(st.just("leaf"), st.sampled_from(
-    ["int", "float", "bool", "str", "bytes", "tensor", "integers", "array", "scalar", "whole", "truth", "double",
-     "empty"]))
+    ["int", "float", "bool", "str", "bytes", "tensor", "integers", "array", "scalar", "whole", "truth",
+     "double", "empty"]))
 SHAPES = st.recursive(LEAVES, lambda inner: st.tuples(
     st.sampled_from(["list", "tuple", "letters", "dict", "frozen", "ordered", "point"]),
     st.lists(inner, max_size=3)), max_leaves=6)
@@ -119,7 +120,8 @@ def test_convert_leaves_alone():
     def program(T, show):
         convert = T.utils.data.default_convert
         tensor, letters, array = T.ones(2), np.array(["a", "b"]), np.zeros(2)
-        show(convert(tensor) is tensor, convert(letters) is letters, convert("text"), convert(b"b"), convert(3))
+        show(convert(tensor) is tensor, convert(letters) is letters)
+        show(convert("text"), convert(b"b"), convert(3))
         show(convert(None), convert({1}), convert(np.array([{}])), convert(np.str_("s")))
         convert(array)[0] = 5
         show(array)
@@ -130,9 +132,13 @@ def test_convert_leaves_alone():
 def test_what_collate_refuses():
     def program(T, show):
         collate = T.utils.data.default_collate
-        for batch in ([None], [{1, 2}], [object()], [np.array(["a"])], [np.array([{}])], [[1, 2], [3]], [(1,), ()],
-                      [{"a": None}], [{"a": 1}, {"b": 1}], [T.ones(2), T.ones(3)], [np.ones(2), np.ones(3)], [],
-                      [1, "a"], [[None]], [T.eye(2).to_sparse()] * 2, [{"a": T.ones(2).to_sparse()}], [np.datetime64("2020-01-01")], [np.str_("a")], [1j]):
+        no_batches = [
+            [None], [{1, 2}], [object()], [np.array(["a"])], [np.array([{}])], [[1, 2], [3]], [(1,), ()],
+            [{"a": None}], [{"a": 1}, {"b": 1}], [T.ones(2), T.ones(3)], [np.ones(2), np.ones(3)], [],
+            [1, "a"], [[None]], [T.eye(2).to_sparse()] * 2, [{"a": T.ones(2).to_sparse()}],
+            [np.datetime64("2020-01-01")], [np.str_("a")], [1j],
+        ]
+        for batch in no_batches:
             show.error(lambda: show(collate(batch)))
 
     same(program)
@@ -160,7 +166,8 @@ def test_collate_keeps_gradients_and_promotes():
 
 def test_batches_are_row_major():
     def program(T, show):
-        for sample in (T.arange(6.0).view(2, 3).t(), T.ones(2, 1, 3).expand(2, 4, 3), T.ones(0, 3).t(), T.arange(8)[::2]):
+        column_major = T.arange(6.0).view(2, 3).t()
+        for sample in (column_major, T.ones(2, 1, 3).expand(2, 4, 3), T.ones(0, 3).t(), T.arange(8)[::2]):
             made = T.utils.data.default_collate([sample] * 3)
             show(made.stride(), made)
 
@@ -180,7 +187,8 @@ def test_registry():
             return "!".join(batch)
 
         show(module.collate([["a", Word("b")], ["c", Word("d")]], collate_fn_map={str: shout}), calls)
-        show(module.collate([Word("b")], collate_fn_map={int: None, str: shout, Word: lambda b, collate_fn_map: 1}))
+        own = {int: None, str: shout, Word: lambda batch, collate_fn_map: 1}
+        show(module.collate([Word("b")], collate_fn_map=own))
         show.error(lambda: module.collate([1, 2]))
         show.error(lambda: module.collate([1, 2], collate_fn_map={}))
         show.error(lambda: module.collate(["ab", "cd"], collate_fn_map={int: shout}))
@@ -221,7 +229,8 @@ def test_fetch_of_a_map(dataset):
 @given(st.integers(0, 7), st.integers(1, 4), st.booleans(), st.booleans())
 def test_fetch_of_a_stream(length, batch_size, drop_last, auto_collation):
     def program(T, show):
-        fetcher = T.utils.data._utils.fetch._IterableDatasetFetcher(range(length), auto_collation, repr, drop_last)
+        make = T.utils.data._utils.fetch._IterableDatasetFetcher
+        fetcher = make(range(length), auto_collation, repr, drop_last)
         for _ in range(length + 2):
             show.error(lambda: show(fetcher.fetch([None] * batch_size), fetcher.ended))
 

@@ -114,7 +114,8 @@ def test_subset():
     same(program)
 
 
-FRACTIONS = [[1.0], [0.5, 0.5], [0.3, 0.3, 0.4], [0.1] * 10, [0.99, 0.01], [0.0, 1.0], [1.5, -0.5], [0.6, 0.6]]
+FRACTIONS = [[1.0], [0.5, 0.5], [0.3, 0.3, 0.4], [0.1] * 10, [0.99, 0.01], [0.0, 1.0], [1.5, -0.5],
+             [0.6, 0.6]]
 
 
 @pytest.mark.parametrize("lengths", [[3, 7], [10, 0], [4, 4], [0.5, 4], *FRACTIONS], ids=str)
@@ -152,8 +153,8 @@ def test_names_of_the_package():
     left_out = {name for name in torch.utils.data.__all__
                 if getattr(torch.utils.data, name).__module__.startswith(datapipes.__name__)}
     assert left_out == {
-        "DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "argument_validation", "functional_datapipe",
-        "guaranteed_datapipes_determinism", "non_deterministic", "runtime_validation",
+        "DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "argument_validation",
+        "functional_datapipe", "guaranteed_datapipes_determinism", "non_deterministic", "runtime_validation",
         "runtime_validation_disabled"}
     expected = [name for name in torch.utils.data.__all__ if name not in left_out]
     assert readtorch.utils.data.__all__ == expected

@@ -58,7 +58,8 @@ def test_batch_sampler(n, batch_size, drop_last):
     same(program)
 
 
-@given(st.integers(1, 40), st.integers(1, 9), st.booleans(), st.booleans(), st.integers(0, 5), st.integers(0, 9))
+@given(st.integers(1, 40), st.integers(1, 9), st.booleans(), st.booleans(), st.integers(0, 5),
+       st.integers(0, 9))
 def test_distributed_sampler(n, num_replicas, shuffle, drop_last, epoch, seed):
     def program(T, show):
         for rank in range(num_replicas):

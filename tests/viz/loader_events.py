@@ -23,7 +23,7 @@ def alone(batches, fetch=0.012, work=0.008):
 
 
 def one_worker(batches, fetch=0.010):
-    """Worker 0 fetches one after another; the loop is faster and waits. Its events come last, as with data."""
+    """Worker 0 fetches one after another; the loop is faster and waits."""
     yield Event(0.010, 0, "start")
     for task in range(batches):
         begun = 0.010 + task * (fetch + 0.0005)

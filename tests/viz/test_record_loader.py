@@ -95,7 +95,8 @@ def test_a_loader_without_workers():
 
 def test_a_loader_with_workers():
     seen = []
-    recorded = record_loader({"two": DataLoader(range(10), 2, num_workers=2)}, work=lambda batch: seen.append(batch.tolist()))
+    loader = DataLoader(range(10), 2, num_workers=2)
+    recorded = record_loader({"two": loader}, work=lambda batch: seen.append(batch.tolist()))
     run, = recorded["runs"]
     assert seen == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
     assert [task["worker"] for task in run["tasks"]] == [0, 1, 0, 1, 0]
@@ -110,7 +111,7 @@ def test_a_loader_with_workers():
 def test_streams_stop_early_and_so_can_we():
     run, = record_loader([("stream", DataLoader(Stream(), 2, num_workers=1))])["runs"]
     assert [task["samples"] for task in run["tasks"]][:2] == [[None, None]] * 2
-    assert [task["yielded"] is not None for task in run["tasks"]] == [True, True, *[False] * (len(run["tasks"]) - 2)]
+    assert [task["number"] for task in run["tasks"] if task["yielded"] is not None] == [0, 1]
     run, = record_loader(DataLoader(range(10), num_workers=1), batches=3)["runs"]
     assert sum(task["yielded"] is not None for task in run["tasks"]) == 3
 
@@ -134,5 +135,6 @@ def test_what_is_refused():
 
 def test_the_figure_carries_the_runs():
     figure = viz.worker_timeline({"none": DataLoader(range(4)), "again": DataLoader(range(2))}, run=1)
-    assert [len(run["tasks"]) for run in figure.data["runs"]] == [4, 2] and (figure.run, figure.step) == (1, 0)
+    assert [len(run["tasks"]) for run in figure.data["runs"]] == [4, 2]
+    assert (figure.run, figure.step) == (1, 0)
     assert "again" in figure.static_html()
