@@ -130,7 +130,7 @@ def activations(torch, x):
 
 def losses(torch, x, y):
     F = torch.nn.functional
-    return F.mse_loss(x, y), F.l1_loss(x, y), F.smooth_l1_loss(x, y), F.cross_entropy(x, torch.tensor([0, 2])), \
+    return F.cross_entropy(x, torch.tensor([0, 2])), F.nll_loss(x, torch.tensor([1, 0])), \
         F.binary_cross_entropy_with_logits(x, y.sigmoid()), F.kl_div(x, y.softmax(1), reduction="batchmean")
 
 
@@ -224,3 +224,83 @@ FUNCTIONS = [
     (shapes_of_images, [IMAGE]), (loop_unrolled, [X]), (branch_taken, [X]), (a_tuple, [(X, Y)]), (a_dict, [{"a": X, "b": Y}]),
     (a_list, [[X, Y]]), (same_twice, [X, X]), (closure_constant, [X]), (detached, [X]), (no_grad, [X]), (out_of_order, [X, Y]),
     (gathers, [X]), (repeats, [X]), (alphas, [X, Y])]
+
+
+# ---------------------------------------------------------------------------------------------------------- modules
+
+def modules(torch):
+    """name -> (maker of a module, inputs)"""
+    nn = torch.nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(3, 2)
+
+        def forward(self, x):
+            y = torch.tanh(self.fc(x))
+            return y * 0.5 if y.mean() > 0 else y
+
+    class Residual(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+            self.register_buffer("k", torch.ones(3) * 2)
+
+        def forward(self, x):
+            return x + self.b(torch.relu(self.a(x))) * self.k, self.a.weight.sum()
+
+    class CalledTwice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.n = Residual()
+            self.m = nn.Sequential(nn.Linear(3, 3), nn.GELU(), nn.Dropout(0.1))
+
+        def forward(self, x):
+            a, b = self.n(x)
+            c, d = self.n(a)
+            return self.m(c) + b + d
+
+    class Loop(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(2)])
+            self.embedding = nn.Embedding(5, 3)
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x + self.embedding(torch.tensor([1, 2]))
+
+    class ReachesInside(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Net()
+
+        def forward(self, x):
+            return self.inner(x) + self.inner.fc(x) + self.inner.fc.weight.mean()
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.out = nn.Linear(4, 12), nn.Linear(4, 4)
+
+        def forward(self, x):
+            b, t, c = x.shape
+            q, k, v = self.qkv(x).split(4, dim=2)
+            q, k, v = [z.view(b, t, 2, 2).transpose(1, 2) for z in (q, k, v)]
+            weights = ((q @ k.transpose(-2, -1)) * 0.7).softmax(-1)
+            return self.out((weights @ v).transpose(1, 2).contiguous().view(b, t, c))
+
+    convolutions = [nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 5)]
+    sequence = rand(2, 3, 4)
+    return {
+        "Net": (Net(), [X]), "Residual": (Residual(), [X]), "CalledTwice": (CalledTwice(), [X]), "Loop": (Loop(), [X]),
+        "ReachesInside": (ReachesInside(), [X]), "Attention": (Attention(), [sequence]),
+        "convolutions": (nn.Sequential(*convolutions), [IMAGE]), "GRU": (nn.GRU(3, 4, batch_first=True), [rand(2, 5, 3)]),
+        "LayerNorm": (nn.LayerNorm(3), [X]), "GroupNorm": (nn.GroupNorm(1, 3), [IMAGE]),
+        "activations": (nn.Sequential(nn.Softmax(-1), nn.LeakyReLU(), nn.ELU(), nn.PReLU(), nn.Hardswish()), [X]),
+        "ConvTranspose2d": (nn.ConvTranspose2d(3, 2, 3), [IMAGE]),
+        "images": (nn.Sequential(nn.Upsample(scale_factor=2), nn.AdaptiveAvgPool2d(1), nn.PixelShuffle(1)), [IMAGE]),
+        "Bilinear": (nn.Bilinear(3, 3, 2), [X, Y]), "Conv1d": (nn.Sequential(nn.Conv1d(3, 4, 3), nn.AvgPool1d(2)), [sequence]),
+    }

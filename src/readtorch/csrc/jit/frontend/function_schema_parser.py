@@ -88,7 +88,6 @@ def _as_type(value, kind, length):
 
 
 def _returns(parser):
-    parser.real_name = None
     if parser.take("("):
         returns = []
         while not parser.take(")"):
@@ -102,7 +101,8 @@ def _returns(parser):
 
 
 def _return(parser):
+    parser.real_name = None
     kind, alias = parser.type_and_alias()
     following = parser.peek()
     named = following.isidentifier() and not iskeyword(following)
-    return Argument(parser.next() if named else "", kind, alias_info=alias)
+    return Argument(parser.next() if named else "", kind, alias_info=alias, real_name=parser.real_name)

@@ -155,6 +155,9 @@ def mismatch_message(argument, type):
     """Why a value of type `type` cannot be passed for `argument`."""
     message = (f"Expected a value of type '{argument.type.annotation_str}' for argument '{argument.name}' but instead found "
                f"type '{type.annotation_str}'.\n")
+    if isinstance(type, TensorType) and type.isInferredType():
+        message += (f"Inferred the value for argument '{argument.name}' to be of type 'Tensor' because it was not annotated "
+                    "with an explicit type.\n")
     if isinstance(type, ListType) and isinstance(type.elem, TensorType):
         message += ("Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty "
                     "list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list "

@@ -233,7 +233,7 @@ class TracingState(traced_numbers.TracedSizes):
         if isinstance(type, TensorType):
             if self.has_value(thing):
                 thing = thing.view(thing._array.shape)  # given twice: each has a tensor of its own
-            self.values[id(thing)] = (thing, value.inferTypeFrom(thing))
+            self._output(value, thing)
             return thing
         if isinstance(type, TupleType):
             outputs = self.graph.insertNode(self.graph.createTupleUnpack(value)).outputs()

@@ -3,7 +3,6 @@
 In PyTorch: `torch/csrc/jit/ir/constants.cpp`; `tryToInferType` in `torch/csrc/jit/python/pybind_utils.h`.
 """
 import enum
-import inspect
 
 from ....c10.device import device as Device
 from ....c10.tensor_impl import TensorImpl
@@ -59,11 +58,8 @@ def _element_type(values, what):
 
 def qualified_name(cls):
     """The name of a Python class or function in TorchScript: `__torch__.` and where it is defined."""
-    module = cls.__module__
-    name = getattr(cls, "__qualname__", cls.__name__).replace("<locals>.", "").replace("<lambda>", "_lambda_")
-    name = cls.__name__ if "." in name and not inspect.isclass(cls) else name.rpartition(".")[2]
-    prefix = "" if module == "__main__" else f"{module}."
-    return f"__torch__.{prefix}{name}"
+    name = "_lambda" if cls.__name__ == "<lambda>" else cls.__name__
+    return f"__torch__.{name}" if cls.__module__ == "__main__" else f"__torch__.{cls.__module__}.{name}"
 
 
 def enum_type(cls):

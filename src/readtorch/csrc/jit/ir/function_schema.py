@@ -5,7 +5,7 @@ In PyTorch: `aten/src/ATen/core/function_schema.h`. Explained in the chapter "Sc
 from dataclasses import dataclass, replace
 
 from .constant_text import constant_text
-from .type import Type
+from .type import FutureType, Type
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Argument:
 
     def type_text(self):
         """The type as schemas print it, with its alias set and real name."""
-        base = self.type.str()
+        base = f"Future({self.type.elem.str()})" if isinstance(self.type, FutureType) else self.type.str()
         if self.real_name:
             base = base.replace("int", self.real_name, 1)
         if self.N is not None:

@@ -14,7 +14,7 @@ class TensorType(Type):
     """dtype, device, requires_grad: None where unknown. sizes, strides: a tuple with None for each unknown number, or
     None if not even the number of dimensions is known. undefined: whether it stands for no gradient at all."""
 
-    _any = None
+    _any = _inferred = None
 
     def __init__(self, dtype=None, sizes=None, strides=None, device=None, requires_grad=None, undefined=None):
         self._dtype = dtype
@@ -30,6 +30,16 @@ class TensorType(Type):
         if cls._any is None:
             cls._any = cls()
         return cls._any
+
+    @classmethod
+    def getInferred(cls):
+        """The same, of a parameter without annotation: errors say that it was taken for a tensor."""
+        if cls._inferred is None:
+            cls._inferred = cls()
+        return cls._inferred
+
+    def isInferredType(self):
+        return self is TensorType._inferred
 
     @classmethod
     def create_from_tensor(cls, t):

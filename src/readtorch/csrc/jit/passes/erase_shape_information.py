@@ -11,7 +11,7 @@ from ..ir.type import TensorType
 def unshaped(type):
     """The same type, its tensors bare."""
     if isinstance(type, TensorType):
-        return TensorType.get()
+        return type if type.isInferredType() else TensorType.get()
     parts = type.containedTypes()
     if not parts or type.kind() == "ClassType":
         return type

@@ -71,11 +71,12 @@ def argument_value(schema, position, value):
     converted = to_ivalue(value, argument.type)
     if converted is not REJECTED:
         return converted
-    inferred = isinstance(argument.type, TensorType)
+    is_tensor = isinstance(argument.type, TensorType)
+    inferred = is_tensor and argument.type.isInferredType()
     kind = "Tensor (inferred)" if inferred else argument.type.annotation_str
     hint = (f"Inferred '{argument.name}' to be of type 'Tensor' because it was not annotated with an explicit type.\n"
             if inferred else "")
-    details = (f"Unable to cast {value} to Tensor" if inferred else
+    details = (f"Unable to cast {value} to Tensor" if is_tensor else
                f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define "
                "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)")
     place = position - (schema.arguments[0].name == "self")

@@ -1,0 +1,165 @@
+"""A function's text as a syntax tree, and where in the text each part of the tree stands.
+
+The trees are Python's own (`ast`). In PyTorch: `torch/jit/frontend.py` turns them into trees of its own, which the parser
+of serialized code (`torch/csrc/jit/frontend/parser.cpp`) makes too. Explained in the chapter "Scripting".
+"""
+import ast
+import inspect
+import re
+import textwrap
+from dataclasses import dataclass, field
+
+from .desugar import desugar
+from .error_report import ErrorReport
+from .source_range import Source, SourceRange
+
+
+class Text:
+    """A source, and the ranges of its trees. blanks: how far `ast` has seen the lines shifted to the left."""
+
+    def __init__(self, text, filename=None, first_line=1, blanks=0):
+        self.source = Source(text, filename, first_line)
+        self.blanks = blanks
+        self.lines = text.split("\n")
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line) + 1)
+
+    def position(self, line, column):
+        """The character at a line (from 1) and a column, which `ast` counts in bytes."""
+        text = self.lines[line - 1]
+        if not text.isascii():
+            column = len(text[self.blanks:].encode()[:column].decode())
+        return self.starts[line - 1] + self.blanks + column
+
+    def range(self, node):
+        """The SourceRange of a tree. Of a statement that has a body, and of a definition: its first word."""
+        start = self.position(node.lineno, node.col_offset)
+        if isinstance(node, _WITH_BODY):
+            end = start + len(_FIRST_WORD.get(type(node), "if"))
+        else:
+            end = self.position(node.end_lineno, node.end_col_offset)
+        return SourceRange(self.source, start, end)
+
+    def whole(self, node):
+        """The range of a statement with its body."""
+        start = self.position(node.lineno, node.col_offset)
+        return SourceRange(self.source, start, self.position(node.end_lineno, node.end_col_offset))
+
+
+_WITH_BODY = (ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.With)
+_FIRST_WORD = {ast.FunctionDef: "def", ast.ClassDef: "class", ast.For: "for", ast.While: "while", ast.With: "with"}
+
+
+@dataclass
+class Parameter:
+    """annotation: a tree, or None."""
+
+    name: str
+    annotation: object
+    keyword_only: bool
+    node: object
+
+
+@dataclass
+class Definition:
+    """One `def`. returns: the annotation's tree, or None. defaults: parameter name -> Python value."""
+
+    name: str
+    parameters: list
+    returns: object
+    body: list
+    text: Text
+    node: object
+    defaults: dict = field(default_factory=dict)
+
+    def range(self):
+        return self.text.range(self.node)
+
+
+_VARARGS = ("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+
+
+def build_definition(node, text, name=None, defaults=None):
+    """A Definition from an `ast.FunctionDef`. Raises ErrorReport for `*args` and `**kwargs`."""
+    arguments = node.args
+    for extra in (arguments.kwarg, arguments.vararg, *filter(None, arguments.kw_defaults)):
+        if extra is not None:
+            raise NotSupportedError(text.range(extra), _VARARGS)
+    parameters = [Parameter(a.arg, a.annotation, False, a) for a in [*arguments.posonlyargs, *arguments.args]]
+    parameters += [Parameter(a.arg, a.annotation, True, a) for a in arguments.kwonlyargs]
+    definition = Definition(name or node.name, parameters, node.returns, desugar(node.body, text), text, node, defaults or {})
+    _take_type_comment(definition)
+    return definition
+
+
+class NotSupportedError(ErrorReport):
+    """A part of Python that TorchScript has not."""
+
+
+class UnsupportedNodeError(NotSupportedError):
+    """A whole kind of statement or expression that TorchScript has not."""
+
+
+def definition_of(function, name=None):
+    """The Definition of a Python function. Raises OSError if its source cannot be found, RuntimeError for a lambda."""
+    text, tree = parse_object(function)
+    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
+        raise RuntimeError(f"Expected a single top-level function: {text.source.filename}:{text.source.starting_line_no}")
+    signature = inspect.signature(function).parameters.values()
+    defaults = {p.name: p.default for p in signature if p.default is not p.empty}
+    return build_definition(tree.body[0], text, name or function.__name__, defaults)
+
+
+def parse_object(obj):
+    """(Text, tree) of a function or a class."""
+    try:
+        filename = inspect.getsourcefile(obj)
+        lines, first_line = inspect.getsourcelines(obj)
+    except (OSError, TypeError) as error:
+        raise OSError(f"Can't get source for {obj}. TorchScript requires source access in order to carry out compilation, "
+                      "make sure original .py files are available.") from error
+    original = "".join(lines)
+    dedented = textwrap.dedent(original)
+    first, first_dedented = original.split("\n", 1)[0], dedented.split("\n", 1)[0]
+    text = Text(original.rstrip("\n"), filename, first_line, len(first) - len(first_dedented))
+    return text, ast.parse(dedented)
+
+
+def parse_text(source, filename=None, first_line=1):
+    """(Text, tree) of TorchScript text that is in no Python object."""
+    return Text(source, filename, first_line), ast.parse(source)
+
+
+# ------------------------------------------------------------------------------------------------------- type comments
+
+_TYPE_COMMENT = re.compile(r"#\s*type:\s*(?!ignore)(.*)$")
+
+
+def _take_type_comment(definition):
+    """`# type: (Tensor, int) -> Tensor` stands for annotations; or one comment a parameter and `(...) -> Tensor`."""
+    first = definition.node.lineno - 1
+    last = definition.node.end_lineno
+    found = [m[1].strip() for line in definition.text.lines[first:last] if (m := _TYPE_COMMENT.search(line))]
+    signature = next((t for t in found if "->" in t), None)
+    if signature is None:
+        return
+    before, _, after = signature.partition("->")
+    if before.strip() == "(...)":
+        before = f"({', '.join(t for t in found if '->' not in t)})"
+    parameters = [p for i, p in enumerate(definition.parameters) if not (i == 0 and p.name == "self")]
+    annotations = ast.parse(f"({before.strip()[1:-1]},)" if before.strip() != "()" else "()", mode="eval").body.elts
+    if len(annotations) != len(parameters):
+        raise ErrorReport(definition.range(), f"Number of type annotations for function parameters ({len(annotations)}) does "
+                                              f"not match the number of parameters on the function ({len(parameters)})!")
+    for parameter, annotation in zip(parameters, annotations):
+        parameter.annotation = _placed(annotation, parameter.node)
+    definition.returns = _placed(ast.parse(after.strip(), mode="eval").body, definition.node)
+
+
+def _placed(tree, where):
+    """A tree from a comment, with the place of what it is about."""
+    for node in ast.walk(tree):
+        for name in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
+            setattr(node, name, getattr(where, name))
+    return tree
