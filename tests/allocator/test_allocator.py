@@ -174,26 +174,42 @@ def test_blocks_freed_by_the_collector_in_the_middle_of_a_request(monkeypatch):
     check(made)
 
 
-def test_a_finalizer_may_not_ask_for_memory():
+def test_a_finalizer_may_not_ask_for_memory(monkeypatch):
     made = allocator()
-    made.devices[0].free_memory_callbacks.append(lambda: made.malloc(0, 100))
+    device = made.devices[0]
+    monkeypatch.setattr(made.driver, "malloc", lambda device, nbytes: made.malloc(device, nbytes).address)
     with pytest.raises(RuntimeError, match="Freed by a finalizer"):
         made.malloc(0, 1000)
-    made.devices[0].free_memory_callbacks.clear()
+    monkeypatch.undo()
     made.malloc(0, 1000)
+    assert not device.busy
     check(made)
 
 
 def test_callbacks_may_free_memory_before_the_driver_is_asked():
     made = allocator()
     kept = [made.malloc(0, 30 * MIB)]
+    address = kept[0].address
 
     def drop():
-        made.devices[0].postponed.clear()
-        return bool(kept) and (made.free(kept.pop()) or True)
+        dropped = len(kept)
+        while kept:
+            made.free(kept.pop())
+        return dropped > 0
 
     made.devices[0].free_memory_callbacks.append(drop)
-    made.malloc(0, 30 * MIB)
+    assert made.malloc(0, 30 * MIB).address == address
+    assert made.malloc(0, 30 * MIB).address != address
+    check(made)
+
+
+def test_observers_may_use_the_allocator():
+    made = allocator(100 * MIB)
+    kept = made.malloc(0, 60 * MIB)
+    made.attach_out_of_memory_observer(lambda *what: (made.free(kept), made.empty_cache(), made.snapshot()))
+    with pytest.raises(OutOfMemoryError, match="of which 40.00 MiB is free"):
+        made.malloc(0, 60 * MIB)
+    made.malloc(0, 60 * MIB)
     check(made)
 
 

@@ -87,11 +87,12 @@ class AllocatorConfig:
         self.large_segment_size = LARGE_SEGMENT  # of the segment that a request between 1 and 10 MiB gets
         self.expandable_segments = False
         self._reset()
-        self.release_lock_on_cudamalloc = False
-        self.graph_capture_record_stream_reuse = False
         self.per_process_memory_fraction = 1.0  # read when an allocator is made
         self.throw_on_cudamalloc_oom = False
-        # For page-locked host memory, which this library has no allocator for: read, checked and kept.
+        # Read, checked and kept only: for locks and graphs that are not here, and for an allocator of
+        # page-locked host memory.
+        self.release_lock_on_cudamalloc = False
+        self.graph_capture_record_stream_reuse = False
         self.pinned_use_background_threads = False
         self.pinned_max_round_threshold = UNLIMITED
         self.pinned_max_cached_size = UNLIMITED

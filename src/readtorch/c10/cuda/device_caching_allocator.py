@@ -37,7 +37,8 @@ class DeviceCachingAllocator(PrivatePools):
                                   self.config.expandable_segments, context)
                 if not self.get_free_block(request) and not self._find_memory(request):
                     self._out_of_memory(request)
-                return self.alloc_found_block(request, self.should_split(request))
+                remainder = request.block.size - size
+                return self.alloc_found_block(request, split=remainder >= self.least_remainder(request))
             finally:
                 self.busy = False
                 if self.postponed:
@@ -64,7 +65,13 @@ class DeviceCachingAllocator(PrivatePools):
         return self.alloc_block(request)
 
     def _callbacks_freed_memory(self):
-        return any([callback() for callback in self.free_memory_callbacks])
+        if not self.free_memory_callbacks:
+            return False
+        self.busy = False  # the books are in order, so that callbacks may give back and even ask
+        try:
+            return any([callback() for callback in self.free_memory_callbacks])
+        finally:
+            self.busy = True
 
     # ------------------------------------------------------------------------------------------ out of memory
 
@@ -76,6 +83,7 @@ class DeviceCachingAllocator(PrivatePools):
             self.record("oom", free, request.size, request.stream, request.pool, request.context, details)
         self.stats.num_ooms += 1
         size = segment_size(request.size, self.config)
+        self.busy = False  # nothing more is changed: observers may do what they want
         for observer in self.out_of_memory_observers:
             observer(self.device, size, total if self.allowed_memory is None else self.allowed_memory, free)
         raise OutOfMemoryError(self._out_of_memory_message(size, free, total))

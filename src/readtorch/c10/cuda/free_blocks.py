@@ -7,7 +7,7 @@ from bisect import bisect_left
 
 from .block import Block
 from .device_state import DeviceState
-from .sizes import MIN_BLOCK, SMALL_SIZE
+from .sizes import MIN_BLOCK, SMALL_SIZE, UNLIMITED
 
 
 class Request:
@@ -79,23 +79,18 @@ class FreeBlocks(DeviceState):
 
     # ------------------------------------------------------------------------------------------ splitting
 
-    def split_limit(self, request):
-        """How large a remainder must be to become a block of its own: (bytes, whether exactly that is
-        enough); None if the block is not to be split at all."""
+    def least_remainder(self, request):
+        """A block is split if at least this many bytes of it would be left. In PyTorch: `should_split`.
+
+        In the small pool, what is left becomes a block whatever its size: somebody will need it. In the large
+        pool pieces of up to 1 MiB would help nobody, since such requests go to the small pool.
+        """
         pool = request.pool
         if self.no_split_pools and pool.id in self.no_split_pools:
-            return None
+            return UNLIMITED
         if pool.is_small or request.expandable:
-            return MIN_BLOCK, True
-        return (SMALL_SIZE, False) if request.size < self.config.max_split_size else None
-
-    def should_split(self, request):
-        remainder = request.block.size - request.size
-        if self.no_split_pools and request.pool.id in self.no_split_pools:
-            return False
-        if request.pool.is_small or request.expandable:
-            return remainder >= MIN_BLOCK
-        return request.size < self.config.max_split_size and remainder > SMALL_SIZE
+            return MIN_BLOCK
+        return SMALL_SIZE + 1 if request.size < self.config.max_split_size else UNLIMITED
 
     def alloc_found_block(self, request, split):
         """Hand out the block that was found, or its first part."""
@@ -137,7 +132,10 @@ class FreeBlocks(DeviceState):
             else:  # a whole segment is cut
                 pool.stats.inactive_split_bytes.increase(remainder.size - size)
                 pool.stats.inactive_split.increase(1)
-        block.insert_between(remainder.prev, remainder)
+        block.prev, block.next = remainder.prev, remainder
+        if block.prev is not None:
+            block.prev.next = block
+        remainder.prev = block
         remainder.address += size
         remainder.size -= size
         pool.insert(remainder)
@@ -179,9 +177,13 @@ class FreeBlocks(DeviceState):
         if block.prev is neighbour:
             block.address = neighbour.address
             block.segment_context = neighbour.segment_context
-            block.insert_between(neighbour.prev, block.next)
+            block.prev = neighbour.prev
+            if block.prev is not None:
+                block.prev.next = block
         else:
-            block.insert_between(block.prev, neighbour.next)
+            block.next = neighbour.next
+            if block.next is not None:
+                block.next.prev = block
         block.size += neighbour.size
         return neighbour.size
 
@@ -203,16 +205,16 @@ class FreeBlocks(DeviceState):
     # ----------------------------------------------------------------------------------------- writing down
 
     def _record_alloc(self, block, request, found_size, split):
-        pool, limit = request.pool, self.split_limit(request)
+        pool, least = request.pool, self.least_remainder(request)
         details = {
             "block_size": block.size, "rounded_size": request.size, "pool": pool.kind,
             "source": request.source, "candidates": request.candidates, "retries": request.retries,
             "new_segment": request.source == "segment", "split": split,
             "chosen": {"address": block.address, "size": found_size}, "remainder": found_size - request.size}
-        if limit is None:
+        if least == UNLIMITED:
             details["unsplit_because"] = "pool" if pool.id in self.no_split_pools else "oversize"
-        else:
-            details["limit"], details["limit_is_enough"] = limit
+        else:  # "at least 512 bytes", but "more than 1 MiB"
+            details["limit"], details["limit_is_enough"] = min(least, SMALL_SIZE), least == MIN_BLOCK
         if pool.owner is not None:
             details["pool_id"] = pool.id
         self.record("alloc", block.address, request.requested_size, block.stream, pool, block.context,

@@ -28,16 +28,18 @@ class SimulatedDriver(Driver):
     """`devices` of `memory` bytes each (an int, a text such as "2GiB", or a list of them, one a device).
 
     `addresses`: "up" or "down", see Note [ Fictional addresses ]; `latencies`, `deferred`: see Note [
-    Virtual time ].
+    Virtual time ]; `costs`: how long kernels take, a CostModel (Note [ The roofline ]) or None: no time at all.
+    The devices have as many multiprocessors as an A100: that decides which thread draws which random number.
     """
 
-    def __init__(self, devices=1, memory="2GiB", *, addresses="up", latencies=None, deferred=False):
+    def __init__(self, devices=1, memory="2GiB", *, addresses="up", latencies=None, deferred=False, costs=None):
         sizes = memory if isinstance(memory, list | tuple) else [memory] * devices
         if len(sizes) != devices or devices < 1:
             raise ValueError(f"{devices} devices were asked for, and {len(sizes)} sizes of memory given")
         self.memory = SimulatedMemory([parse_size(size) for size in sizes], addresses)
         self.streams = SimulatedStreams(devices, latencies, deferred)
-        self._properties = [DeviceProperties(f"simulated GPU {i}", capacity, simulated=True)
+        self.costs = costs
+        self._properties = [DeviceProperties(f"simulated GPU {i}", capacity, multi_processor_count=108, simulated=True)
                             for i, capacity in enumerate(self.memory.capacities)]
 
     # ----------------------------------------------------------------- what only a simulated device can do
