@@ -1,4 +1,5 @@
 """A value that will be there later. In PyTorch: `aten/src/ATen/core/ivalue_inl.h`, `torch/futures/__init__.py`."""
+import contextlib
 import threading
 
 
@@ -12,6 +13,7 @@ class Future:
         self._finished = False
         self._value = None
         self._exception = None
+        self._source = None  # function that waits for what this future waits for, and not for ever
 
     def done(self):
         """Whether there is a value or an exception."""
@@ -19,6 +21,9 @@ class Future:
 
     def wait(self):
         """Block until it is done; the value, or the exception raised."""
+        if self._source is not None and not self._finished:
+            with contextlib.suppress(Exception):  # it is the future's exception by then
+                self._source()
         with self._changed:
             self._changed.wait_for(lambda: self._finished)
         return self.value()
@@ -64,6 +69,7 @@ class Future:
     def then(self, callback):
         """A Future of what `callback(self)` returns when this one is done; it carries what callback raises."""
         following = Future()
+        following._source = self.wait
 
         def run(_):
             try:

@@ -93,6 +93,7 @@ class Work:
             new = self._future is None
             if new:
                 self._future = Future()
+                self._future._source = self.wait  # so that its timeout holds for who waits for the future
             over = self._done.is_set()
         if new and over:  # else `finish` completes it
             self._complete(self._future)
