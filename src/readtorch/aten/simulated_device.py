@@ -17,6 +17,7 @@ from ..c10.device import device as Device
 from ..c10.dispatch_key import CPU, SIMULATED_CUDA, MaskGuard
 from ..c10.tensor_impl import TensorImpl
 from . import dispatcher
+from .simulated_cost import flat
 
 # Operators whose tensors may be on different devices; the others' must agree, numbers without dimensions apart.
 MIXED = {"_to_copy", "copy_", "index", "index_put", "index_put_", "_index_put_impl_", "_pack_padded_sequence",
@@ -35,6 +36,7 @@ def make_kernel(operator, keys):
     device_place = next((i for i, a in enumerate(operator.schema.arguments) if a.name == "device"), None)
     generator_place = next((i for i, a in enumerate(operator.schema.arguments) if a.name == "generator"), None)
     stay = ON_HOST.get(name, ())
+    launches = not operator.schema.is_view  # a view is the host's work alone
 
     def kernel(*arguments):
         asked = device_place is not None and (arguments[device_place] is not None or not places)
@@ -48,7 +50,8 @@ def make_kernel(operator, keys):
             arguments = (*arguments[:generator_place], engine, *arguments[generator_place + 1:])
         with MaskGuard(exclude=SIMULATED_CUDA), DeviceGuard(place.index):
             results = compute(*arguments)
-            runtime.driver().enqueue(place.index, current_stream(place.index).handle, done, 0.0, operator.name)
+            if launches:
+                launch(operator, arguments, results, place)
             if results is arguments[0]:  # an in-place call: its target stays where it is, even on the host
                 return results
             return moved(results, place, stay)
@@ -57,6 +60,28 @@ def make_kernel(operator, keys):
 
 
 dispatcher.fallbacks[SIMULATED_CUDA] = make_kernel
+
+
+def launch(operator, arguments, results, place):
+    """Put what was computed on the current stream, for the time that it would take there."""
+    driver = runtime.driver()
+    duration = driver.costs.duration(operator, arguments, results, place) if driver.costs else 0.0
+    here = place.index, current_stream(place.index).handle
+    others = {t.device for t in flat(arguments) if t.device.type == "cuda" and t.device != place}
+    there = [(device.index, current_stream(device.index).handle) for device in others]
+    for other in there:
+        wait_for(driver, here, other)
+    driver.enqueue(*here, done, duration, operator.schema.name)
+    for other in there:
+        wait_for(driver, other, here)  # it must not write to what is still being copied
+
+
+def wait_for(driver, waiting, other):
+    """Work put on the stream `waiting`, a (device, handle), from now on starts after what is on `other` now."""
+    event = driver.event_create(other[0])
+    driver.event_record(event, *other)
+    driver.stream_wait_event(*waiting, event)
+    driver.event_destroy(event)
 
 
 def done():
@@ -90,14 +115,6 @@ def common_device(operator, values):
         elif t._array.ndim and operator.schema.name not in MIXED:
             raise different_devices(next(u.device for u in flat(values) if u.device.type == "cuda"), device)
     return found
-
-
-def flat(values):
-    for value in values:
-        if isinstance(value, TensorImpl):
-            yield value
-        elif value is not None:
-            yield from flat(value)
 
 
 def different_devices(one, other):
