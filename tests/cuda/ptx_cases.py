@@ -3,7 +3,10 @@
 The arrays are small: only their types and layouts count."""
 import numpy as np
 
-from readtorch.aten.native.cuda import batch_norm, functions, layer_norm, loops, matmul, softmax
+from readtorch.aten.native.cuda import batch_norm, embedding, functions, indexing, layer_norm, loops, loss
+from readtorch.aten.native.cuda import copy as copies
+from readtorch.aten.native.cuda import distributions as random
+from readtorch.aten.native.cuda import matmul, scan, softmax
 from readtorch.aten.native.cuda import reduce as reductions
 from readtorch.aten.native.cuda.arg_reduce import arg_reduce, greatest, least
 from readtorch.aten.native.cuda.reduce import reduce
@@ -82,7 +85,44 @@ def matmul_cases():
     yield "matmul double", matmul.matmul, (np.ones((8, 8)), np.ones((8, 8)), np.ones((8, 8)))
 
 
-FAMILIES = [pointwise_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases]
+def indexing_cases():
+    x, index, out = floats(3, 4), np.zeros((3, 4), np.int64), floats(3, 4)
+    for name in ("gather", "scatter", "scatter_add"):
+        yield name, getattr(indexing, name), (x, 1, index, out)
+    yield "index", indexing.index, (x, [index[0], index[1]], floats(4))
+    yield "index_put", indexing.index_put, (out, [index[0]], floats(4, 4))
+    yield "index_put accumulate", indexing.index_put, (out, [index[0]], floats(4, 4), True)
+    yield "embedding", embedding.embedding, (x, index[0], floats(4, 4))
+    yield "embedding backward", embedding.embedding_backward, (floats(4, 4), index[0], -1, x)
+    yield "transpose", copies.transpose, (x, x.T.copy())
+    yield "cumsum", scan.cumsum, (x, 1, out)
+    yield "cumprod int64", scan.cumprod, (x > 0, 0, index)
+
+
+def loss_cases():
+    x, target, one = floats(3, 4), np.zeros(3, np.int64), np.zeros((), np.float32)
+    for weight in (None, floats(4)):
+        yield f"nll_loss weight={weight is not None}", loss.nll_loss, (x, target, weight, 1, -100, one, one)
+        yield (f"nll_loss backward weight={weight is not None}", loss.nll_loss_backward,
+               (one, target, weight, 1, -100, one, x))
+    yield "cross_entropy", loss.cross_entropy, (x, target, floats(3), floats(3))
+    yield "cross_entropy backward", loss.cross_entropy_backward, (floats(3), x, target, floats(3), x.copy())
+
+
+def random_cases():
+    for dtype in (np.float32, np.float64):
+        for name in ("uniform", "normal", "exponential"):
+            yield f"{name} {dtype.__name__}", getattr(random, name), ((1, 4), np.ones(8, dtype))
+    yield "bernoulli", random.bernoulli, ((1, 4), floats(8), 0.5)
+    for top in (10, 1 << 40):
+        yield f"integers below {top}", random.integers, ((1, 4), np.ones(8, np.int64), 0, top)
+    for n in (8, 6, 5):
+        yield f"dropout of {n}", random.dropout, ((1, 4), floats(n), 0.5, floats(n), floats(n) > 0)
+
+
+FAMILIES = [pointwise_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases, indexing_cases,
+            loss_cases,
+            random_cases]
 IN_FLOAT64 = ("pointwise sin", "pointwise cos")  # CUDA's own functions bring large arguments down so
 NO_SPILLS = ("softmax", "norm", "matmul")
 

@@ -30,7 +30,8 @@ def test_gather_and_scatter(shape, index_shape, dim):
     np.testing.assert_array_equal(out, torch.gather(tensor(x), dim, tensor(index)))
     source, added = floats(*index_shape, seed=1), x.copy()
     checked(indexing.scatter_add, added, dim, index, source)
-    np.testing.assert_allclose(added, tensor(x).scatter_add(dim, tensor(index), tensor(source)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(added, tensor(x).scatter_add(dim, tensor(index), tensor(source)), rtol=1e-5,
+                               atol=1e-6)
 
 
 def test_scatter_without_repetition():
@@ -123,7 +124,8 @@ def test_cat(dim):
     np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize("shape, dim", [((700,), 0), ((3, 33), 1), ((40, 3), 0), ((2, 3, 4), 1), ((1,), 0), ((0, 3), 0)])
+@pytest.mark.parametrize("shape, dim", [((700,), 0), ((3, 33), 1), ((40, 3), 0), ((2, 3, 4), 1), ((1,), 0),
+                                        ((0, 3), 0)])
 def test_scans(shape, dim):
     x = floats(*shape)
     out = np.zeros(shape, np.float32)
@@ -145,7 +147,8 @@ def test_nll_loss(shape, reduction, weighted):
     target = integers(classes, shape[0], *shape[2:])
     target.flat[1:2] = -100
     weight = np.abs(floats(classes, seed=2)) + 0.1 if weighted else None
-    expected = F.nll_loss(log_p, tensor(target), None if weight is None else tensor(weight), reduction=reduction)
+    expected = F.nll_loss(log_p, tensor(target), None if weight is None else tensor(weight),
+                          reduction=reduction)
     grad = np.asarray(floats(*expected.shape, seed=3))
     expected.backward(tensor(grad).reshape(expected.shape))
     out, total = np.zeros(expected.shape, np.float32), np.zeros((), np.float32)

@@ -1,8 +1,9 @@
 """Copies between layouts and dtypes, and cat.
 
-A copy is a pointwise operation (loops.py) unless it transposes: then neighbours in one array are far apart in the other.
-`transpose` goes through shared memory. Grid: (columns / 32, rows / 32, matrices); block: 32 × 8 threads, each of which
-moves 4 elements of a tile of 32 × 32. The tile has rows of 33: its columns then lie in different banks.
+A copy is a pointwise operation (loops.py) unless it transposes: then neighbours in one array are far apart in
+the other. `transpose` goes through shared memory. Grid: (columns / 32, rows / 32, matrices); block: 32 × 8
+threads, each of which moves 4 elements of a tile of 32 × 32. The tile has rows of 33: its columns then lie in
+different banks.
 
 In PyTorch: `aten/src/ATen/native/cuda/Copy.cu`, `Shape.cu` (`cat`).
 """
@@ -14,7 +15,7 @@ from ....c10.cuda.launch import launch, strided
 from . import functions
 from .loops import pointwise
 
-TILE, DOWN = 32, 8
+TILE, PITCH, DOWN = 32, 33, 8
 
 
 def copy(x, out):
@@ -44,7 +45,7 @@ def transpose(x, out):
 @functools.cache
 def transpose_kernel(dtype):
     def transpose(x, out):
-        tile = cuda.shared.array((TILE, TILE + 1), dtype)
+        tile = cuda.shared.array((TILE, PITCH), dtype)
         tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
         left, top = cuda.blockIdx.x * TILE, cuda.blockIdx.y * TILE
         for z in range(cuda.blockIdx.z, x.shape[0], cuda.gridDim.z):

@@ -1,7 +1,7 @@
 """embedding: rows of a table picked by integers, and the sum of gradients into the table.
 
-Grid: (columns / 128, rows); block: 128 threads along a row. The backward pass adds atomically: no order of the rows is
-fixed. (In PyTorch: the indices are sorted, and each block sums the rows of one index.)
+Grid: (columns / 128, rows); block: 128 threads along a row. The backward pass adds atomically: no order of
+the rows is fixed. (In PyTorch: the indices are sorted, and each block sums the rows of one index.)
 
 In PyTorch: `aten/src/ATen/native/cuda/Embedding.cu`.
 """
@@ -24,7 +24,8 @@ def embedding_backward(grad, indices, padding_idx, grad_weight):
     """grad (*indices, D) is added to grad_weight (V, D), which begins as zeros. padding_idx: -1 for none."""
     if grad.size:
         columns = grad_weight.shape[1]
-        launch(backward, grid(indices.size, columns), THREADS, matrix(grad, columns), flat(indices), padding_idx,
+        launch(backward, grid(indices.size, columns), THREADS, matrix(grad, columns), flat(indices),
+               padding_idx,
                grad_weight)
 
 

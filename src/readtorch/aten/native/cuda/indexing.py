@@ -3,9 +3,9 @@
     gather(x, dim, index, out)             scatter(out, dim, index, source)         scatter_add(out, dim, index, source)
     index(x, indices, out)                 index_put(out, indices, source, accumulate)
 
-Grid: blocks of 256 threads, one thread for each element of `index` (or of the result), with a grid-stride loop. An index
-below 0 counts from the end; one out of bounds is an error that only the simulator reports. Sums go by atomic
-additions: where an index occurs twice, the order, and so the last digit, is not fixed.
+Grid: blocks of 256 threads, one thread for each element of `index` (or of the result), with a grid-stride
+loop. An index below 0 counts from the end; one out of bounds is an error that only the simulator reports.
+Sums go by atomic additions: where an index occurs twice, the order, and so the last digit, is not fixed.
 
 In PyTorch: `aten/src/ATen/native/cuda/{ScatterGatherKernel,IndexKernel,Indexing}.cu`.
 """
@@ -21,7 +21,9 @@ THREADS = 256
 
 
 def gather(x, dim, index, out):
-    """out[…, i, …] = x[…, index[…, i, …], …]. index (int64) and out have one shape; x is at least as large elsewhere."""
+    """out[…, i, …] = x[…, index[…, i, …], …]. index (int64) and out have one shape; x is at least as large
+    elsewhere.
+    """
     along(gather_kernel, x, dim, index, out)
 
 
@@ -50,12 +52,14 @@ def along(kernel, x, dim, index, other):
     flat_x, steps_x = laid_out(x)
     flat_index, steps_index = laid_out(index)
     flat_other, steps_other = laid_out(other)
-    launch(kernel, blocks_of(index.size, THREADS), THREADS, flat_x, without(steps_x, dim), steps_x[dim], x.shape[dim],
+    launch(kernel, blocks_of(index.size, THREADS), THREADS, flat_x, without(steps_x, dim), steps_x[dim],
+           x.shape[dim],
            flat_index, steps_index, flat_other, steps_other, index.shape, index.size)
 
 
 def index(x, indices, out):
-    """out = x[indices[0], indices[1], …]: integer arrays (broadcast together) for the first dimensions of x."""
+    """out = x[indices[0], indices[1], …]: integer arrays (broadcast together) for the first dimensions of x.
+    """
     elements(take_kernel, x, indices, out)
 
 
@@ -65,7 +69,9 @@ def index_put(out, indices, source, accumulate=False):
 
 
 def elements(kernel, x, indices, other):
-    """The indices become one array of offsets; an element of `other` belongs to an offset and to a place behind it."""
+    """The indices become one array of offsets; an element of `other` belongs to an offset and to a place
+    behind it.
+    """
     if other.size == 0:
         return
     flat_x, steps_x = laid_out(x)
@@ -76,7 +82,8 @@ def elements(kernel, x, indices, other):
     offsets = total_offsets(indices, x.shape, steps_x, picked)
     inside = max(1, int(np.prod(rest)))
     launch(kernel, blocks_of(other.size, THREADS), THREADS, flat_x, offsets.reshape(-1), rest or (1,),
-           steps_x[len(indices):] or (0,), inside, flat_other, other.shape or (1,), steps_other or (0,), other.size)
+           steps_x[len(indices):] or (0,), inside, flat_other, other.shape or (1,), steps_other or (0,),
+           other.size)
 
 
 def total_offsets(indices, sizes, steps, shape):
@@ -98,7 +105,7 @@ def stride_of_index(index, numbers):
     return (index + numbers[0] if index < 0 else index) * numbers[1]
 
 
-# ------------------------------------------------------------------------------------------------------- kernels
+# ---------------------------------------------------------------------------------------------------- kernels
 
 
 def from_the_front(index, size):
@@ -130,7 +137,8 @@ def take_kernel(x, offsets, rest, steps_rest, inside, out, shape, steps_out, cou
 
 def put_kernel(out, offsets, rest, steps_rest, inside, source, shape, steps_source, count):
     for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        out[offsets[i // inside] + offset(i % inside, rest, steps_rest)] = source[offset(i, shape, steps_source)]
+        out[offsets[i // inside] + offset(i % inside, rest, steps_rest)] = source[offset(i, shape,
+                                                                                         steps_source)]
 
 
 def add_kernel(out, offsets, rest, steps_rest, inside, source, shape, steps_source, count):

@@ -1,9 +1,11 @@
 """nll_loss and cross_entropy over classes, forward and backward.
 
-Scores are (N, C) or (N, C, …); a thread takes one sample and place (nll_loss), or a block of whole warps takes one
-(cross_entropy, which needs the whole row of scores twice). Sums over samples go through reduce.py: no atomics.
+Scores are (N, C) or (N, C, …); a thread takes one sample and place (nll_loss), or a block of whole warps
+takes one (cross_entropy, which needs the whole row of scores twice). Sums over samples go through reduce.py:
+no atomics.
 
-In PyTorch: `aten/src/ATen/native/cuda/{Loss,NLLLoss2d}.cu`. There, cross_entropy is log_softmax, then nll_loss.
+In PyTorch: `aten/src/ATen/native/cuda/{Loss,NLLLoss2d}.cu`. There, cross_entropy is log_softmax, then
+nll_loss.
 """
 import functools
 import math
@@ -48,25 +50,29 @@ def nll_loss_backward(grad, target, weight, reduction, ignore_index, total_weigh
     if grad_input.size == 0:
         return
     result = by_channel(grad_input)
-    launch(nll_backward_kernel(weight is not None, reduction), blocks_of(grad_input.size, THREADS), THREADS, flat(grad),
-           flat(target), flat(total_weight) if weight is None else weight, ignore_index, flat(total_weight), result)
+    launch(nll_backward_kernel(weight is not None, reduction), blocks_of(grad_input.size, THREADS), THREADS,
+           flat(grad),
+           flat(target), flat(total_weight) if weight is None else weight, ignore_index, flat(total_weight),
+           result)
 
 
 def cross_entropy(x, target, out, log_sums):
     """The loss of each row of x (N, C), unreduced; log_sums (N): log Σ exp, for the backward pass."""
     if target.size:
         x = matrix(x, x.shape[1])
-        launch(cross_entropy_kernel(x.dtype.type), min(len(x), 65535), whole_warps(x.shape[1]), x, target, out, log_sums)
+        launch(cross_entropy_kernel(x.dtype.type), min(len(x), 65535), whole_warps(x.shape[1]), x, target,
+               out, log_sums)
 
 
 def cross_entropy_backward(grad, x, target, log_sums, grad_input):
     """grad: one number for each row."""
     if x.size:
         x, result = matrix(x, x.shape[1]), matrix(grad_input, x.shape[1])
-        launch(cross_entropy_backward_kernel, blocks_of(x.size, THREADS), THREADS, grad, x, target, log_sums, result)
+        launch(cross_entropy_backward_kernel, blocks_of(x.size, THREADS), THREADS, grad, x, target, log_sums,
+               result)
 
 
-# ------------------------------------------------------------------------------------------------------- kernels
+# ---------------------------------------------------------------------------------------------------- kernels
 
 
 def listed(weight, c):

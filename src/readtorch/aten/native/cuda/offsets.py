@@ -6,7 +6,9 @@ from ....c10.cuda.launch import strided
 
 
 def laid_out(x):
-    """(all of its memory as one row, its strides in elements); strides are not negative, as a tensor's never are."""
+    """(all of its memory as one row, its strides in elements); strides are not negative, as a tensor's never
+    are.
+    """
     steps = tuple(s // x.itemsize for s in x.strides)
     reach = 1 + sum((n - 1) * s for n, s in zip(x.shape, steps)) if x.size else 0
     return strided(x, (reach,), (x.itemsize,)), steps

@@ -1,8 +1,8 @@
 """cumsum and cumprod.
 
-Grid: one block for each row; block: 256 threads, which take the row in pieces of 256. Inside a piece each warp scans by
-shuffles (after step k a lane holds the sum of the 2ᵏ⁺¹ lanes up to itself), the warps' totals are scanned by the first
-warp, and what came before the piece is carried along.
+Grid: one block for each row; block: 256 threads, which take the row in pieces of 256. Inside a piece each
+warp scans by shuffles (after step k a lane holds the sum of the 2ᵏ⁺¹ lanes up to itself), the warps' totals
+are scanned by the first warp, and what came before the piece is carried along.
 
 In PyTorch: `aten/src/ATen/native/cuda/ScanUtils.cuh`.
 """
@@ -30,7 +30,8 @@ def scan(combine, identity, x, dim, out):
         return
     x, out = as_rows(x, dim), as_rows(out, dim)
     rows = min(x.shape[0] * x.shape[2], 65535)
-    launch(scan_kernel(combine, out.dtype.type), rows, whole_warps(x.shape[1]), x, out, out.dtype.type(identity))
+    launch(scan_kernel(combine, out.dtype.type), rows, whole_warps(x.shape[1]), x, out,
+           out.dtype.type(identity))
 
 
 @functools.cache

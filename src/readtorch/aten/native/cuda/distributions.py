@@ -1,0 +1,262 @@
+"""Random tensors: uniform, normal, exponential, integers, bernoulli, and dropout.
+
+    uniform(state, out, low, high)        state: (seed, offset) of the device's generator
+
+Grid: blocks of 256 threads, as many as hold a thread for each element but at most `most_blocks`, what the
+chip holds at once. A thread draws four numbers at a time and gives them to elements that lie a whole grid
+apart; with two (float64) likewise. Which thread gives which element is part of the result: see Note [ Who
+draws which number ] in philox.py. `draws_used` is what the generator must be moved on by.
+
+In PyTorch: `aten/src/ATen/native/cuda/DistributionTemplates.h`, `Dropout.cu`;
+`aten/src/ATen/core/TransformationHelper.h`.
+"""
+import functools
+import math
+
+import numpy as np
+from numba import cuda
+
+from ....c10.cuda.launch import launch
+from .loops import pointwise
+from .philox import philox
+from .rows import flat
+
+THREADS = 256
+MOST_BLOCKS = 8 * 132  # what an H100 holds: 2048 threads on each of 132 multiprocessors
+f32, u64 = np.float32, np.uint64
+
+
+def grid_of(size, most_blocks):
+    return min(-(-size // THREADS), most_blocks)
+
+
+def draws_used(size, at_once=4, most_blocks=MOST_BLOCKS):
+    """How many numbers of 32 bits each thread may use for so many elements; 2 at once for float64."""
+    return ((size - 1) // (THREADS * grid_of(size, most_blocks) * at_once) + 1) * 4 if size else 0
+
+
+def uniform(state, out, low=0.0, high=1.0, most_blocks=MOST_BLOCKS):
+    """In [low, high). out: contiguous, float32 or float64."""
+    number = out.dtype.type
+    run(uniform_between, state, out, (number(high - low), number(low), number(high)), most_blocks)
+
+
+def normal(state, out, mean=0.0, std=1.0, most_blocks=MOST_BLOCKS):
+    run(normal_with, state, out, (out.dtype.type(std), out.dtype.type(mean)), most_blocks, of_pairs=True)
+
+
+def exponential(state, out, rate=1.0, most_blocks=MOST_BLOCKS):
+    number = out.dtype.type
+    run(exponential_with, state, out, (number(-1.0) / number(rate), number(np.finfo(number).eps / 2)),
+        most_blocks)
+
+
+def bernoulli(state, out, p, most_blocks=MOST_BLOCKS):
+    """1 with probability p, else 0, from float32 numbers (float64 for a float64 `out`)."""
+    number = np.float64 if out.dtype == np.float64 else f32
+    run(below, state, out, (number(p),), most_blocks)
+
+
+def integers(state, out, low, high, most_blocks=MOST_BLOCKS):
+    """low … high - 1, of 32 bits modulo the range, or of 64 if it is 2²⁸ or more."""
+    wide = high - low >= 1 << 28
+    if out.size:
+        launch(integers_kernel(wide), grid_of(out.size, most_blocks), THREADS, *map(u64, state),
+               out.reshape(-1),
+               u64(high - low), np.int64(low))
+
+
+def run(transform, state, out, numbers, most_blocks, of_pairs=False):
+    if out.size:
+        draw = DRAWS[out.dtype == np.float64, of_pairs]
+        kernel = pairs_kernel if out.dtype == np.float64 else fours_kernel
+        launch(kernel(draw, transform), grid_of(out.size, most_blocks), THREADS, *map(u64, state),
+               out.reshape(-1),
+               numbers)
+
+
+# ----------------------------------------------------------------- from 32 bits to numbers, as cuRAND does it
+
+TO_UNIT, TO_ANGLE = f32(2.3283064e-10), f32(2.3283064e-10) * f32(6.2831855)  # 2⁻³² and 2π 2⁻³²
+TO_UNIT_64, PI = 1.1102230246251565e-16, math.pi  # 2⁻⁵³
+
+
+def unit(x):
+    """In (0, 1]: the middle of the piece that x stands for."""
+    return f32(x) * TO_UNIT + TO_UNIT / f32(2)
+
+
+def unit_64(x, y):
+    """Likewise, of 53 bits."""
+    return np.float64(u64(x) ^ (u64(y) << u64(21))) * TO_UNIT_64 + TO_UNIT_64 / 2.0
+
+
+def four_uniform(a, b, c, d):
+    return unit(a), unit(b), unit(c), unit(d)
+
+
+def two_uniform(a, b, c, d):
+    return unit_64(a, b), unit_64(c, d)
+
+
+def box_muller(x, y):
+    """Two normal numbers from two uniform ones: a radius and an angle."""
+    radius = math.sqrt(f32(-2) * math.log(unit(x)))
+    angle = f32(y) * TO_ANGLE + TO_ANGLE / f32(2)
+    sine, cosine = cuda.libdevice.fast_sincosf(angle)
+    return radius * sine, radius * cosine
+
+
+def four_normal(a, b, c, d):
+    x, y = box_muller(a, b)
+    z, w = box_muller(c, d)
+    return x, y, z, w
+
+
+def two_normal(a, b, c, d):
+    radius = math.sqrt(-2.0 * math.log(unit_64(a, b)))
+    angle = 2.0 * unit_64(c, d) * PI
+    return radius * math.sin(angle), radius * math.cos(angle)
+
+
+DRAWS = {(False, False): four_uniform, (False, True): four_normal, (True, False): two_uniform, (True,
+                                                                                                True): two_normal}
+
+
+# ------------------------------------------------------------------------------------- of one number, another
+
+
+def uniform_between(x, numbers):
+    """numbers: range, low, high. (0, 1] is turned round to [0, 1): what would be `high` is `low`."""
+    y = x * numbers[0] + numbers[1]
+    return numbers[1] if y == numbers[2] else y
+
+
+def normal_with(x, numbers):
+    return x * numbers[0] + numbers[1]
+
+
+def exponential_with(x, numbers):
+    """numbers: -1 / rate, half the distance from 1 to the next number: the logarithm must not be 0."""
+    half = numbers[1]
+    return numbers[0] * (-half if x >= type(x)(1) - half else math.log(x))
+
+
+def below(x, numbers):
+    return x < numbers[0]
+
+
+# ---------------------------------------------------------------------------------------------------- kernels
+
+
+@functools.cache
+def fours_kernel(draw, transform):
+    """Four elements for each evaluation, a grid apart."""
+    def fours(seed, offset, out, numbers):
+        thread, step = cuda.grid(1), cuda.gridsize(1)
+        count = u64(offset // u64(4))
+        for first in range(thread, out.size, 4 * step):
+            a, b, c, d = philox(seed, u64(thread), count)
+            x, y, z, w = draw(a, b, c, d)
+            count += u64(1)
+            out[first] = transform(x, numbers)
+            if first + step < out.size:
+                out[first + step] = transform(y, numbers)
+            if first + 2 * step < out.size:
+                out[first + 2 * step] = transform(z, numbers)
+            if first + 3 * step < out.size:
+                out[first + 3 * step] = transform(w, numbers)
+    return fours
+
+
+@functools.cache
+def pairs_kernel(draw, transform):
+    """Two elements for each evaluation."""
+    def pairs(seed, offset, out, numbers):
+        thread, step = cuda.grid(1), cuda.gridsize(1)
+        count = u64(offset // u64(4))
+        for first in range(thread, out.size, 2 * step):
+            a, b, c, d = philox(seed, u64(thread), count)
+            x, y = draw(a, b, c, d)
+            count += u64(1)
+            out[first] = transform(x, numbers)
+            if first + step < out.size:
+                out[first + step] = transform(y, numbers)
+    return pairs
+
+
+@functools.cache
+def integers_kernel(wide):
+    each = 2 if wide else 4
+
+    def integers(seed, offset, out, span, base):
+        thread, step = cuda.grid(1), cuda.gridsize(1)
+        count = u64(offset // u64(4))
+        for first in range(thread, out.size, each * step):
+            a, b, c, d = philox(seed, u64(thread), count)
+            count += u64(1)
+            if wide:
+                a, b, c, d = joined(a, b), joined(c, d), u64(0), u64(0)
+            for k in range(each):
+                x = a if k == 0 else b if k == 1 else c if k == 2 else d
+                if first + k * step < out.size:
+                    out[first + k * step] = np.int64(u64(x) % span) + base
+    return integers
+
+
+def joined(upper, lower):
+    return (u64(upper) << u64(32)) | u64(lower)
+
+
+# ---------------------------------------------------------------------------------------------------- dropout
+
+
+def dropout(state, x, p, out, mask, most_blocks=MOST_BLOCKS):
+    """out = x · mask / (1 - p), where mask (bool) is 1 with probability 1 - p. All contiguous, 0 < p < 1."""
+    if x.size:
+        keep = f32(1 - p)
+        vector = next(v for v in (4, 2, 1) if x.size % v == 0)
+        kernel = dropout_kernel if vector == 1 else dropout_vector_kernel(vector)
+        launch(kernel, grid_of(x.size, most_blocks), THREADS, *map(u64, state), flat(x), keep,
+               x.dtype.type(1) /
+               x.dtype.type(keep), out.reshape(-1), mask.reshape(-1))
+
+
+def dropout_backward(grad, mask, scale, out):
+    """grad · mask · scale"""
+    pointwise(masked_scale, [grad, mask], out, (grad.dtype.type(scale),))
+
+
+def masked_scale(grad, kept, numbers):
+    return grad * numbers[0] if kept else type(grad)(0)
+
+
+@functools.cache
+def dropout_vector_kernel(vector):
+    """A thread takes neighbouring elements, and as many of the four numbers as it has elements."""
+    def dropout(seed, offset, x, keep, scale, out, mask):
+        thread, step = cuda.grid(1), cuda.gridsize(1)
+        count = u64(offset // u64(4))
+        for first in range(thread * vector, x.size, step * vector):
+            numbers = philox(seed, u64(thread), count)
+            count += u64(1)
+            for k in range(vector):
+                kept = unit(numbers[k]) < keep
+                mask[first + k] = kept
+                out[first + k] = x[first + k] * scale if kept else type(scale)(0)
+    return dropout
+
+
+def dropout_kernel(seed, offset, x, keep, scale, out, mask):
+    """Elements a grid apart, where their number is odd."""
+    thread, step = cuda.grid(1), cuda.gridsize(1)
+    count = u64(offset // u64(4))
+    for first in range(thread, x.size, 4 * step):
+        numbers = philox(seed, u64(thread), count)
+        count += u64(1)
+        for k in range(4):
+            i = first + k * step
+            if i < x.size:
+                kept = unit(numbers[k]) < keep
+                mask[i] = kept
+                out[i] = x[i] * scale if kept else type(scale)(0)
