@@ -1,8 +1,10 @@
 """Every decision of PyTorch's own allocator, as recorded, is ours, too: see replay.py."""
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from readtorch.c10.cuda.errors import MemoryAllocationError
 from tests.allocator.replay import Replay, difference, load, replay
 
 TRACES = sorted((Path(__file__).parent / "traces").glob("*.json.gz"))
@@ -34,3 +36,38 @@ def test_a_difference_is_seen(key, change):
 
 def test_a_difference_is_named_exactly():
     assert difference("stats", [{"a": {"b": 1}}], [{"a": {"b": 2}}]) == "stats[0].a.b is 2, not 1"
+
+
+CALLS = {  # our driver's calls by CUDA's names
+    "cudaMalloc": "malloc", "cudaFree": "free", "cuMemCreate": "mem_create", "cuMemRelease": "mem_release",
+    "cuMemMap": "mem_map", "cuMemUnmap": "mem_unmap", "cuMemAddressReserve": "mem_address_reserve",
+    "cuMemAddressFree": "mem_address_free", "cudaEventCreate": "event_create", "cudaEventRecord": "event_record",
+    "cudaEventQuery": "event_query", "cudaEventSynchronize": "event_synchronize",
+    "cudaStreamSynchronize": "stream_synchronize", "cudaDeviceSynchronize": "device_synchronize"}
+
+
+@pytest.mark.parametrize("name", ["fuzz_02_default_tight", "fuzz_11_expandable_streams_tight",
+                                  "real_02_cnn_tight"])
+def test_the_driver_is_asked_as_often(name):
+    """Not only with the same results: with the same calls, those that fail included."""
+    recorded = recording(name)
+    calls = Counter()
+    run = Replay(recorded, history=False)
+    for theirs, ours in CALLS.items():
+        setattr(run.driver, ours, counted(calls, theirs, getattr(run.driver, ours)))
+    for op in recorded["ops"]:
+        getattr(run, op[0])(*op[1:])
+    used = recorded["fake"].pop("used")
+    assert {call: calls[call] for call in recorded["fake"]} == recorded["fake"]
+    assert run.driver.memory.used[:len(used)] == used
+
+
+def counted(calls, name, function):
+    def call(*arguments):
+        calls[name] += 1
+        try:
+            return function(*arguments)
+        except MemoryAllocationError:
+            calls[f"{name}_failed"] += 1
+            raise
+    return call
