@@ -42,8 +42,6 @@ _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _MAP_FAILED = ctypes.c_void_p(-1).value
-# All pages at once: filling the table page by page would cost a fault each.
-_POPULATE = getattr(mmap, "MAP_POPULATE", 0)
 
 
 class MapAllocator:
@@ -63,7 +61,7 @@ class MapAllocator:
         """Lend the `nbytes` bytes that begin at `offset`."""
         length = max(offset + nbytes, 1)  # nothing cannot be mapped
         protection = mmap.PROT_READ | mmap.PROT_WRITE
-        address = _libc.mmap(None, length, protection, mmap.MAP_SHARED | _POPULATE, fd, 0)
+        address = _libc.mmap(None, length, protection, mmap.MAP_SHARED, fd, 0)
         if address == _MAP_FAILED:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error))

@@ -152,6 +152,26 @@ def check_equal_sizes(arrays, first):
 _checked_out(cat)
 keeps_apart(cat)
 _checked_out(stack)
+_write_stack = stack.out.kernels[CPU]
+
+
+@stack.out.kernel
+def stack_out(tensors, dim, out):
+    """Samples of a batch go where they belong at once: a worker of the DataLoader has them stacked in shared memory."""
+    arrays, target = [t._array for t in tensors], out._array
+    if dim != 0 or not arrays or not _are_rows(arrays, target):
+        return _write_stack(tensors, dim, out)
+    np.concatenate(arrays, out=target.reshape(-1, *target.shape[2:]))
+    out._counter[0] += 1
+    return out
+
+
+def _are_rows(arrays, target):
+    """Whether each array has the shape and dtype of one row of `target`, and other memory."""
+    rows, dtype = target.shape[1:], target.dtype
+    return (len(target.shape) > 1 and len(target) == len(arrays) and target.flags.c_contiguous
+            and all([a.shape == rows and a.dtype is dtype for a in arrays])
+            and not any([np.may_share_memory(a, target) for a in arrays]))
 
 
 @stack.backward
