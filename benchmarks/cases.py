@@ -6,6 +6,7 @@ A case prepares its data and returns the function to time; or (function, k) when
 import dataclasses
 import os
 import tempfile
+import time
 
 from tests.training import models, tasks
 
@@ -29,6 +30,8 @@ GROUPS = {
     "training step, two threads": Group(mean=1.15, each=1.5, threads=2),
     "inference": Group(mean=1.15),
     "checkpoint": Group(each=1.2),
+    "data loader": Group(each=1.11),
+    "data loader, workers": Group(each=1.11, threads=2),
 }
 
 
@@ -261,3 +264,35 @@ def _checkpoint(api, shapes, work):
 for _work in ("save", "load", "load, mapped"):
     for _words, _shapes in (("100 MB", [(5_000_000,)] * 5), ("1,000 small tensors", [(10,)] * 1000)):
         case("checkpoint", f"{_work}, {_words}")(lambda api, work=_work, shapes=_shapes: _checkpoint(api, shapes, work))
+
+
+# Data loader: a pass over the data; workers are kept from pass to pass
+
+
+def _loader(api, elements, seconds, length, batch_size, workers):
+    """Samples are (tensor of `elements` numbers, int); each takes the processor `seconds`."""
+    class Samples(api.utils.data.Dataset):
+        tensor = api.randn(elements)
+
+        def __len__(self):
+            return length
+
+        def __getitem__(self, i):
+            end = time.thread_time() + seconds
+            while seconds and time.thread_time() < end:
+                pass
+            return self.tensor, i
+
+    loader = api.utils.data.DataLoader(Samples(), batch_size, num_workers=workers, persistent_workers=workers > 0)
+
+    def run():
+        for _ in loader:
+            pass
+    return run, length
+
+
+for _name, _sizes in {"4 KB samples": (1024, 0, 4096, 32), "600 KB samples": (150_000, 0, 256, 16),
+                      "5 ms samples": (1024, 0.005, 64, 8)}.items():
+    for _workers in (0, 1, 2):
+        case("data loader, workers" if _workers else "data loader", f"data loader, {_name}, {_workers} workers")(
+            lambda api, sizes=_sizes, workers=_workers: _loader(api, *sizes, workers))
