@@ -24,6 +24,7 @@ class GraphFunction:
         self.argument_names = None  # where the graph's inputs have lost theirs
         self._lock = threading.RLock()
         self._executor = None
+        self._entry = None  # function of (args, kwargs), made at the first call
 
     @property
     def name(self):
@@ -44,7 +45,7 @@ class GraphFunction:
     @graph.setter
     def graph(self, graph):
         self._graph = graph
-        self._executor = None
+        self._executor = self._entry = None
 
     @property
     def schema(self):
@@ -55,6 +56,7 @@ class GraphFunction:
 
     def setSchema(self, schema):
         self._schema = schema
+        self._entry = None
         return self
 
     def executor(self):
@@ -67,8 +69,12 @@ class GraphFunction:
 
     def __call__(self, *args, **kwargs):
         """Call it from Python: arguments are checked against the schema and brought to its types."""
-        from ..python.pybind_utils import call_function
-        return call_function(self, args, kwargs)
+        return (self._entry or self._make_entry())(args, kwargs)
+
+    def _make_entry(self):
+        from ..python.pybind_utils import make_entry  # it makes values of arguments, which functions are, too
+        self._entry = make_entry(self)
+        return self._entry
 
     def script_type(self):
         from ..ir.type import FunctionType

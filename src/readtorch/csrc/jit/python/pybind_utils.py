@@ -30,6 +30,28 @@ def call_function(function, args, kwargs):
     return to_python(function.executor().run(arguments))
 
 
+def make_entry(function):
+    """The function (args, kwargs) -> result through which calls of `function` go.
+
+    Tensors by position, as many as there are parameters, need no conversion: they go straight to the executor.
+    """
+    arguments = function.schema.arguments
+    count = len(arguments)
+    executor = function.executor()
+    if not all(isinstance(a.type, TensorType) for a in arguments):
+        return lambda args, kwargs: call_function(function, args, kwargs)
+
+    def entry(args, kwargs):
+        if kwargs or len(args) != count or (changed and tls.tracer is not None):
+            return call_function(function, args, kwargs)
+        for value in args:
+            if not isinstance(value, TensorImpl):
+                return call_function(function, args, kwargs)
+        outputs = executor.plan().run(args)
+        return outputs[0] if len(outputs) == 1 else to_python(outputs)
+    return entry
+
+
 def to_python(outputs):
     """What a function returns: its only output, or a tuple of them."""
     if len(outputs) == 1:

@@ -13,7 +13,8 @@ class ScriptFunction:
         self.__name__ = function.name
 
     def __call__(self, *args, **kwargs):
-        return self._function(*args, **kwargs)
+        function = self._function
+        return (function._entry or function._make_entry())(args, kwargs)
 
     @property
     def graph(self):

@@ -4,24 +4,35 @@ In PyTorch: `torch/csrc/jit/runtime/graph_executor.cpp`, `profiling_graph_execut
 which types and shapes go through, and the graph is rewritten for these.
 """
 import threading
+from typing import NamedTuple
 
+from . import instruction as I
 from .code import Code
 from .default_passes import DEFAULT_PASSES
-from .interpreter import run
+from .interpreter import raise_failure, run
 
 # Passes that run on every graph before it is executed, in this order: functions of a graph. The fuser adds its own.
 pipeline = list(DEFAULT_PASSES)
 
-_state = threading.local()
+# The threads in which graphs run as they were written. Nearly always there are none, and asking that costs nothing.
+_unoptimized = set()
 
 
 def optimized_execution():
     """Whether graphs are optimised before they run, in this thread."""
-    return getattr(_state, "optimize", True)
+    return not _unoptimized or threading.get_ident() not in _unoptimized
 
 
 def set_graph_executor_optimize(enabled):
-    _state.optimize = enabled
+    (_unoptimized.discard if enabled else _unoptimized.add)(threading.get_ident())
+
+
+class ExecutionPlan(NamedTuple):
+    """graph: what runs, after the passes; code: its instructions; run(arguments): the list of the outputs' values."""
+
+    graph: object
+    code: object
+    run: object
 
 
 class GraphExecutor:
@@ -30,27 +41,52 @@ class GraphExecutor:
     def __init__(self, graph, name):
         self.graph = graph
         self.name = name
-        self._plans = {}  # optimised? -> (graph, Code)
+        self._plans = {}  # optimised? -> ExecutionPlan
         self._lock = threading.RLock()
 
     def plan(self):
-        """(graph that runs, its Code)"""
-        key = optimized_execution()
-        if key not in self._plans:
-            with self._lock:
+        """The ExecutionPlan of this thread: with or without optimisation."""
+        optimize = not _unoptimized or optimized_execution()
+        return self._plans.get(optimize) or self._make_plan(optimize)
+
+    def _make_plan(self, optimize):
+        with self._lock:
+            if optimize not in self._plans:
                 graph = self.graph.copy()
-                for rewrite in pipeline if key else ():
+                for rewrite in pipeline if optimize else ():
                     rewrite(graph)
-                self._plans[key] = (graph, Code(graph, self.name))
-        return self._plans[key]
+                code = Code(graph, self.name)
+                self._plans[optimize] = ExecutionPlan(graph, code, _runner(code))
+            return self._plans[optimize]
 
     def code(self):
-        return self.plan()[1]
+        return self.plan().code
 
     def run(self, arguments):
         """The list of the outputs' values."""
-        return run(self.code(), arguments)
+        return self.plan().run(arguments)
 
     def debug_flush(self):
         """Forget what was made, so that a changed graph or pipeline counts."""
         self._plans.clear()
+
+
+def _runner(code):
+    """A function of the arguments. One operator on them, as they are, needs no machine: that is what a fused graph is."""
+    nodes = [n for n in code.graph.nodes() if n.kind() != "prim::Drop"]
+    graph = code.graph
+    if len(nodes) != 1 or nodes[0].inputs() != graph.inputs() or nodes[0].outputs() != graph.outputs() or not code.operators:
+        return lambda arguments: run(code, arguments)
+    operation, one = code.operators[0][0], len(graph.outputs()) == 1
+
+    def run_operator(arguments):
+        try:
+            result = operation(*arguments)
+        except Exception as error:
+            raise_failure(code, _place_of_operator(code), error)
+        return [result] if one else list(result)
+    return run_operator
+
+
+def _place_of_operator(code):
+    return next(i for i, instruction in enumerate(code.instructions) if instruction.op in (I.OP, I.OPN))

@@ -42,6 +42,13 @@ def run(code, arguments):
         raise RuntimeError(_failure(frames, f"RuntimeError: {_message(error)}")) from error
 
 
+def raise_failure(code, place, error):
+    """Raise what `run` raises if instruction `place` of `code` fails."""
+    frame = Frame(code)
+    frame.pc = place + 1
+    raise RuntimeError(_failure([frame], f"RuntimeError: {_message(error)}")) from error
+
+
 def _message(error):
     """An exception's text: KeyError quotes what it is given."""
     return error.args[0] if isinstance(error, KeyError) and error.args else str(error)

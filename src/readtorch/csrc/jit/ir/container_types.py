@@ -1,0 +1,231 @@
+"""Types that are made of others: lists, dicts, tuples, optional values, unions, futures.
+
+In PyTorch: `aten/src/ATen/core/jit_type.h`, `union_type.cpp`. Explained in the chapter "Scripting".
+"""
+from .type import AnyListType, AnyTupleType, AnyType, IntType, NoneType, Type
+
+
+class _OfOne(Type):
+    """A type with one part, `elem`."""
+
+    def __init__(self, elem):
+        self.elem = elem
+
+    def containedTypes(self):
+        return [self.elem]
+
+    def withContained(self, types):
+        return type(self)(*types)
+
+    def getElementType(self):
+        return self.elem
+
+
+class ListType(_OfOne):
+    """A list. It can be written to, so lists of different types never stand for each other."""
+
+    def isSubtypeOf(self, other):
+        return isinstance(other, AnyListType) or super().isSubtypeOf(other)
+
+    def str(self):
+        return f"{self.elem.str()}[]"
+
+    @property
+    def annotation_str(self):
+        return f"List[{self.elem.annotation_str}]"
+
+    @staticmethod
+    def ofTensors():
+        from .tensor_type import TensorType  # which stands on this module's types
+        return ListType(TensorType.get())
+
+    @staticmethod
+    def ofInts():
+        return ListType(IntType.get())
+
+
+class OptionalType(_OfOne):
+    """A value or None."""
+
+    def isSubtypeOf(self, other):
+        if isinstance(other, OptionalType):
+            return self.elem.isSubtypeOf(other.elem)
+        if isinstance(other, UnionType):
+            return NoneType.get().isSubtypeOf(other) and self.elem.isSubtypeOf(other)
+        return isinstance(other, AnyType)
+
+    def str(self):
+        return f"{self.elem.str()}?"
+
+    @property
+    def annotation_str(self):
+        return f"Optional[{self.elem.annotation_str}]"
+
+
+class FutureType(_OfOne):
+    """What `fork` returns: a value that another task is still computing."""
+
+    def isSubtypeOf(self, other):
+        if isinstance(other, FutureType):
+            return self.elem.isSubtypeOf(other.elem)
+        return super().isSubtypeOf(other)
+
+    def str(self):
+        return f"Future[{self.elem.str()}]"
+
+    @property
+    def annotation_str(self):
+        return f"Future[{self.elem.annotation_str}]"
+
+
+class AwaitType(_OfOne):
+    """A value that is computed when it is asked for."""
+
+    def str(self):
+        return f"Await[{self.elem.str()}]"
+
+    @property
+    def annotation_str(self):
+        return f"Await[{self.elem.annotation_str}]"
+
+
+class RRefType(_OfOne):
+    """A reference to a value in another process."""
+
+    def str(self):
+        return f"RRef[{self.elem.str()}]"
+
+    @property
+    def annotation_str(self):
+        return f"RRef[{self.elem.annotation_str}]"
+
+
+class DictType(Type):
+    def __init__(self, key, value):
+        self.key = key
+        self.value = value
+
+    def containedTypes(self):
+        return [self.key, self.value]
+
+    def withContained(self, types):
+        return DictType(*types)
+
+    def getKeyType(self):
+        return self.key
+
+    def getValueType(self):
+        return self.value
+
+    def str(self):
+        return f"Dict({self.key.str()}, {self.value.str()})"
+
+    @property
+    def annotation_str(self):
+        return f"Dict[{self.key.annotation_str}, {self.value.annotation_str}]"
+
+
+class TupleType(Type):
+    """A tuple; with `fields`, a named one.
+
+    name: the qualified name of a named tuple, such as `__torch__.Point`; None if only its text was seen.
+    defaults: field name -> default value.
+    """
+
+    def __init__(self, elements, name=None, fields=None, defaults=None):
+        self.types = tuple(elements)
+        self.qualified = name
+        self.fields = tuple(fields) if fields is not None else None
+        self.defaults = defaults or {}
+
+    def elements(self):
+        return list(self.types)
+
+    containedTypes = elements
+
+    def withContained(self, types):
+        return TupleType(types, self.qualified, self.fields, self.defaults)
+
+    def _parts(self):
+        return (self.types, self.fields, self.qualified)
+
+    def name(self):
+        return self.qualified and self.qualified.rpartition(".")[2]
+
+    def isSubtypeOf(self, other):
+        if isinstance(other, AnyTupleType):
+            return True
+        if isinstance(other, TupleType):
+            same_fields = other.fields is None or self.fields == other.fields
+            return (same_fields and len(self.types) == len(other.types)
+                    and all(mine.isSubtypeOf(its) for mine, its in zip(self.types, other.types)))
+        return super().isSubtypeOf(other)
+
+    def str(self):
+        if self.fields is None:
+            return f"({', '.join(t.str() for t in self.types)})"
+        fields = ", ".join(f"{n} : {t.str()}" for n, t in zip(self.fields, self.types))
+        return f"NamedTuple({fields})"
+
+    @property
+    def annotation_str(self):
+        if self.qualified:
+            return self.qualified
+        return f"Tuple[{', '.join(t.annotation_str for t in self.types) or '()'}]"
+
+
+class UnionType(Type):
+    """One of several types. Make one with `union_of`, which leaves out what others include."""
+
+    def __init__(self, types):
+        self.types = tuple(types)
+
+    def containedTypes(self):
+        return list(self.types)
+
+    def withContained(self, types):
+        return union_of(types)
+
+    def isSubtypeOf(self, other):
+        return isinstance(other, AnyType) or all(t.isSubtypeOf(other) for t in self.types)
+
+    def canHoldType(self, t):
+        return t.isSubtypeOf(self)
+
+    def str(self):
+        return f"Union({', '.join(t.str() for t in self.types)})"
+
+    @property
+    def annotation_str(self):
+        return f"Union[{', '.join(t.annotation_str for t in self.types)}]"
+
+
+# The order in which a Union lists its types (that of `TypeKind`).
+_UNION_ORDER = ["EnumType", "TensorType", "TupleType", "ListType", "DictType", "FloatType", "ComplexType", "FutureType",
+                "IntType", "NoneType", "StringType", "BoolType", "DeviceObjType", "ClassType"]
+
+
+def union_of(types):
+    """The type of a value that has one of `types`: nested unions are opened, and what another includes is left out."""
+    flat = []
+    for t in types:
+        flat += t.types if isinstance(t, UnionType) else [t.elem, NoneType.get()] if isinstance(t, OptionalType) else [t]
+    kept = []
+    for t in flat:
+        if not any(t.isSubtypeOf(k) for k in kept):
+            kept = [k for k in kept if not k.isSubtypeOf(t)] + [t]
+    if len(kept) == 1:
+        return kept[0]
+    if len(kept) == 2 and NoneType.get() in kept:
+        return OptionalType(next(t for t in kept if not isinstance(t, NoneType)))
+    order = {name: i for i, name in enumerate(_UNION_ORDER)}
+    return UnionType(sorted(kept, key=lambda t: (order.get(t.kind(), len(order)), t.str())))
+
+
+def unwrap_optional(t):
+    """What is left of a type once None is ruled out."""
+    if isinstance(t, OptionalType):
+        return t.elem
+    if isinstance(t, UnionType):
+        return union_of([part for part in t.types if not isinstance(part, NoneType)])
+    return t
