@@ -21,7 +21,7 @@ def get_approximate_basis(A, q, niter=2, M=None):
         return product if mean is None else product - mean.matmul(x)
 
     niter = 2 if niter is None else niter
-    Q = qr(apply(A, M, at.randn(A.shape[-1], q, dtype=floating_dtype(A)))).Q
+    Q = qr(apply(A, M, at.randn(A.shape[-1], q, dtype=floating_dtype(A), device=A.device))).Q
     for _ in range(niter):
         Q = qr(apply(A.mH, None if M is None else M.mH, Q)).Q
         Q = qr(apply(A, M, Q)).Q

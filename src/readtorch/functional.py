@@ -11,9 +11,9 @@ import numpy as np
 
 from .aten.functions import at
 from .aten.native import joining
+from .aten.native.copy import constant_beside
 from .aten.native.tensor_shape import broadcast_shape, view_on_grid
 from .c10.size import Size
-from .c10.tensor_impl import wrap
 
 
 def _list_of(tensors):
@@ -136,5 +136,5 @@ def unravel_index(indices, shape):
     if any(size < 0 for size in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {shape}")
     steps = list(itertools.accumulate((1, *reversed(shape[1:])), operator.mul))[::-1] if shape else []
-    steps, sizes = (wrap(np.array(numbers, np.int64)) for numbers in (steps, shape))
+    steps, sizes = (constant_beside(indices, np.array(numbers, np.int64)) for numbers in (steps, shape))
     return (indices.unsqueeze(-1).floor_divide(steps) % sizes).unbind(-1)

@@ -11,6 +11,7 @@ from ...c10.tensor_impl import storage_impl, storage_offset, strides_of, view as
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
+from .copy import constant_beside
 from .views import becomes_view
 
 BOTH = "function, method"
@@ -90,12 +91,12 @@ def as_strided_backward(grad, base, size, stride, offset):
     length = max(base_start + reach(base.sizes, base.strides), start + reach(size, stride))
     storage = at.new_zeros(grad, (length,))
     if may_overlap(size, stride):
-        places = window_of(length, size, stride, start)
+        places = constant_beside(grad, window_of(length, size, stride, start))
         storage = at.index_add(storage, 0, places, grad.reshape((-1,)))
     else:
         storage.as_strided(size, stride, start).copy_(grad)
     if may_overlap(base.sizes, base.strides):
-        places = window_of(length, base.sizes, base.strides, base_start)
+        places = constant_beside(grad, window_of(length, base.sizes, base.strides, base_start))
         count = at.index_add(at.zeros_like(storage), 0, places, at.ones_like(places, dtype=storage.dtype))
         storage = storage / count.clamp(min=1)  # in PyTorch: unseen elements become 0 / 0, which nobody sees
     return storage.as_strided(base.sizes, base.strides, base_start)
@@ -112,8 +113,7 @@ def sum_over_expanded(grad, size, stride):
 
 def window_of(length, size, stride, start):
     """Which elements of a storage a window shows, one after the other."""
-    return wrap(np.lib.stride_tricks.as_strided(np.arange(length)[start:], size, [8 * s for s in
-    stride]).reshape(-1))
+    return np.lib.stride_tricks.as_strided(np.arange(length)[start:], size, [8 * s for s in stride]).reshape(-1)
 
 
 # ---------------------------------------------------------------------------------------------------- unfold

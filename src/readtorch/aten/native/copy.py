@@ -10,6 +10,7 @@ import numpy as np
 
 from ...c10 import layout, scalar_type
 from ...c10.device import backend_keys, current_device, no_cuda
+from ...c10.device import cpu as cpu_device
 from ...c10.device import device as Device
 from ...c10.dispatch_key import changed, tls
 from ...c10.storage_impl import StorageImpl
@@ -277,6 +278,12 @@ def empty_in_format_of(array, shape):
     if suggested_format(array) is layout.contiguous_format or len(shape) != array.ndim:
         return np.empty(shape, array.dtype)
     return allocate_in_order(shape, reversed(channels_last_order(array.ndim)), array.dtype)
+
+
+def constant_beside(t, array):
+    """What a formula or a composite needs in addition to its inputs: `array` as a tensor on the device of `t`."""
+    constant = wrap(array)
+    return constant if t.device is cpu_device else convert(constant, device=t.device)
 
 
 def is_current(place, own):

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...c10.tensor_impl import TensorImpl, wrap
+from ...c10.tensor_impl import TensorImpl
 from ..functions import at
+from .copy import constant_beside
 from .grid_sampler_taps import BICUBIC, BILINEAR, NEAREST, ZEROS, places, taps_along
 from .upsample_bands import inner_cubic, outer_cubic
 
@@ -37,9 +38,10 @@ def taps_of(coordinate, size, mode, padding_mode, align_corners):
     values = coordinate._array
     fixed = taps_along(values, size, mode, padding_mode, align_corners)
     place, slope = places(values, size, ZEROS if mode == BICUBIC else padding_mode, align_corners)
-    part = wrap(place - np.floor(place)) + (coordinate - coordinate.detach()) * wrap(slope)
+    slope = constant_beside(coordinate, slope)
+    part = constant_beside(coordinate, place - np.floor(place)) + (coordinate - coordinate.detach()) * slope
     derivatives = {BILINEAR: linear_derivatives, BICUBIC: cubic_derivatives}.get(mode, no_derivatives)
-    return [Tap(tap.index, tap.inside, *by_place(weights, wrap(slope)))
+    return [Tap(tap.index, tap.inside, *by_place(weights, slope))
             for tap, weights in zip(fixed, derivatives(part))]
 
 
@@ -74,13 +76,13 @@ def outer(x, a=-0.75):
 class Corner:
     """One tap of each dimension."""
 
-    def __init__(self, taps, sizes, channels):
+    def __init__(self, taps, sizes, channels, like):
         self.taps = taps
         steps = np.cumprod([1, *reversed(sizes)])
-        index = wrap(sum([tap.index * step for tap, step in zip(taps, steps)]))
+        index = constant_beside(like, sum([tap.index * step for tap, step in zip(taps, steps)]))
         n, points = index._array.shape
         self.index = index.unsqueeze(1).expand((n, channels, points))
-        self.inside = wrap(np.logical_and.reduce([tap.inside for tap in taps])).unsqueeze(1)
+        self.inside = constant_beside(like, np.logical_and.reduce([tap.inside for tap in taps])).unsqueeze(1)
 
     def values(self, images):
         return images.gather(2, self.index) * self.inside
@@ -106,7 +108,7 @@ def double_backward(grads, grad_output, input, grid, *settings):
     of_points = [of_points for _ in dims]
     taps = [taps_of(coordinate, size, *settings) for coordinate, size in zip(points, reversed(sizes))]
     for chosen in itertools.product(*taps):
-        corner = Corner(chosen, sizes, channels)
+        corner = Corner(chosen, sizes, channels, grid)
         if v is not None:
             values = corner.values(v)
             of_output = of_output + values * corner.weight().unsqueeze(1)

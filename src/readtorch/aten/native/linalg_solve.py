@@ -11,6 +11,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function
 from . import return_types
+from .copy import constant_beside
 from .exact_out import exact_out, type_name
 from .linalg_common import (
     _LinAlgError,
@@ -121,11 +122,11 @@ def without_zeros(LU):
     place = np.arange(array.shape[-1])
     diagonal = array[..., place, place]
     array[..., place, place] = np.where(diagonal == 0, np.finfo(array.dtype).eps, diagonal)
-    return wrap(array)
+    return constant_beside(LU, array)
 
 
 def lu_solve_adjoint(LU, pivots, B):
-    return wrap_columns(lu_solve_arrays(LU._array, pivots._array, B._array, adjoint=True))
+    return at.linalg_lu_solve(LU, pivots, B, adjoint=True)
 
 
 def det_gradient(A, det, d, grad):
@@ -135,7 +136,7 @@ def det_gradient(A, det, d, grad):
         return at.linalg_solve(A.mH, diagonal_matrices(d, A))
     if singular.all():
         return det_gradient_singular(A, grad)
-    mask = wrap(singular)
+    mask = constant_beside(det, singular)
     regular = mask.logical_not()
     solved = at.linalg_solve(A[regular].mH, diagonal_matrices(d[regular], A))
     result = at.zeros_like(A).index_put((regular,), solved)

@@ -8,6 +8,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function
 from . import return_types
+from .copy import constant_beside
 from .exact_out import exact_out
 from .linalg_common import (check_floating, check_square_floating, each_matrix, lapack, lu_factor_arrays,
                             lu_solve_arrays, wrap_columns)
@@ -190,7 +191,7 @@ class LinalgLuFactorExBackward0:
         k = min(m, n)
         L = LU[..., :k].tril(-1) + at.eye(m, k, dtype=LU.dtype, device=LU.device)
         U = LU[..., :k, :].triu()
-        P = wrap(permutation_arrays(pivots._array, m).astype(LU._array.dtype))
+        P = constant_beside(LU, permutation_arrays(pivots._array, m).astype(LU._array.dtype))
         return P.matmul(lu_backward(grad[..., :k].tril(-1), grad[..., :k, :].triu(), L, U))
 
 
@@ -215,7 +216,7 @@ class LinalgLuSolveBackward0:
         a, b = (to_b, result.mH) if left else (result.mH, to_b)
         to_a = -(b.mH.matmul(a.mH) if adjoint else a.matmul(b))
         n = LU.shape[-1]
-        P = wrap(permutation_arrays(pivots._array, n).astype(LU._array.dtype))
+        P = constant_beside(LU, permutation_arrays(pivots._array, n).astype(LU._array.dtype))
         L, U = LU.tril(-1) + at.eye(n, dtype=LU.dtype, device=LU.device), LU.triu()
         moved = P.mT.matmul(to_a)
         return moved.matmul(U.mH).tril(-1) + L.mH.matmul(moved).triu(), to_b

@@ -10,6 +10,7 @@ import numpy as np
 from ...c10.tensor_impl import wrap
 from ..functions import at
 from ..native_function import below_autograd, native_function
+from .copy import constant_beside
 from .tensor_shape import view_on_grid
 
 masked_index = native_function(
@@ -79,5 +80,5 @@ def combinations_composite(self, r, with_replacement):
         return at.new_empty(self, (0,))
     places = np.indices((self._array.size,) * r)
     ascending = places[:-1] <= places[1:] if with_replacement else places[:-1] < places[1:]
-    mask = wrap(ascending.all(0) if r > 1 else np.ones(places.shape[1:], bool))
+    mask = constant_beside(self, ascending.all(0) if r > 1 else np.ones(places.shape[1:], bool))
     return at.stack([grid.masked_select(mask) for grid in view_on_grid([self] * r)], 1)

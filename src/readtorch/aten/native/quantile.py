@@ -5,10 +5,10 @@ In PyTorch: `aten/src/ATen/native/Sorting.cpp` (`quantile_compute`).
 import numpy as np
 
 from ...c10.scalar_type import int64
-from ...c10.tensor_impl import wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
+from .copy import constant_beside
 from .exact_out import exact_out
 
 BOTH = "function, method"
@@ -89,7 +89,7 @@ def overloads(name):
     def quantile_of_number(self, q, dim, keepdim, interpolation):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
-        share = wrap(np.array(q, self._array.dtype if self._array.dtype.kind == "f" else np.float32))
+        share = constant_beside(self, np.array(q, self._array.dtype if self._array.dtype.kind == "f" else np.float32))
         return general.call(self, share, dim, keepdim, interpolation)
 
 
