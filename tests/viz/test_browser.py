@@ -252,7 +252,7 @@ def test_house_map_rooms_and_walk(visit, page_with):
         assert title.inner_text() != before
         for _ in range(8):
             press(page, "ArrowDown")
-        assert title.inner_text() == "readtorch/c10"
+        assert title.inner_text().startswith("readtorch/c10")  # the lowest floor
         press(page, ".", ".")
         assert "enters" in page.locator(".rt-now").inner_text()
         assert page.locator(".rt-mark").count() == 1
