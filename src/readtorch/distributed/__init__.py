@@ -1,7 +1,7 @@
 """Several ranks that train together: process groups and collectives.
 
-In PyTorch: `torch/distributed/__init__.py`, `torch/distributed/distributed_c10d.py`. Explained in the chapter "Process
-groups, DDP and SyncBatchNorm".
+In PyTorch: `torch/distributed/__init__.py`, `torch/distributed/distributed_c10d.py`. Explained in the chapter
+"Process groups, DDP and SyncBatchNorm".
 """
 from readtorch.csrc.distributed.algorithms import Network
 from readtorch.csrc.distributed.buckets import GradBucket

@@ -1,7 +1,7 @@
 """Collectives: what all ranks of a group do together. In PyTorch: `torch/distributed/distributed_c10d.py`.
 
-Each blocks until it is complete, or with async_op=True returns a `Work` at once. A rank that is not in the group gets a
-warning and nothing happens.
+Each blocks until it is complete, or with async_op=True returns a `Work` at once. A rank that is not in the
+group gets a warning and nothing happens.
 """
 import itertools
 from datetime import timedelta
@@ -9,7 +9,8 @@ from datetime import timedelta
 from readtorch import Tensor
 from readtorch.csrc.distributed.types import ReduceOp
 from readtorch.distributed.distributed_c10d import (_canonicalize_group_rank, _check_valid_timeout,
-                                                    _group_or_default_group, _rank_not_in_group, _warn_not_in_group)
+                                                    _group_or_default_group, _rank_not_in_group,
+                                                    _warn_not_in_group)
 
 __all__ = ["all_gather", "all_gather_into_tensor", "all_gather_single", "all_reduce", "all_reduce_coalesced",
            "all_to_all", "all_to_all_single", "barrier", "broadcast", "gather", "monitored_barrier", "reduce",
@@ -86,7 +87,8 @@ all_gather_into_tensor = all_gather_single
 
 
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
-    """Copy the `tensor` of every rank into `gather_list` on rank `dst`, which alone gives one (0 by default)."""
+    """Copy the `tensor` of every rank into `gather_list` on rank `dst`, which alone gives one (0 by default).
+    """
     _check_single_tensor(tensor, "tensor")
     _check_optional_list(gather_list, "gather_list", tensor)
     group = _group_or_default_group(group)
@@ -98,7 +100,9 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
 
 
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
-    """Copy the i-th of `scatter_list` on rank `src`, which alone gives one (0 by default), into rank i's `tensor`."""
+    """Copy the i-th of `scatter_list` on rank `src`, which alone gives one (0 by default), into rank i's
+    `tensor`.
+    """
     _check_single_tensor(tensor, "tensor")
     _check_optional_list(scatter_list, "scatter_list", tensor)
     group = _group_or_default_group(group)
@@ -131,7 +135,8 @@ def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=F
 reduce_scatter_tensor = reduce_scatter_single  # the older name, as with all_gather_into_tensor
 
 
-def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
+def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None,
+                      async_op=False):
     """Send part i of `input` to rank i; part i of `output` comes from rank i.
 
     Split sizes count along dimension 0; without them the parts are equal.
@@ -142,7 +147,8 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     _check_single_tensor(input, "input")
     _ensure_all_tensors_same_dtype(output, input)
     pg = _group_or_default_group(group)
-    return _done(pg.all_to_all_single(output, input, output_split_sizes or [], input_split_sizes or []), async_op)
+    return _done(pg.all_to_all_single(output, input, output_split_sizes or [], input_split_sizes or []),
+                 async_op)
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
@@ -163,10 +169,11 @@ def barrier(group=None, async_op=False, device_ids=None, timeout=None):
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
-    """A barrier that says which ranks did not come within `timeout` (a timedelta): RuntimeError on all others.
+    """A barrier that says which ranks did not come within `timeout` (a timedelta): RuntimeError on all
+    others.
 
-    in PyTorch: for Gloo only, and names just the first missing rank unless `wait_all_ranks`; here every collective names
-    those who are missing.
+    in PyTorch: for Gloo only, and names just the first missing rank unless `wait_all_ranks`; here every
+    collective names those who are missing.
     """
     if _rank_not_in_group(group):
         return _warn_not_in_group("monitored_barrier")
@@ -177,7 +184,8 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
         pg.barrier(timeout=timeout).wait()
     except RuntimeError as error:
         raise RuntimeError(f"[Rank {pg.ranks[pg.rank()]}]: failed to pass monitoredBarrier in "
-                           f"{timeout / timedelta(milliseconds=1):.0f} ms\n Original exception: \n{error}") from error
+                           f"{timeout / timedelta(milliseconds=1):.0f} ms\n Original exception: \n"
+                           f"{error}") from error
 
 
 def supports_complex(reduceOp):

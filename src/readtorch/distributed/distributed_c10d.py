@@ -1,7 +1,7 @@
 """The world of this rank: making process groups and asking about them.
 
-In PyTorch: `torch/distributed/distributed_c10d.py`, which has the collectives as well; here they are in `collectives.py`,
-`point_to_point.py` and `object_collectives.py`.
+In PyTorch: `torch/distributed/distributed_c10d.py`, which has the collectives as well; here they are in
+`collectives.py`, `point_to_point.py` and `object_collectives.py`.
 """
 import io
 import os
@@ -16,9 +16,12 @@ from readtorch.csrc.distributed.store import PrefixStore, Store
 from readtorch.csrc.distributed.threads import ProcessGroupThreads, ThreadWorld
 from readtorch.distributed.rendezvous import DEFAULT_TIMEOUT, rendezvous
 
-__all__ = ["Backend", "GroupMember", "default_pg_timeout", "destroy_process_group", "get_backend", "get_backend_config",
-           "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks",
-           "get_rank", "get_world_size", "group", "init_process_group", "is_backend_available", "is_gloo_available",
+__all__ = ["Backend", "GroupMember", "default_pg_timeout", "destroy_process_group", "get_backend",
+           "get_backend_config",
+           "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
+           "get_process_group_ranks",
+           "get_rank", "get_world_size", "group", "init_process_group", "is_backend_available",
+           "is_gloo_available",
            "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "new_group",
            "new_subgroups", "new_subgroups_by_enumeration"]
 
@@ -31,7 +34,8 @@ class World:
     def __init__(self):
         self.default_pg = None
         self.groups = {}  # ProcessGroup -> {global rank: rank in the group}
-        self.group_count = 0  # for names: the same on all ranks, since all make the same groups in the same order
+        # for names: the same on all ranks, since all make the same groups in the same order
+        self.group_count = 0
 
 
 class _Current(threading.local):
@@ -48,8 +52,8 @@ current = _Current()
 class Backend(str):
     """The name of a backend, in lower case: `Backend("THREADS") == "threads"`.
 
-    threads: ranks are threads of one process. tcp: processes connected by sockets, also called by the name "gloo"
-    (in PyTorch: the library Gloo does that). mpi: processes started by mpirun, through mpi4py.
+    threads: ranks are threads of one process. tcp: processes connected by sockets, also called by the name
+    "gloo" (in PyTorch: the library Gloo does that). mpi: processes started by mpirun, through mpi4py.
     """
 
     UNDEFINED = "undefined"
@@ -122,13 +126,16 @@ def is_torchelastic_launched():
 
 # ------------------------------------------------------------------------- init and destroy
 
-def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None, group_name="",
+def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None,
+                       group_name="",
                        pg_options=None, device_id=None):
-    """Join the group of all ranks. Blocks until every rank is there; DistError if that takes longer than `timeout`.
+    """Join the group of all ranks. Blocks until every rank is there; DistError if that takes longer than
+    `timeout`.
 
-    backend: see `Backend`; by default threads where a rank is a thread, else tcp. The ranks find one another through
-    `store`, with rank and world_size given, or through the address `init_method` (env://, by default, tcp:// or file://).
-    With mpi the MPI says who is who. timeout: a timedelta, for every collective as well; 30 minutes by default.
+    backend: see `Backend`; by default threads where a rank is a thread, else tcp. The ranks find one another
+    through `store`, with rank and world_size given, or through the address `init_method` (env://, by default,
+    tcp:// or file://). With mpi the MPI says who is who. timeout: a timedelta, for every collective as well;
+    30 minutes by default.
     """
     if GroupMember.WORLD is not None:
         raise ValueError("trying to initialize the default process group twice!")
@@ -150,7 +157,8 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
 
 
 def _report_failures(rank):
-    """An exception that nobody catches is shown with the rank before each line, and told to the other ranks."""
+    """An exception that nobody catches is shown with the rank before each line, and told to the other ranks.
+    """
     previous = sys.excepthook
 
     def hook(kind, error, traceback):
@@ -170,7 +178,8 @@ def _make_world(backend, init_method, timeout, world_size, rank, store):
     if backend == Backend.MPI:
         return _mpi_world(timeout, world_size, rank)
     if backend == Backend.THREADS and store is None and current.threads is not None:
-        return _thread_group(current.threads, current.rank, range(current.threads.size), "0", timeout, "default_pg")
+        return _thread_group(current.threads, current.rank, range(current.threads.size), "0", timeout,
+                             "default_pg")
     if backend not in Backend.backend_list[1:]:
         raise ValueError(f"Unknown backend {backend!r}: readtorch has threads, tcp (or gloo) and mpi")
     if store is None:
@@ -189,8 +198,8 @@ def _make_world(backend, init_method, timeout, world_size, rank, store):
 def _mpi_world(timeout, world_size, rank):
     from readtorch.csrc.distributed.mpi import world_group
     if world_size != -1 or rank != -1:
-        warnings.warn(f"For MPI backend, world_size ({world_size}) and rank ({rank}) are ignored since they are assigned "
-                      "by the MPI runtime.", stacklevel=4)
+        warnings.warn(f"For MPI backend, world_size ({world_size}) and rank ({rank}) are ignored since they "
+                      "are assigned by the MPI runtime.", stacklevel=4)
     return world_group(timeout.total_seconds(), Store())
 
 
@@ -231,16 +240,20 @@ def destroy_process_group(group=None):
 
 # ------------------------------------------------------------------------- more groups
 
-def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False, group_desc=None,
+def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False,
+              group_desc=None,
               device_id=None):
-    """A group of some ranks (global ranks; None: all). Every rank must call it, members or not, in the same order.
+    """A group of some ranks (global ranks; None: all). Every rank must call it, members or not, in the same
+    order.
 
-    Returns GroupMember.NON_GROUP_MEMBER to those who are not in it. Raises ValueError for ranks that do not exist.
+    Returns GroupMember.NON_GROUP_MEMBER to those who are not in it. Raises ValueError for ranks that do not
+    exist.
     """
     world, default = current.world, _get_default_group()
     ranks = list(range(default.size())) if ranks is None else sorted(ranks)
     if len(ranks) > default.size():
-        raise ValueError("the new group's world size should be less or equal to the world size set by init_process_group")
+        raise ValueError("the new group's world size should be less or equal to the world size set by "
+                         "init_process_group")
     if len(set(ranks)) != len(ranks) or any(not 0 <= r < default.size() for r in ranks):
         raise ValueError("The new group's rank should be within the world_size set by init_process_group")
     if backend is not None and Backend(backend) != default.backend_name:
@@ -271,7 +284,8 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
     return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
 
 
-def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None):
+def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None,
+                                 group_desc=None):
     """A group for each list of ranks: (this rank's group or None, all of them). No rank may be in two."""
     if ranks_per_subgroup_list is None or len(ranks_per_subgroup_list) == 0:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
@@ -308,14 +322,16 @@ def get_node_world_size():
 
 
 def get_node_local_rank(fallback_rank=None):
-    """This rank's number on its machine (LOCAL_RANK); RuntimeError if the launcher did not say and nothing is given."""
+    """This rank's number on its machine (LOCAL_RANK); RuntimeError if the launcher did not say and nothing is
+    given.
+    """
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is not None:
         return int(fallback_rank)
     raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
-                       "`get_node_local_rank` to work, assuming you are not running in a multi-device context and want "
-                       "the code to run locally instead.")
+                       "`get_node_local_rank` to work, assuming you are not running in a multi-device "
+                       "context and want the code to run locally instead.")
 
 
 def get_backend(group=None):
@@ -349,7 +365,8 @@ def get_global_rank(group, group_rank):
 
 def _ranks_of(group):
     if not isinstance(group, ProcessGroup) or group not in current.world.groups:
-        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
+        raise ValueError(f"Group {group} is not registered, please create group with "
+                         "torch.distributed.new_group API")
     return current.world.groups[group]
 
 
@@ -367,7 +384,8 @@ def get_pg_count():
 
 def _get_default_group():
     if not is_initialized():
-        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+        raise ValueError("Default process group has not been initialized, please make sure to call "
+                         "init_process_group.")
     return GroupMember.WORLD
 
 
@@ -381,7 +399,8 @@ def _rank_not_in_group(group):
 
 def _warn_not_in_group(op_name):
     rank = -1 if GroupMember.WORLD is None else GroupMember.WORLD.rank()
-    warnings.warn(f"Running {op_name} on global rank {rank} which does not belong to the given group.", stacklevel=3)
+    warnings.warn(f"Running {op_name} on global rank {rank} which does not belong to the given group.",
+                  stacklevel=3)
 
 
 def _canonicalize_group_rank(group, global_rank=None, group_rank=None):

@@ -1,4 +1,5 @@
-"""Collectives of any Python objects: pickled into tensors of bytes. In PyTorch: `torch/distributed/distributed_c10d.py`.
+"""Collectives of any Python objects: pickled into tensors of bytes. In PyTorch:
+`torch/distributed/distributed_c10d.py`.
 
 Pickles can run code when they are read: use these only among ranks that trust one another.
 """
@@ -6,11 +7,13 @@ import pickle
 
 import readtorch
 from readtorch.distributed.collectives import all_gather, broadcast, gather, scatter
-from readtorch.distributed.distributed_c10d import (_canonicalize_group_rank, _group_or_default_group, _rank_not_in_group,
+from readtorch.distributed.distributed_c10d import (_canonicalize_group_rank, _group_or_default_group,
+                                                    _rank_not_in_group,
                                                     _warn_not_in_group, get_global_rank, get_world_size)
 from readtorch.distributed.point_to_point import _check_not_self_rank, recv, send
 
-__all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list", "scatter_object_list",
+__all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list",
+           "scatter_object_list",
            "send_object_list"]
 
 
@@ -46,7 +49,9 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
 
 
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
-    """Replace the objects of the list on every rank by those on rank `src` (0 by default). Equally long on all."""
+    """Replace the objects of the list on every rank by those on rank `src` (0 by default). Equally long on
+    all.
+    """
     group = _group_or_default_group(group)
     if _rank_not_in_group(group):
         return _warn_not_in_group("broadcast_object_list")
@@ -61,8 +66,10 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     return None
 
 
-def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None):
-    """Put the i-th object of the input list on rank `src` (0 by default) into the output list [0] of rank i."""
+def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None,
+                        group_src=None):
+    """Put the i-th object of the input list on rank `src` (0 by default) into the output list [0] of rank i.
+    """
     group = _group_or_default_group(group)
     if _rank_not_in_group(group):
         return _warn_not_in_group("scatter_object_list")
@@ -99,7 +106,9 @@ def send_object_list(object_list, dst=None, group=None, device=None, group_dst=N
 
 
 def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False):
-    """Receive as many objects as the list is long from rank `src` (None: whichever sends); returns the sender."""
+    """Receive as many objects as the list is long from rank `src` (None: whichever sends); returns the
+    sender.
+    """
     if _rank_not_in_group(group):
         _warn_not_in_group("recv_object_list")
         return -1

@@ -1,13 +1,16 @@
 """One rank sends, another receives. In PyTorch: `torch/distributed/distributed_c10d.py`."""
 from readtorch.distributed.collectives import _check_single_tensor
-from readtorch.distributed.distributed_c10d import (_canonicalize_group_rank, _group_or_default_group, _rank_not_in_group,
+from readtorch.distributed.distributed_c10d import (_canonicalize_group_rank, _group_or_default_group,
+                                                    _rank_not_in_group,
                                                     _warn_not_in_group, get_global_rank, get_rank)
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
 
 def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """Begin to send `tensor` to rank `dst`; returns a Work. The tensor must not change until that is complete."""
+    """Begin to send `tensor` to rank `dst`; returns a Work. The tensor must not change until that is
+    complete.
+    """
     group = _group_or_default_group(group)
     _check_single_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -27,7 +30,8 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
 
 
 def send(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """Send `tensor` to rank `dst`. May wait until the other side receives. ValueError if that is this rank."""
+    """Send `tensor` to rank `dst`. May wait until the other side receives. ValueError if that is this rank.
+    """
     group = _group_or_default_group(group)
     if _rank_not_in_group(group):
         return _warn_not_in_group("send")
@@ -38,7 +42,8 @@ def send(tensor, dst=None, group=None, tag=0, group_dst=None):
 
 
 def recv(tensor, src=None, group=None, tag=0, group_src=None):
-    """Receive into `tensor` from rank `src` (None: from whichever sends). Returns the sender's global rank."""
+    """Receive into `tensor` from rank `src` (None: from whichever sends). Returns the sender's global rank.
+    """
     work = irecv(tensor, src=src, group=group, tag=tag, group_src=group_src)
     if work is None:
         return -1
@@ -47,7 +52,9 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
 
 
 class P2POp:
-    """A send or a receive to come, for `batch_isend_irecv`. op: `isend` or `irecv`; peer: the other global rank."""
+    """A send or a receive to come, for `batch_isend_irecv`. op: `isend` or `irecv`; peer: the other global
+    rank.
+    """
 
     def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
         if op not in (isend, irecv):
@@ -64,14 +71,16 @@ class P2POp:
     def __repr__(self):
         me, peer = get_rank(self.group), self.group_peer
         source, destination = (me, peer) if self.op is isend else (peer, me)
-        return (f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={source}, group_dst={destination},  "
-                f"{self.tensor.shape}, {self.tensor.dtype})")
+        return (f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={source}, "
+                f"group_dst={destination},  {self.tensor.shape}, {self.tensor.dtype})")
 
 
 def batch_isend_irecv(p2p_op_list):
-    """Begin all sends and receives of a list of P2POp; returns their Works. The order in it does not matter."""
+    """Begin all sends and receives of a list of P2POp; returns their Works. The order in it does not matter.
+    """
     if not isinstance(p2p_op_list, list) or not all(isinstance(p, P2POp) for p in p2p_op_list):
-        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type "
+                         "``torch.distributed.P2POp``.")
     if not all(p.group is p2p_op_list[0].group for p in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
     works = []
@@ -83,5 +92,5 @@ def batch_isend_irecv(p2p_op_list):
 
 def _check_not_self_rank(group, rank, rank_type):
     if group.rank() == rank:
-        raise ValueError(f"Invalid {rank_type} rank: {rank_type} rank should not be the same as the rank of the current "
-                         "process.")
+        raise ValueError(f"Invalid {rank_type} rank: {rank_type} rank should not be the same as the rank of "
+                         "the current process.")

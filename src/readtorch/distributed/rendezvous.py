@@ -1,4 +1,6 @@
-"""How ranks find one another: an address tells where a store is. In PyTorch: `torch/distributed/rendezvous.py`."""
+"""How ranks find one another: an address tells where a store is. In PyTorch:
+`torch/distributed/rendezvous.py`.
+"""
 import numbers
 import os
 from datetime import timedelta
@@ -19,7 +21,9 @@ def register_rendezvous_handler(scheme, handler):
 
 
 def rendezvous(url, rank=-1, world_size=-1, **kwargs):
-    """An iterator that yields (store, rank, world_size) for an address env://, tcp://host:port or file:///path."""
+    """An iterator that yields (store, rank, world_size) for an address env://, tcp://host:port or
+    file:///path.
+    """
     if not isinstance(url, (str, bytes)):
         raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")
     if not isinstance(rank, numbers.Integral):

@@ -3,10 +3,10 @@
     readtorchrun --nproc-per-node 4 train.py --epochs 3
     python -m readtorch.distributed.run --nproc-per-node 4 -m package.train
 
-In PyTorch: `torch/distributed/run.py` (`torchrun`). Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,
-MASTER_ADDR and MASTER_PORT in its environment, which `init_process_group()` reads. When one fails, the others are
-stopped, and the launcher ends with its exit code. For several machines: mpirun with the backend mpi, or this launcher on
-each with --nnodes, --node-rank, --master-addr and --master-port.
+In PyTorch: `torch/distributed/run.py` (`torchrun`). Each rank finds RANK, LOCAL_RANK, WORLD_SIZE,
+LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment, which `init_process_group()` reads. When one
+fails, the others are stopped, and the launcher ends with its exit code. For several machines: mpirun with the
+backend mpi, or this launcher on each with --nnodes, --node-rank, --master-addr and --master-port.
 """
 import argparse
 import os
@@ -18,7 +18,7 @@ import time
 
 __all__ = ["main", "run"]
 
-PATIENCE = 5.0  # seconds that a rank has to report its own error, and then to end, after another one failed
+PATIENCE = 3.0  # seconds that a rank has to report its own error, and then to end, after another one failed
 
 
 def parser():
@@ -28,7 +28,8 @@ def parser():
     p.add_argument("--nnodes", type=int, default=1, help="how many machines")
     p.add_argument("--node-rank", "--node_rank", type=int, default=0, help="the number of this one")
     p.add_argument("--master-addr", "--master_addr", default="127.0.0.1", help="the address of machine 0")
-    p.add_argument("--master-port", "--master_port", type=int, default=0, help="a free port there (0: find one)")
+    p.add_argument("--master-port", "--master_port", type=int, default=0,
+                   help="a free port there (0: find one)")
     p.add_argument("--standalone", action="store_true", help="one machine, a free port: what happens anyway")
     p.add_argument("-m", "--module", action="store_true", help="the program is a module, as with python -m")
     p.add_argument("--no-python", "--no_python", action="store_true", help="the program is not Python")
@@ -81,7 +82,8 @@ def environment(options, local_rank, port):
         "TORCHELASTIC_RUN_ID": "none",
     }
     if count > 1:
-        names["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", 1)  # else each rank would take all processors
+        # else each rank would take all processors
+        names["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", 1)
     return {**os.environ, **{name: str(value) for name, value in names.items()}}
 
 

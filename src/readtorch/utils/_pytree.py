@@ -5,7 +5,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class TreeSpec:
-    """The shape of a nest: kind of container, its keys or its class, and the specs of its children; kind None: a leaf."""
+    """The shape of a nest: kind of container, its keys or its class, and the specs of its children; kind
+    None: a leaf.
+    """
 
     kind: Any
     context: Any

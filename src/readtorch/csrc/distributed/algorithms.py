@@ -1,17 +1,19 @@
 """All-reduce made of sends and receives, three ways, and what each costs.
 
-In PyTorch: the libraries behind the backends choose among these (Gloo, NCCL, MPI). Explained in the chapter "Process
-groups, DDP and SyncBatchNorm".
+In PyTorch: the libraries behind the backends choose among these (Gloo, NCCL, MPI). Explained in the chapter
+"Process groups, DDP and SyncBatchNorm".
 
 An algorithm gets `links`: what this rank can do with the others.
     links.rank, links.size
     links.send(array, to)               links.recv(array, source)   fills array
-    links.exchange(array, to, into, source)   both at once: every rank sends before it receives, and none may block
+    links.exchange(array, to, into, source)
+        both at once: every rank sends before it receives, and none may block
 Each works in place on a one-dimensional array, and leaves the same bits on every rank.
 
 Note [ What a message costs ]
-A message of B bytes takes α + βB seconds: α the latency, 1/β the bandwidth; reducing takes γ for each byte. With few bytes
-the number of messages one after the other decides, with many the bytes that each rank has to send:
+A message of B bytes takes α + βB seconds: α the latency, 1/β the bandwidth; reducing takes γ for each byte.
+With few bytes the number of messages one after the other decides, with many the bytes that each rank has to
+send:
 
                           messages in a row        bytes sent by a rank
     ring                  2 (n - 1)                2 B (n - 1) / n        nearly the least possible
@@ -71,7 +73,9 @@ def tree_all_reduce(links, array, op=RedOpType.SUM):
 
 
 def tree_reduce(links, array, op, root=0):
-    """Ranks hand their sum to the one that differs in the lowest bit set, and are done. Only the root keeps it all."""
+    """Ranks hand their sum to the one that differs in the lowest bit set, and are done. Only the root keeps
+    it all.
+    """
     me, bit = (links.rank - root) % links.size, 1
     incoming = np.empty_like(array)
     while bit < links.size:
@@ -100,7 +104,8 @@ def tree_broadcast(links, array, root=0):
 # ------------------------------------------------------------------------- recursive doubling
 
 def recursive_doubling_all_reduce(links, array, op=RedOpType.SUM):
-    """In round k each rank exchanges its sum with the one whose number differs in bit k: the sums double in reach.
+    """In round k each rank exchanges its sum with the one whose number differs in bit k: the sums double in
+    reach.
 
     Ranks beyond the largest power of two first give their values to a partner and get the result at the end.
     """
@@ -133,7 +138,8 @@ def combine_in_order(op, array, incoming, mine_first):
         array[...] = incoming
 
 
-ALL_REDUCE = {"ring": ring_all_reduce, "tree": tree_all_reduce, "recursive doubling": recursive_doubling_all_reduce}
+ALL_REDUCE = {"ring": ring_all_reduce, "tree": tree_all_reduce,
+              "recursive doubling": recursive_doubling_all_reduce}
 
 
 # ------------------------------------------------------------------------- cost
@@ -200,7 +206,9 @@ def _finish_all(works, began):
 
 
 class GroupLinks:
-    """`links` over the sends and receives of a process group. Counts what this rank sent: `messages`, `bytes`."""
+    """`links` over the sends and receives of a process group. Counts what this rank sent: `messages`,
+    `bytes`.
+    """
 
     def __init__(self, group):
         self.group = group

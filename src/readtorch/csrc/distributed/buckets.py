@@ -1,13 +1,13 @@
 """Buckets: gradients that travel together in one message.
 
-In PyTorch: `torch/csrc/distributed/c10d/reducer.{hpp,cpp}` (`Bucket`, `compute_bucket_assignment_by_size`) and
-`comm.hpp` (`GradBucket`).
+In PyTorch: `torch/csrc/distributed/c10d/reducer.{hpp,cpp}` (`Bucket`, `compute_bucket_assignment_by_size`)
+and `comm.hpp` (`GradBucket`).
 
 Note [ Why buckets ]
-Each message costs a latency, so many small gradients should travel as one. But a message can only leave when its last
-gradient is there, so all in one would leave at the end of backward, when nothing is left to compute meanwhile. Buckets of
-some megabytes (25 by default) are between the two: Note [ What a message costs ]. The first one is smaller (1 MiB), so
-that communication begins early.
+Each message costs a latency, so many small gradients should travel as one. But a message can only leave when
+its last gradient is there, so all in one would leave at the end of backward, when nothing is left to compute
+meanwhile. Buckets of some megabytes (25 by default) are between the two: Note [ What a message costs ]. The
+first one is smaller (1 MiB), so that communication begins early.
 """
 import numpy as np
 
@@ -16,12 +16,13 @@ from ...c10.tensor_impl import dtype_of, view, wrap
 DEFAULT_FIRST_BUCKET_BYTES = 1024 * 1024
 
 
-def compute_bucket_assignment_by_size(tensors, bucket_size_limits, expect_sparse_gradient=(), tensor_indices=()):
+def compute_bucket_assignment_by_size(tensors, bucket_size_limits, expect_sparse_gradient=(),
+                                      tensor_indices=()):
     """(lists of indices into `tensors`, one a bucket; the limit in bytes of each bucket).
 
-    A bucket is full when it reaches its limit; the first bucket of each type and device has the first limit, the next the
-    second, and all further ones the last. What tensor_indices names takes the place of 0, 1, 2 …; then the order of
-    buckets is that in which they filled up, else they are sorted by their first index.
+    A bucket is full when it reaches its limit; the first bucket of each type and device has the first limit,
+    the next the second, and all further ones the last. What tensor_indices names takes the place of 0, 1, 2
+    …; then the order of buckets is that in which they filled up, else they are sorted by their first index.
     """
     result, open_buckets = [], {}
     for i, tensor in enumerate(tensors):
@@ -29,7 +30,8 @@ def compute_bucket_assignment_by_size(tensors, bucket_size_limits, expect_sparse
         if expect_sparse_gradient and expect_sparse_gradient[index]:
             result.append(([index], None))
             continue
-        bucket = open_buckets.setdefault((dtype_of(tensor), tensor.device), _Filling(list(bucket_size_limits)))
+        bucket = open_buckets.setdefault((dtype_of(tensor), tensor.device),
+                                         _Filling(list(bucket_size_limits)))
         if bucket.add(index, tensor._array.nbytes):
             result.append(bucket.take())
     result += [bucket.take() for bucket in open_buckets.values() if bucket.indices]
@@ -69,7 +71,8 @@ class Bucket:
     def __init__(self, indices, parameters):
         self.indices = indices
         self.parameters = [parameters[i] for i in indices]
-        self.flat = wrap(np.zeros(sum(p._array.size for p in self.parameters), self.parameters[0]._array.dtype))
+        self.flat = wrap(np.zeros(sum(p._array.size for p in self.parameters),
+                                  self.parameters[0]._array.dtype))
         self.views = {}  # parameter index -> its part of flat
         begin = 0
         for i, p in zip(indices, self.parameters):

@@ -1,10 +1,10 @@
 """A round of small messages before each collective, for backends whose ranks are processes.
 
 Note [ Asking rank 0 ]
-Every rank sends its fingerprint to the group's rank 0 and waits for the verdict; rank 0 collects, compares and answers
-them all. So rank 0 knows who is missing when the time is over, and the verdict can say it to everybody; a rank that fails
-elsewhere sends its reason the same way. Two messages a rank: what that costs is measured by `benchmarks`.
-A rank waits a little longer for rank 0's verdict than rank 0 waits for the ranks.
+Every rank sends its fingerprint to the group's rank 0 and waits for the verdict; rank 0 collects, compares
+and answers them all. So rank 0 knows who is missing when the time is over, and the verdict can say it to
+everybody; a rank that fails elsewhere sends its reason the same way. Two messages a rank: what that costs is
+measured by `benchmarks`. A rank waits a little longer for rank 0's verdict than rank 0 waits for the ranks.
 """
 import pickle
 import time
@@ -39,8 +39,9 @@ class Failure(Exception):
 def agree(group, mailbox, finger, deadline):
     """Return when all ranks have begun a collective: None if it is the same, else what differs, in words.
 
-    Raises DistBackendError if a rank will not come, or did not come by `deadline` (of time.perf_counter). It is raised on
-    all ranks, and the group can then not be used any more: messages of a late rank would be taken for an answer.
+    Raises DistBackendError if a rank will not come, or did not come by `deadline` (of time.perf_counter). It
+    is raised on all ranks, and the group can then not be used any more: messages of a late rank would be
+    taken for an answer.
     """
     if group.size() == 1:
         return None
@@ -113,7 +114,9 @@ def announce_failure(group, mailbox, reason):
 
 
 class Pause:
-    """Wait between two looks: not at all at first, then longer and longer, so that a late rank costs no processor."""
+    """Wait between two looks: not at all at first, then longer and longer, so that a late rank costs no
+    processor.
+    """
 
     LOOKS = 200  # without sleeping
     LONGEST = 0.001

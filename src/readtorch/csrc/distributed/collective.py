@@ -3,10 +3,11 @@
 In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp` (`CollectiveFingerPrint`).
 
 Note [ Do all ranks mean the same? ]
-A collective is a promise that every rank of the group calls it, in the same order, with tensors that fit. Nothing in a
-program enforces it, and a rank that breaks it makes the others wait for ever or add up the wrong numbers. So each call
-leaves a fingerprint: its number in the group, its name, shape, element type and reduction. They are compared before any
-data moves. in PyTorch: only under TORCH_DISTRIBUTED_DEBUG=DETAIL, because it costs each collective a round of messages.
+A collective is a promise that every rank of the group calls it, in the same order, with tensors that fit.
+Nothing in a program enforces it, and a rank that breaks it makes the others wait for ever or add up the wrong
+numbers. So each call leaves a fingerprint: its number in the group, its name, shape, element type and
+reduction. They are compared before any data moves. in PyTorch: only under TORCH_DISTRIBUTED_DEBUG=DETAIL,
+because it costs each collective a round of messages.
 """
 from typing import NamedTuple
 
@@ -16,14 +17,16 @@ import numpy as np
 class Collective:
     """What a rank brings and what it wants.
 
-    source: the contiguous array that it brings, or None; target: the one that it wants filled, or None. Where an array
-    has a part for every rank, those are its rows: (ranks, *shape). all_to_all alone has parts of unequal length, counted
-    in `source_counts` and `target_counts`.
+    source: the contiguous array that it brings, or None; target: the one that it wants filled, or None. Where
+    an array has a part for every rank, those are its rows: (ranks, *shape). all_to_all alone has parts of
+    unequal length, counted in `source_counts` and `target_counts`.
     """
 
-    __slots__ = ("name", "source", "target", "op", "root", "source_counts", "target_counts", "copies", "finger")
+    __slots__ = ("name", "source", "target", "op", "root", "source_counts", "target_counts", "copies",
+                 "finger")
 
-    def __init__(self, name, source, target, fits, op=None, root=None, source_counts=None, target_counts=None):
+    def __init__(self, name, source, target, fits, op=None, root=None, source_counts=None,
+                 target_counts=None):
         self.name = name
         self.source = source
         self.target = target
@@ -64,7 +67,8 @@ class Fingerprint(NamedTuple):
         return f"CollectiveFingerPrint({', '.join(parts)})"
 
 
-_ASPECTS = {"number": "Sequence number", "name": "Op type", "shape": "Tensor shapes", "dtype": "Tensor dtypes",
+_ASPECTS = {"number": "Sequence number", "name": "Op type", "shape": "Tensor shapes",
+            "dtype": "Tensor dtypes",
             "op": "Reduce op", "root": "Root rank"}
 
 
@@ -85,7 +89,8 @@ def disagreement(prints, ranks):
 def _mismatch(rank, print_, other_rank, other):
     aspects = [f"{words}: {_shown(getattr(print_, field))} vs {_shown(getattr(other, field))}"
                for field, words in _ASPECTS.items() if getattr(print_, field) != getattr(other, field)]
-    return (f"Detected mismatch between collectives on ranks. Rank {rank} is running collective: {print_}, but Rank "
+    return (f"Detected mismatch between collectives on ranks. Rank {rank} is running collective: {print_}, "
+            "but Rank "
             f"{other_rank} is running collective: {other}. Collectives differ in the following aspects: "
             f"{', '.join(aspects)}")
 
@@ -100,11 +105,12 @@ def _split_mismatch(prints, ranks):
         for j, receiver in enumerate(prints):
             if sender.counts and sender.counts[0][j] != receiver.counts[1][i]:
                 return (f"Detected mismatch between collectives on ranks. In {sender} Rank {ranks[i]} sends "
-                        f"{sender.counts[0][j]} elements to Rank {ranks[j]}, which expects {receiver.counts[1][i]}")
+                        f"{sender.counts[0][j]} elements to Rank {ranks[j]}, which expects "
+                        f"{receiver.counts[1][i]}")
     return None
 
 
-# ------------------------------------------------------------------------- what a rank owns of a collective's arrays
+# ------------------------------------------------------------------------- parts of an array
 
 def offsets(counts):
     """Where each rank's part begins, and where the last one ends."""

@@ -1,4 +1,6 @@
-"""What goes wrong between ranks. In PyTorch: `torch/csrc/distributed/c10d/exception.h`, `c10/util/Exception.h`."""
+"""What goes wrong between ranks. In PyTorch: `torch/csrc/distributed/c10d/exception.h`,
+`c10/util/Exception.h`.
+"""
 
 
 class DistError(RuntimeError):

@@ -1,4 +1,6 @@
-"""A value that will be there later. In PyTorch: `aten/src/ATen/core/ivalue_inl.h`, `torch/futures/__init__.py`."""
+"""A value that will be there later. In PyTorch: `aten/src/ATen/core/ivalue_inl.h`,
+`torch/futures/__init__.py`.
+"""
 import contextlib
 import threading
 
@@ -49,8 +51,8 @@ class Future:
     def _complete(self, value, exception):
         with self._changed:
             if self._finished:
-                raise RuntimeError("Attempting to mark a completed Future as complete again. Note that a Future can "
-                                   "only be marked completed once.")
+                raise RuntimeError("Attempting to mark a completed Future as complete again. Note that a "
+                                   "Future can only be marked completed once.")
             self._value, self._exception = value, exception
             self._finished = True
             callbacks, self._callbacks = self._callbacks, []
@@ -67,7 +69,8 @@ class Future:
         callback(self)
 
     def then(self, callback):
-        """A Future of what `callback(self)` returns when this one is done; it carries what callback raises."""
+        """A Future of what `callback(self)` returns when this one is done; it carries what callback raises.
+        """
         following = Future()
         following._source = self.wait
 

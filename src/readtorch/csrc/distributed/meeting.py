@@ -1,4 +1,5 @@
-"""Each collective, carried out by whoever has the arrays of all ranks in hand: what it means, in a line or two.
+"""Each collective, carried out by whoever has the arrays of all ranks in hand: what it means, in a line or
+two.
 
 `calls[i]` is the part of rank i. The backend `threads` runs these.
 """

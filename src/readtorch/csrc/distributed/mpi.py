@@ -1,13 +1,14 @@
-"""The backend `mpi`: ranks are processes that `mpirun` started, on one machine or many, and an MPI moves the data.
+"""The backend `mpi`: ranks are processes that `mpirun` started, on one machine or many, and an MPI moves the
+data.
 
-In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupMPI.cpp`. Here through mpi4py, which is imported when the first group
-is made. Tensors' memory is handed over as it is, without copies.
+In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupMPI.cpp`. Here through mpi4py, which is imported when the
+first group is made. Tensors' memory is handed over as it is, without copies.
 
 Note [ When a rank of an MPI job dies ]
-MPI has no time limits, and `MPI_Finalize` waits for all. So a collective's data moves only when all ranks have arrived
-(Note [ Asking rank 0 ]), and a caller waits for the group's thread, not for MPI: when time is over it raises. A process
-that ends with an error tells the others, gives them a moment to report their own, and then aborts the job instead of
-finalizing. A process that is killed makes mpirun kill the others.
+MPI has no time limits, and `MPI_Finalize` waits for all. So a collective's data moves only when all ranks
+have arrived (Note [ Asking rank 0 ]), and a caller waits for the group's thread, not for MPI: when time is
+over it raises. A process that ends with an error tells the others, gives them a moment to report their own,
+and then aborts the job instead of finalizing. A process that is killed makes mpirun kill the others.
 """
 import atexit
 import importlib.util
@@ -25,7 +26,9 @@ from .types import RedOpType, finish
 
 
 def is_available():
-    """Whether there are mpi4py and an MPI. Importing mpi4py would start MPI, so this looks for its launcher instead."""
+    """Whether there are mpi4py and an MPI. Importing mpi4py would start MPI, so this looks for its launcher
+    instead.
+    """
     launcher = shutil.which("mpirun") or shutil.which("mpiexec")
     return launcher is not None and importlib.util.find_spec("mpi4py") is not None
 
@@ -49,7 +52,9 @@ def world_group(timeout, store):
 
 
 def _duplicate(comm, timeout):
-    """A communicator of our own, so that our messages do not meet the program's. All ranks must come within `timeout`."""
+    """A communicator of our own, so that our messages do not meet the program's. All ranks must come within
+    `timeout`.
+    """
     duplicate, request = comm.Idup()
     _wait(request, time.perf_counter() + timeout, "init_process_group")
     return duplicate
@@ -219,7 +224,8 @@ def reduce_scatter(comm, call):
 def all_to_all(comm, call):
     item = call.source.itemsize
     counts = [[n * item for n in counts] for counts in (call.source_counts, call.target_counts)]
-    comm.Alltoallv([_bytes_of(call.source), counts[0], _mpi().BYTE], [_bytes_of(call.target), counts[1], _mpi().BYTE])
+    comm.Alltoallv([_bytes_of(call.source), counts[0], _mpi().BYTE],
+                   [_bytes_of(call.target), counts[1], _mpi().BYTE])
 
 
 def barrier(comm, call):
@@ -247,7 +253,9 @@ def _typed(array):
 
 
 def _reducible(array):
-    """The array itself, or in a type that MPI can reduce: 16-bit numbers are added up as float32, and rounded once."""
+    """The array itself, or in a type that MPI can reduce: 16-bit numbers are added up as float32, and rounded
+    once.
+    """
     narrow = array.itemsize == 2 and array.dtype.kind not in "iu"
     return array.astype(np.float32) if narrow else array
 
@@ -261,8 +269,10 @@ def _store_reduced(call, total, comm):
 def _operation(op, array):
     """MPI's name of a reduction. A sum of bools is "any", a product "all"."""
     MPI = _mpi()
-    names = {RedOpType.SUM: MPI.SUM, RedOpType.AVG: MPI.SUM, RedOpType.PRODUCT: MPI.PROD, RedOpType.MIN: MPI.MIN,
-             RedOpType.MAX: MPI.MAX, RedOpType.BAND: MPI.BAND, RedOpType.BOR: MPI.BOR, RedOpType.BXOR: MPI.BXOR}
+    names = {RedOpType.SUM: MPI.SUM, RedOpType.AVG: MPI.SUM, RedOpType.PRODUCT: MPI.PROD,
+             RedOpType.MIN: MPI.MIN,
+             RedOpType.MAX: MPI.MAX, RedOpType.BAND: MPI.BAND, RedOpType.BOR: MPI.BOR,
+             RedOpType.BXOR: MPI.BXOR}
     if array.dtype == bool:
         names |= {RedOpType.SUM: MPI.MAX, RedOpType.PRODUCT: MPI.MIN}
     return names[op]

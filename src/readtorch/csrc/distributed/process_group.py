@@ -1,8 +1,8 @@
 """`ProcessGroup`: some ranks and the collectives that they can run together.
 
-In PyTorch: `torch/csrc/distributed/c10d/{ProcessGroup,Backend}.hpp`. There a ProcessGroup holds one Backend for each
-type of device; here it is the backend. Every collective comes down to one `Collective` with at most two contiguous
-arrays, which a backend's `start` carries out.
+In PyTorch: `torch/csrc/distributed/c10d/{ProcessGroup,Backend}.hpp`. There a ProcessGroup holds one Backend
+for each type of device; here it is the backend. Every collective comes down to one `Collective` with at most
+two contiguous arrays, which a backend's `start` carries out.
 """
 import numpy as np
 
@@ -101,7 +101,8 @@ class ProcessGroup:
         (tensor,) = _several(tensors)
         self._check_root("broadcast", root)
         buffer, copies = _in_place(tensor)
-        return self._run(Collective("broadcast", buffer, buffer, buffer, root=root), copies, [tensor], timeout)
+        return self._run(Collective("broadcast", buffer, buffer, buffer, root=root), copies, [tensor],
+                         timeout)
 
     def allgather(self, output_lists, inputs, timeout=None):
         """Copy the tensor of every rank into a list of tensors on every rank."""
@@ -153,7 +154,8 @@ class ProcessGroup:
         check_reduce_op(op, output)
         target, copies = _in_place(output)
         source = np.stack([array_of(t) for t in tensors])
-        return self._run(Collective("reduce_scatter", source, target, target, op=op), copies, [output], timeout)
+        return self._run(Collective("reduce_scatter", source, target, target, op=op), copies, [output],
+                         timeout)
 
     def reduce_scatter_single(self, output, tensor, op=RedOpType.SUM, timeout=None):
         """Reduce a tensor over all ranks; rank i gets the i-th of its equal parts."""
@@ -187,8 +189,10 @@ class ProcessGroup:
         source = np.concatenate([array_of(t).reshape(-1) for t in inputs])
         target = np.empty(sum(counts[1]), source.dtype)
         ends = np.cumsum(counts[1])
-        copies = [(array_of(t), target[end - n:end].reshape(t.shape)) for t, n, end in zip(outputs, counts[1], ends)]
-        collective = Collective("all_to_all", source, target, source, source_counts=counts[0], target_counts=counts[1])
+        copies = [(array_of(t), target[end - n:end].reshape(t.shape))
+                  for t, n, end in zip(outputs, counts[1], ends)]
+        collective = Collective("all_to_all", source, target, source, source_counts=counts[0],
+                                target_counts=counts[1])
         collective.finger = collective.finger._replace(shape=())
         return self._run(collective, copies, outputs, timeout)
 
@@ -250,15 +254,16 @@ class ProcessGroup:
     def _check_list(self, name, tensors, like):
         """A tensor for every rank, each of the size and type of `like`."""
         if len(tensors) != self.size():
-            raise RuntimeError(f"ProcessGroup::{name}: invalid output tensor list at index 0 (expected length "
+            raise RuntimeError(f"ProcessGroup::{name}: invalid output tensor list at index 0 (expected "
+                               "length "
                                f"{self.size()}, got {len(tensors)})")
         for i, t in enumerate(tensors):
             if t.shape != like.shape:
                 raise RuntimeError(f"ProcessGroup::{name}: invalid tensor size at index {i} (expected "
                                    f"{_sizes(like)}, got {_sizes(t)})")
             if t.dtype is not like.dtype:
-                raise RuntimeError(f"ProcessGroup::{name}: invalid tensor type at index {i} (expected {like.dtype}, "
-                                   f"got {t.dtype})")
+                raise RuntimeError(f"ProcessGroup::{name}: invalid tensor type at index {i} (expected "
+                                   f"{like.dtype}, got {t.dtype})")
 
     def _counts(self, array, split_sizes):
         """Elements of an all_to_all's part for each rank."""
@@ -275,15 +280,17 @@ class ProcessGroup:
 
     def broken(self, cause):
         """The error of whoever uses a group after it failed."""
-        return DistBackendError(f"group {self.group_desc} cannot be used any more on rank {self.ranks[self._rank]}: "
-                                f"{cause}")
+        return DistBackendError(f"group {self.group_desc} cannot be used any more on rank "
+                                f"{self.ranks[self._rank]}: {cause}")
 
 
 ProcessGroup.__module__ = "readtorch.distributed"
 
 
 def array_of(tensor):
-    """The elements as an array that may be read and written. RuntimeError if they are not in the CPU's memory."""
+    """The elements as an array that may be read and written. RuntimeError if they are not in the CPU's
+    memory.
+    """
     if tensor.device.type != "cpu":
         raise RuntimeError(f"No backend type associated with device type {tensor.device.type}")
     return tensor._array
@@ -295,7 +302,8 @@ def _contiguous(tensor):
 
 
 def _in_place(tensor):
-    """A contiguous array with the tensor's elements, and what must be copied back when it has been written."""
+    """A contiguous array with the tensor's elements, and what must be copied back when it has been written.
+    """
     array, buffer = array_of(tensor), _contiguous(tensor)
     return buffer, [] if buffer is array else [(array, buffer)]
 

@@ -1,8 +1,8 @@
 """Backends whose ranks are processes: a thread carries out a group's collectives, one after the other.
 
-In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupMPI.cpp` (`runLoop`). The caller's thread goes on computing meanwhile:
-that is what lets DistributedDataParallel hide communication behind backward. The order is that of the calls, so it is the
-same on all ranks if their programs agree.
+In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupMPI.cpp` (`runLoop`). The caller's thread goes on
+computing meanwhile: that is what lets DistributedDataParallel hide communication behind backward. The order
+is that of the calls, so it is the same on all ranks if their programs agree.
 """
 import contextlib
 import queue
@@ -33,7 +33,8 @@ class QueuedProcessGroup(ProcessGroup):
         work.grace = 2 * GRACE
         work.on_late = lambda allowed: self._late(work, allowed)
         if self._thread is None:
-            share_kept_memory()  # a large all-reduce needs large buffers: half of its time went into their pages
+            # a large all-reduce needs large buffers: half of its time went into their pages
+            share_kept_memory()
             self._thread = threading.Thread(target=self._serve, name=f"group {self.group_desc}", daemon=True)
             self._thread.start()
         self._queue.put((collective, work))
@@ -70,7 +71,8 @@ class QueuedProcessGroup(ProcessGroup):
 
     def _late(self, work, allowed):
         """The thread is stuck in a collective: some rank stopped in the middle of it."""
-        return self.fail(work, DistBackendError(f"{work.what} timed out after {(allowed - work.grace) * 1000:.0f} ms, "
+        return self.fail(work, DistBackendError(f"{work.what} timed out after "
+                                                f"{(allowed - work.grace) * 1000:.0f} ms, "
                                                 "in the middle of its data"))
 
     def tell_others(self, reason):

@@ -6,11 +6,13 @@ SyncBatchNorm".
 Note [ The course of one iteration ]
     prepare_for_backward     the forward is over: nothing has arrived yet
     autograd_hook            a parameter's gradient is complete: it goes into its bucket
-    all_reduce_bucket        a bucket is complete, and it is its turn: its sum over the ranks begins, and backward goes on
+    all_reduce_bucket        a bucket is complete and it is its turn: its sum over the ranks begins, while
+                             backward goes on
     finalize_backward        backward is over: wait for all buckets, put the averages into `.grad`
-Buckets are reduced in the order of their numbers on every rank, however the gradients arrive, because collectives must
-begin in the same order everywhere. They are first filled from the last parameter to the first, which is about the order
-in which gradients become ready; after the first backward they are filled again in the order that was seen (on rank 0).
+Buckets are reduced in the order of their numbers on every rank, however the gradients arrive, because
+collectives must begin in the same order everywhere. They are first filled from the last parameter to the
+first, which is about the order in which gradients become ready; after the first backward they are filled
+again in the order that was seen (on rank 0).
 """
 import numpy as np
 
@@ -27,15 +29,18 @@ from .future import Future
 class Reducer:
     """Averages the gradients of `parameters` over the ranks of `process_group`.
 
-    bucket_indices: which parameters travel together, the first bucket first. names: parameter index -> name, for messages.
+    bucket_indices: which parameters travel together, the first bucket first. names: parameter index -> name,
+    for messages.
     """
 
-    def __init__(self, parameters, bucket_indices, process_group, bucket_bytes_cap, find_unused_parameters=False,
+    def __init__(self, parameters, bucket_indices, process_group, bucket_bytes_cap,
+                 find_unused_parameters=False,
                  gradient_as_bucket_view=False, names=None, first_bucket_bytes_cap=DEFAULT_FIRST_BUCKET_BYTES,
                  bucket_size_limits_for_rebuilding=()):
         self.parameters = list(parameters)
         self.process_group = process_group
-        self.rebuilding_limits = list(bucket_size_limits_for_rebuilding) or [first_bucket_bytes_cap, bucket_bytes_cap]
+        self.rebuilding_limits = list(bucket_size_limits_for_rebuilding) or [first_bucket_bytes_cap,
+                                                                             bucket_bytes_cap]
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.names = names or {}
@@ -50,21 +55,24 @@ class Reducer:
         self.ready = set()  # indices of parameters that are in their buckets
         self.unused = []  # indices of parameters that this forward did not use
         self.unused_are_marked = False
-        self.used_here = np.zeros(len(self.parameters), np.int32)  # 1 for each parameter with a gradient on this rank
+        # 1 for each parameter with a gradient on this rank
+        self.used_here = np.zeros(len(self.parameters), np.int32)
         self.used_work = None
         self.divisor = None
         self.forward_pass_work = None  # with `join`: counts the ranks that still have inputs
         self.divide_by_initial_world_size = True
 
-        # Note [ A graph that stays the same ]: with static_graph, how often each parameter's hook runs in a backward
-        # (several times when backward is called inside backward), counted in the first and used from the second on.
+        # Note [ A graph that stays the same ]: with static_graph, how often each parameter's hook runs in a
+        # backward (several times when backward is called inside backward), counted in the first and used from
+        # the second on.
         self.hook_counts = {}
         self.hooks_left = {}
 
         self.rebuilt = False
         self.arrival_order = []
         self.initialize_buckets(bucket_indices)
-        self.accumulators = [grad_accumulator(p) for p in self.parameters]  # a leaf alone does not keep its node alive
+        # a leaf alone does not keep its node alive
+        self.accumulators = [grad_accumulator(p) for p in self.parameters]
         self.handles = [node.register_hook(self._hook_of(i)) for i, node in enumerate(self.accumulators)]
 
     def initialize_buckets(self, bucket_indices):
@@ -84,7 +92,8 @@ class Reducer:
         self.iterations += 1
 
     def prepare_for_backward(self, outputs):
-        """Expect gradients now. outputs: tensors whose graphs show which parameters are used; empty if all are.
+        """Expect gradients now. outputs: tensors whose graphs show which parameters are used; empty if all
+        are.
 
         Raises RuntimeError if the last backward left parameters without gradients.
         """
@@ -100,7 +109,9 @@ class Reducer:
             self.unused = self._find_unused(outputs)
 
     def _find_unused(self, outputs):
-        """Walk from `outputs` to all leaves that they were computed from; the indices of the parameters not among them."""
+        """Walk from `outputs` to all leaves that they were computed from; the indices of the parameters not
+        among them.
+        """
         stack = [gradient_edge(t)[0] for t in outputs]
         seen = set(stack)
         while stack:
@@ -142,9 +153,9 @@ class Reducer:
         """With static_graph: whether parameter `index` gets no further gradient in this backward."""
         left = self.hooks_left.get(index, 0)
         if left == 0:
-            raise RuntimeError("Your training graph has changed in this iteration, e.g., one parameter is unused in first "
-                               "iteration, but then got used in the second iteration. this is not compatible with "
-                               "static_graph set to True.")
+            raise RuntimeError("Your training graph has changed in this iteration, e.g., one parameter is "
+                               "unused in first iteration, but then got used in the second iteration. this "
+                               "is not compatible with static_graph set to True.")
         self.hooks_left[index] = left - 1
         return left == 1
 
@@ -170,13 +181,15 @@ class Reducer:
             self._start_complete_buckets()
 
     def _copy_into_bucket(self, index, part):
-        """The gradient, divided by the number of ranks unless a communication hook wants to do that itself."""
+        """The gradient, divided by the number of ranks unless a communication hook wants to do that itself.
+        """
         parameter = self.parameters[index]
         grad, divisor = parameter.grad, 1 if self.comm_hook else self._divisor()
         if grad is None:
             part._array[...] = 0
         elif grad._array.dtype != part._array.dtype:
-            raise RuntimeError(f"grad of parameter {self.names.get(index, index)} has type {grad.dtype}, the parameter "
+            raise RuntimeError(f"grad of parameter {self.names.get(index, index)} has type {grad.dtype}, the "
+                               "parameter "
                                f"{parameter.dtype}")
         else:
             np.multiply(grad._array, part._array.dtype.type(1 / divisor), out=part._array)
@@ -193,7 +206,9 @@ class Reducer:
         return self.divisor
 
     def _start_complete_buckets(self):
-        """Begin the all-reduce of every bucket whose turn it is. After the last one, finalize when backward is over."""
+        """Begin the all-reduce of every bucket whose turn it is. After the last one, finalize when backward
+        is over.
+        """
         while self.next_bucket < len(self.buckets) and self.buckets[self.next_bucket].pending == 0:
             self.all_reduce_bucket(self.next_bucket)
             self.next_bucket += 1
@@ -205,11 +220,13 @@ class Reducer:
     def all_reduce_bucket(self, number):
         """Begin to sum a bucket over the ranks."""
         bucket = self.buckets[number]
-        shown = GradBucket(number, bucket.flat, bucket.parameters, bucket.views.values(), number == len(self.buckets) - 1)
+        shown = GradBucket(number, bucket.flat, bucket.parameters, bucket.views.values(),
+                           number == len(self.buckets) - 1)
         bucket.future = self.run_comm_hook(shown)
         recording = timeline.current.timeline
         if recording is not None and self.last_work is not None:
-            recording.follow(f"bucket {number}", self.last_work, bytes=bucket.flat._array.nbytes, bucket=number,
+            recording.follow(f"bucket {number}", self.last_work, bytes=bucket.flat._array.nbytes,
+                             bucket=number,
                              parameters=[self.names.get(i, str(i)) for i in bucket.indices])
 
     def run_comm_hook(self, bucket):
@@ -221,7 +238,8 @@ class Reducer:
         state, hook = self.comm_hook
         future = hook(state, bucket)
         if not isinstance(future, Future):
-            raise RuntimeError("DDP communication hook's callback must return a torch.futures.Future object, but got "
+            raise RuntimeError("DDP communication hook's callback must return a torch.futures.Future object, "
+                               "but got "
                                f"{type(future).__module__}.{type(future).__qualname__}")
         return future
 
@@ -230,7 +248,9 @@ class Reducer:
         self.used_work = self.process_group.allreduce([wrap(self.used_here)])
 
     def delay_all_reduce(self):
-        """The end of the first backward with static_graph: now it is known what is used, so all buckets may go."""
+        """The end of the first backward with static_graph: now it is known what is used, so all buckets may
+        go.
+        """
         self.unused = [i for i in range(len(self.parameters)) if i not in self.hook_counts]
         self.unused_are_marked = True
         if self._may_rebuild():
@@ -291,22 +311,25 @@ class Reducer:
         part._array[...] = parameter.grad._array
         parameter.grad = part
 
-    # ------------------------------------------------------------------------- buckets in the order of arrival
+    # ------------------------------------------------------------------------- in the order of arrival
 
     def _may_rebuild(self):
-        """Once, and not where parameters may be unused: then the order changes from one backward to the next."""
+        """Once, and not where parameters may be unused: then the order changes from one backward to the next.
+        """
         return not self.rebuilt and (self.static_graph or not self.find_unused_parameters)
 
     def rebuild_buckets(self):
-        """Before the second forward: fill the buckets in the order in which gradients arrived. Whether it did."""
+        """Before the second forward: fill the buckets in the order in which gradients arrived. Whether it
+        did.
+        """
         if not self._may_rebuild() or not self.arrival_order:
             return False
         self.arrival_order += [i for i in range(len(self.parameters)) if i not in self.arrival_order]
         order = np.array(self.arrival_order, np.int64)
         self.process_group.broadcast([wrap(order)], 0).wait()
         order = order.tolist()
-        indices, _ = compute_bucket_assignment_by_size([self.parameters[i] for i in order], self.rebuilding_limits,
-                                                       tensor_indices=order)
+        arrived = [self.parameters[i] for i in order]
+        indices, _ = compute_bucket_assignment_by_size(arrived, self.rebuilding_limits, tensor_indices=order)
         self.initialize_buckets(indices)
         self.rebuilt, self.arrival_order = True, []
         return True
@@ -333,7 +356,8 @@ class Reducer:
 
     def zero_buckets(self):
         """Empty buckets, for a rank that has no inputs any more but must take part."""
-        return [GradBucket(i, at.zeros_like(b.flat), b.parameters, b.views.values(), i == len(self.buckets) - 1)
+        return [GradBucket(i, at.zeros_like(b.flat), b.parameters, b.views.values(),
+                           i == len(self.buckets) - 1)
                 for i, b in enumerate(self.buckets)]
 
     def push_all_rebuilt_params(self):
@@ -353,70 +377,32 @@ class Reducer:
         missing = [i for i in range(len(self.parameters)) if i not in self.ready]
         begin = "Expected to have finished reduction in the prior iteration before starting a new one. "
         if self.static_graph:
-            raise RuntimeError(begin + "This error indicates that your training graph has changed in this iteration, e.g., "
-                               "one parameter is used in first iteration, but then got unused in the second iteration. "
-                               "this is not compatible with static_graph set to True.")
-        advice = ("Since `find_unused_parameters=True` is enabled, this likely  means that not all `forward` outputs "
-                  "participate in computing loss. You can fix this by " if self.find_unused_parameters else
+            raise RuntimeError(begin + "This error indicates that your training graph has changed in this "
+                                       "iteration, e.g., one parameter is used in first iteration, but then "
+                                       "got unused in the second iteration. this is not compatible with "
+                                       "static_graph set to True.")
+        advice = ("Since `find_unused_parameters=True` is enabled, this likely  means that not all `forward` "
+                  "outputs participate in computing loss. You can fix this by "
+                  if self.find_unused_parameters else
                   "You can enable unused parameter detection by passing the keyword argument "
                   "`find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`, and by \n")
         rank = self.process_group.rank()
         raise RuntimeError(
-            f"{begin}This error indicates that your module has parameters that were not used in producing loss. {advice}"
-            "making sure all `forward` function outputs participate in calculating loss. \nParameters which did not "
-            f"receive grad for rank {rank}: {', '.join(self.names.get(i, str(i)) for i in missing)}\nParameter indices "
+            f"{begin}This error indicates that your module has parameters that were not used in producing "
+            f"loss. {advice}"
+            "making sure all `forward` function outputs participate in calculating loss. \nParameters which "
+            "did not "
+            f"receive grad for rank {rank}: "
+            f"{', '.join(self.names.get(i, str(i)) for i in missing)}\nParameter indices "
             f"which did not receive grad for rank {rank}: {' '.join(map(str, missing))}")
 
     def _marked_twice(self, index):
-        return ("Expected to mark a variable ready only once. This error is caused by one of the following reasons: 1) Use "
-                "of a module parameter outside the `forward` function. Please make sure model parameters are not shared "
-                "across multiple concurrent forward-backward passes. or try to use _set_static_graph() as a workaround if "
-                "this module graph does not change during training loop.2) Reused parameters in multiple reentrant "
+        return ("Expected to mark a variable ready only once. This error is caused by one of the following "
+                "reasons: 1) Use of a module parameter outside the `forward` function. Please make sure "
+                "model parameters are not shared across multiple concurrent forward-backward passes. or try "
+                "to use _set_static_graph() as a workaround if this module graph does not change during "
+                "training loop.2) Reused parameters in multiple reentrant "
                 "backward passes.\nParameter at index "
-                f"{index} with name {self.names.get(index, '?')} has been marked as ready twice. This means that multiple "
-                "autograd engine  hooks have fired for this particular parameter during this iteration.")
-
-
-# ------------------------------------------------------------------------- the ranks' models at the start
-
-def verify_params_across_processes(process_group, parameters):
-    """RuntimeError on every rank whose parameters are not as many, or not of the sizes, as rank 0's."""
-    counts = np.zeros((process_group.size(), 1), np.int64)
-    process_group.all_gather_single(wrap(counts), wrap(np.array([len(parameters)], np.int64))).wait()
-    first, rank = process_group.ranks[0], process_group.rank()
-    for other, (count,) in zip(process_group.ranks, counts):
-        if count != len(parameters):
-            raise RuntimeError(f"DDP expects same model across all ranks, but Rank {process_group.ranks[rank]} has "
-                               f"{len(parameters)} params, while rank {other} has inconsistent {count} params.")
-    sizes = np.full((len(parameters), 9), -1, np.int64)
-    for row, p in zip(sizes, parameters):
-        row[:1 + len(p.shape)] = [len(p.shape), *p.shape][:9]
-    expected = sizes.copy()
-    process_group.broadcast([wrap(expected)], 0).wait()
-    wrong = (sizes != expected).any(axis=1)
-    flags = np.zeros((process_group.size(), 1), np.int64)
-    process_group.all_gather_single(wrap(flags), wrap(np.array([wrong.any()], np.int64))).wait()
-    if wrong.any():
-        i = int(wrong.argmax())
-        raise RuntimeError(f"[{process_group.ranks[rank]}]: params[{i}] in this process with sizes "
-                           f"{list(parameters[i].shape)} appears not to match sizes of the same param in process {first}.")
-    if flags.any():
-        raise RuntimeError(f"[{process_group.ranks[rank]}]: params on rank {process_group.ranks[int(flags.argmax())]} "
-                           f"appear not to match sizes of the same param in process {first}.")
-
-
-def broadcast_coalesced(process_group, tensors, buffer_size, src=0):
-    """Copy `tensors` of group rank `src` to all ranks, in messages of about `buffer_size` bytes."""
-    groups, _ = compute_bucket_assignment_by_size(tensors, [buffer_size]) if tensors else ([], [])
-    works = []
-    for indices in groups:
-        flat = np.concatenate([tensors[i]._array.reshape(-1) for i in indices])
-        works.append((indices, flat, process_group.broadcast([wrap(flat)], src)))
-    for indices, flat, work in works:
-        work.wait()
-        begin = 0
-        for i in indices:
-            array = tensors[i]._array
-            array[...] = flat[begin:begin + array.size].reshape(array.shape)
-            begin += array.size
-
+                f"{index} with name {self.names.get(index, '?')} has been marked as ready twice. This means "
+                "that multiple autograd engine  hooks have fired for this particular parameter during this "
+                "iteration.")

@@ -19,15 +19,16 @@ DEFAULT_TIMEOUT = timedelta(seconds=300)
 class Store:
     """Keys are str, values bytes (a str is stored as its UTF-8). `get` and `wait` block until a key is there.
 
-    A kind of store says how to `update` the dictionary atomically and how to wait until something changed; all
-    operations are made of these two.
+    A kind of store says how to `update` the dictionary atomically and how to wait until something changed;
+    all operations are made of these two.
     """
 
     def __init__(self, timeout=DEFAULT_TIMEOUT):
         self.timeout = timeout
 
     def update(self, change):
-        """`change(entries)` on the dictionary from key to bytes, while nobody else looks; returns its result."""
+        """`change(entries)` on the dictionary from key to bytes, while nobody else looks; returns its result.
+        """
         raise RuntimeError(f"{type(self).__name__} has no entries")
 
     def pause(self, deadline):
@@ -59,8 +60,9 @@ class Store:
         return self.update(change)
 
     def compare_set(self, key, expected_value, desired_value):
-        """Store `desired_value` if `expected_value` is there, or if nothing is and that is expected (""). Returns what
-        is there afterwards; the expected value if nothing is."""
+        """Store `desired_value` if `expected_value` is there, or if nothing is and that is expected ("").
+        Returns what is there afterwards; the expected value if nothing is.
+        """
         expected, desired = _bytes(expected_value), _bytes(desired_value)
 
         def change(entries):
@@ -75,7 +77,9 @@ class Store:
         self.update(lambda entries: entries.__setitem__(key, entries.get(key, b"") + value))
 
     def wait(self, keys, timeout=None):
-        """Block until all `keys` are there; DistStoreError after `timeout` (a timedelta, by default the store's)."""
+        """Block until all `keys` are there; DistStoreError after `timeout` (a timedelta, by default the
+        store's).
+        """
         timeout = self.timeout if timeout is None else timeout
         deadline = time.monotonic() + timeout.total_seconds()
         while not self.check(keys):
@@ -121,7 +125,8 @@ class Store:
         self.update(change)
 
     def queue_pop(self, key, block=True):
-        """Take the first value from the queue `key`; wait for one, or with block=False raise QueueEmptyError."""
+        """Take the first value from the queue `key`; wait for one, or with block=False raise QueueEmptyError.
+        """
         deadline = time.monotonic() + self.timeout.total_seconds()
         while True:
             value = self.update(lambda entries: _pop(entries, key))
@@ -190,8 +195,8 @@ class HashStore(Store):
 class FileStore(Store):
     """Entries in a file that all processes can open, also over a network file system that can lock.
 
-    The file is a log: each write appends (key, value) or (key, gone), and a reader goes on where it stopped. With a
-    `world_size` the last of that many stores to go away removes the file.
+    The file is a log: each write appends (key, value) or (key, gone), and a reader goes on where it stopped.
+    With a `world_size` the last of that many stores to go away removes the file.
     """
 
     def __init__(self, file_name, world_size=-1):
@@ -235,7 +240,8 @@ class FileStore(Store):
                 self._entries[key] = file.read(value_length)
 
     def timed_out(self, keys, timeout):
-        return DistStoreError(f"Timeout waiting for key: {keys[0]} after {timeout / timedelta(milliseconds=1):.0f} ms")
+        return DistStoreError(f"Timeout waiting for key: {keys[0]} after "
+                              f"{timeout / timedelta(milliseconds=1):.0f} ms")
 
     def __del__(self):
         with contextlib.suppress(Exception):  # the file or the interpreter may be gone already
@@ -254,7 +260,9 @@ def _record(key, value):
 
 
 class PrefixStore(Store):
-    """Another store, with `prefix/` before every key: so that users of one store do not meet each other's keys."""
+    """Another store, with `prefix/` before every key: so that users of one store do not meet each other's
+    keys.
+    """
 
     def __init__(self, prefix, store):
         super().__init__(store.timeout)
@@ -284,7 +292,8 @@ class PrefixStore(Store):
         self.underlying_store.append(self._full(key), value)
 
     def wait(self, keys, timeout=None):
-        self.underlying_store.wait([self._full(key) for key in keys], self.timeout if timeout is None else timeout)
+        self.underlying_store.wait([self._full(key) for key in keys],
+                                   self.timeout if timeout is None else timeout)
 
     def check(self, keys):
         return self.underlying_store.check([self._full(key) for key in keys])

@@ -1,7 +1,7 @@
 """The backend `tcp`: ranks are processes, each connected to every other by a socket.
 
-In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupGloo.cpp` over the library Gloo. Collectives are the algorithms of
-`algorithms.py`. For one machine, or a few: with n ranks there are n (n - 1) / 2 connections.
+In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupGloo.cpp` over the library Gloo. Collectives are the
+algorithms of `algorithms.py`. For one machine, or a few: with n ranks there are n (n - 1) / 2 connections.
 """
 import contextlib
 import secrets
@@ -31,14 +31,16 @@ SMALL = 16 * 1024  # bytes up to which an all-reduce is better done in few messa
 class Transport:
     """This process's connections. Messages that arrive wait in `mail` until somebody asks for them.
 
-    A thread for each connection does nothing but read, so that a sender never has to wait for the receiver's program.
+    A thread for each connection does nothing but read, so that a sender never has to wait for the receiver's
+    program.
     """
 
     def __init__(self, store, rank, size, timeout):
         self.rank = rank
         self.size = size
         self.mail = defaultdict(deque)  # (channel, sender, tag) -> messages
-        self.gone = {}  # (channel, rank) -> why nothing will come from it any more; channel None: on all of them
+        # (channel, rank) -> why nothing will come from it any more; channel None: on all of them
+        self.gone = {}
         self.changed = threading.Condition()
         self.arrivals = 0
         self.sockets = {}
@@ -46,13 +48,17 @@ class Transport:
         self._meet(store, timeout)
         for peer, connection in self.sockets.items():
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(timeout) + 1, 0))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO,
+                                  struct.pack("ll", int(timeout) + 1, 0))
             threading.Thread(target=self._read, args=(peer,), name=f"from rank {peer}", daemon=True).start()
 
     def _meet(self, store, timeout):
-        """Each rank publishes where it listens, connects to those below it and is connected to by those above."""
+        """Each rank publishes where it listens, connects to those below it and is connected to by those
+        above.
+        """
         deadline = time.monotonic() + timeout
-        cookie = store.compare_set("cookie", "", secrets.token_hex(16))  # strangers who connect do not know it
+        # strangers who connect do not know it
+        cookie = store.compare_set("cookie", "", secrets.token_hex(16))
         with socket.create_server((_own_address(store), 0), backlog=self.size) as server:
             host, port = server.getsockname()[:2]
             store.set(f"rank{self.rank}", f"{host}:{port}")
@@ -126,7 +132,8 @@ class Transport:
         return self.gone.get((channel, peer)) or self.gone.get((None, peer))
 
     def receive(self, peers, channel, tag, deadline):
-        """(sender, message): the next from any of `peers`. TimeoutError, or ConnectionError if all have gone."""
+        """(sender, message): the next from any of `peers`. TimeoutError, or ConnectionError if all have gone.
+        """
         with self.changed:
             while True:
                 for peer in peers:
@@ -149,7 +156,9 @@ class Transport:
 
 
 def _own_address(store):
-    """The address under which other ranks reach this machine: the one it has on the way to the store's server."""
+    """The address under which other ranks reach this machine: the one it has on the way to the store's
+    server.
+    """
     store = getattr(store, "underlying_store", store)
     host = getattr(store, "host", None)
     if host is None:
@@ -314,7 +323,8 @@ def scatter(links, call):
 
 def reduce_scatter(links, call):
     rows = call.source.copy()
-    ring_reduce_scatter(links, [rows[i - 1] for i in range(links.size)], call.op)  # part rank + 1 is row `rank`
+    # part rank + 1 is row `rank`
+    ring_reduce_scatter(links, [rows[i - 1] for i in range(links.size)], call.op)
     finish(call.op, rows[links.rank], links.size)
     call.target[...] = rows[links.rank]
 

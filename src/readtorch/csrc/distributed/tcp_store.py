@@ -3,10 +3,11 @@
 In PyTorch: `torch/csrc/distributed/c10d/{TCPStore,TCPStoreBackend}.{hpp,cpp}`.
 
 Note [ What goes over the wire ]
-A request is the name of an operation of `Store` and its arguments, the answer its result or its error; both pickled, with
-their length before them. Pickles can run code, so a server must stand in a network where only the ranks reach it: the same
-holds for PyTorch's object collectives. It listens only to the address that it was given.
-in PyTorch: a binary protocol of its own; the server's `libuv` thread plays the part of our thread a client.
+A request is the name of an operation of `Store` and its arguments, the answer its result or its error; both
+pickled, with their length before them. Pickles can run code, so a server must stand in a network where only
+the ranks reach it: the same holds for PyTorch's object collectives. It listens only to the address that it
+was given. in PyTorch: a binary protocol of its own; the server's `libuv` thread plays the part of our thread
+a client.
 """
 import pickle
 import socket
@@ -79,15 +80,17 @@ class _Handler(socketserver.BaseRequestHandler):
             return error
 
 
-_OPERATIONS = ("set", "get", "add", "compare_set", "append", "wait", "check", "delete_key", "num_keys", "list_keys",
+_OPERATIONS = ("set", "get", "add", "compare_set", "append", "wait", "check", "delete_key", "num_keys",
+               "list_keys",
                "multi_set", "queue_push", "queue_pop", "queue_len")
 
 
 class TCPStore(Store):
-    """A store served by the process with `is_master=True` at host_name:port (port 0: one that is free; see `port`).
+    """A store served by the process with `is_master=True` at host_name:port (port 0: one that is free; see
+    `port`).
 
-    The master waits until `world_size` clients are there, itself counted, unless wait_for_workers=False. Raises
-    DistNetworkError when no server can be reached within `timeout` (a timedelta).
+    The master waits until `world_size` clients are there, itself counted, unless wait_for_workers=False.
+    Raises DistNetworkError when no server can be reached within `timeout` (a timedelta).
     """
 
     def __init__(self, host_name, port, world_size=None, is_master=False, timeout=DEFAULT_TIMEOUT,
@@ -108,7 +111,8 @@ class TCPStore(Store):
             deadline = time.monotonic() + self.timeout.total_seconds()
             while (joined := self.add("init/", 0)) < world_size:
                 if time.monotonic() > deadline:
-                    raise DistStoreError(f"Timed out after {self.timeout.total_seconds():.0f} seconds waiting for clients. "
+                    raise DistStoreError(f"Timed out after {self.timeout.total_seconds():.0f} seconds "
+                                         "waiting for clients. "
                                          f"{joined}/{world_size} clients joined.")
                 time.sleep(0.01)
 
@@ -118,7 +122,8 @@ class TCPStore(Store):
                 send_message(self._connection, request)
                 answer = receive_message(self._connection)
             except (ConnectionError, OSError) as error:
-                raise DistNetworkError(f"the store at {self.host}:{self.port} cannot be reached: {error}") from error
+                where = f"{self.host}:{self.port}"
+                raise DistNetworkError(f"the store at {where} cannot be reached: {error}") from error
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -129,7 +134,8 @@ class TCPStore(Store):
     def wait(self, keys, timeout=None):
         timeout = self.timeout if timeout is None else timeout
         deadline = time.monotonic() + timeout.total_seconds()
-        while not self.check(keys):  # a short wait there, so that other threads of this process get their turn
+        # a short wait there, so that other threads of this process get their turn
+        while not self.check(keys):
             left = deadline - time.monotonic()
             if left <= 0:
                 raise self.timed_out(keys, timeout)
@@ -140,7 +146,8 @@ class TCPStore(Store):
 
     def timed_out(self, keys, timeout):
         names = ", ".join("/" + key for key in keys)
-        return DistStoreError(f"wait timeout after {timeout / timedelta(milliseconds=1):.0f}ms, keys: {names}")
+        return DistStoreError(f"wait timeout after {timeout / timedelta(milliseconds=1):.0f}ms, keys: "
+                              f"{names}")
 
     def set(self, key, value):
         self._ask("set", key, value)
@@ -200,7 +207,8 @@ def _serve(host, port, multi_tenant):
             try:
                 server = _Server(host, port)
             except OSError as error:
-                raise DistNetworkError(f"The server socket has failed to listen on {host}:{port}: {error}") from error
+                where = f"{host}:{port}"
+                raise DistNetworkError(f"The server socket has failed to listen on {where}: {error}") from error
             _servers[host, server.server_address[1]] = server
         return server
 
@@ -213,8 +221,9 @@ def _connect(host, port, timeout):
             connection = socket.create_connection((host, port), timeout=max(0.1, deadline - time.monotonic()))
         except OSError as error:
             if time.monotonic() >= deadline:
-                raise DistNetworkError(f"The client socket has timed out after {timeout.total_seconds() * 1000:.0f}ms "
-                                       f"while trying to connect to ({host}, {port}).") from error
+                raise DistNetworkError("The client socket has timed out after "
+                                       f"{timeout.total_seconds() * 1000:.0f}ms while trying to connect to "
+                                       f"({host}, {port}).") from error
             time.sleep(0.05)
         else:
             connection.settimeout(None)

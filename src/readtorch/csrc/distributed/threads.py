@@ -3,10 +3,10 @@
 In PyTorch: `torch/testing/_internal/distributed/multi_threaded_pg.py`, for tests; here for notebooks too.
 
 Note [ A meeting ]
-Every rank leaves its part of the collective on the group's board and, unless it asked for a handle, waits. The last to
-come finds all parts, compares the fingerprints and carries out the collective for everybody. So nobody ever waits for a
-rank that will not come: one that has left, by an exception or because its function returned, fails every meeting that
-still needs it, and one that waits too long fails the meeting for all.
+Every rank leaves its part of the collective on the group's board and, unless it asked for a handle, waits.
+The last to come finds all parts, compares the fingerprints and carries out the collective for everybody. So
+nobody ever waits for a rank that will not come: one that has left, by an exception or because its function
+returned, fails every meeting that still needs it, and one that waits too long fails the meeting for all.
 """
 import threading
 import time
@@ -177,7 +177,8 @@ class ProcessGroupThreads(ProcessGroup):
 
     def subgroup(self, ranks, name, timeout, desc):
         """The group of some of the ranks, this one among them."""
-        return ProcessGroupThreads(self.world, ranks.index(self.ranks[self._rank]), ranks, name, timeout, self.store, desc)
+        return ProcessGroupThreads(self.world, ranks.index(self.ranks[self._rank]), ranks, name, timeout,
+                                   self.store, desc)
 
     def start(self, collective, work):
         with self.world.lock:
@@ -232,8 +233,8 @@ def _hand_over(sent, sender, array, work):
     """Fill a receiver's array and complete its Work."""
     work.source = sender
     if (sent.shape, sent.dtype) != (array.shape, array.dtype):
-        work.finish(DistBackendError(f"{work.what}: got a tensor of shape {list(sent.shape)} and type {sent.dtype}, "
-                                     f"expected {list(array.shape)} and {array.dtype}"))
+        work.finish(DistBackendError(f"{work.what}: got a tensor of shape {list(sent.shape)} and type "
+                                     f"{sent.dtype}, expected {list(array.shape)} and {array.dtype}"))
         return
     array[...] = sent
     for target, part in work.copies:

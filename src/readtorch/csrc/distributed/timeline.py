@@ -1,7 +1,7 @@
 """What each rank did when: spans of computing, of communication and of waiting.
 
-`with record(timeline):` this thread's DistributedDataParallel writes into it. Explained in the chapter "Process groups,
-DDP and SyncBatchNorm", where the rank timeline widget draws it.
+`with record(timeline):` this thread's DistributedDataParallel writes into it. Explained in the chapter
+"Process groups, DDP and SyncBatchNorm", where the rank timeline widget draws it.
 """
 import contextlib
 import threading
@@ -45,7 +45,8 @@ class Timeline:
     def export(self):
         """All of it as a dict that JSON can hold. Spans of collectives that are not over are left out."""
         over = [(name, work, more) for name, work, more in self._works if work.ended is not None]
-        followed = [{"lane": "communication", "name": name, "begin": work.began, "moving": work.moving or work.began,
+        followed = [{"lane": "communication", "name": name, "begin": work.began,
+                     "moving": work.moving or work.began,
                      "end": work.ended, **more} for name, work, more in over]
         spans = sorted(self.spans + followed, key=lambda s: s["begin"])
         return {"rank": self.rank, "spans": spans, "instants": self.instants}
@@ -69,7 +70,8 @@ def record(timeline):
 
 
 def hidden_share(exported):
-    """How much of the communication went on while this rank computed: 1 when it never waited, 0 when all was waiting.
+    """How much of the communication went on while this rank computed: 1 when it never waited, 0 when all was
+    waiting.
 
     exported: what `Timeline.export` gave. Only the time in which data moved counts as communication.
     """

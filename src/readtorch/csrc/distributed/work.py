@@ -12,8 +12,8 @@ from .future import Future
 class Work:
     """The handle that `async_op=True` returns.
 
-    what: how messages name the call ("all_reduce no. 3"); outputs: the tensors that it fills; timeout: seconds that
-    `wait` allows, counted from the start of the call.
+    what: how messages name the call ("all_reduce no. 3"); outputs: the tensors that it fills; timeout:
+    seconds that `wait` allows, counted from the start of the call.
     """
 
     def __init__(self, what, outputs, timeout, source=None):

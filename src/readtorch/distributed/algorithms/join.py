@@ -1,9 +1,10 @@
-"""`Join`: train on with ranks that have run out of inputs. In PyTorch: `torch/distributed/algorithms/join.py`.
+"""`Join`: train on with ranks that have run out of inputs. In PyTorch:
+`torch/distributed/algorithms/join.py`.
 
 Note [ How a rank without inputs takes part ]
-A rank that has left its loop would leave the others waiting in their next all-reduce. So it stays in the context manager
-and answers: before each iteration all ranks count who still has inputs; those that have none run the iteration's
-collectives with zeros ("shadow" them), until nobody is left.
+A rank that has left its loop would leave the others waiting in their next all-reduce. So it stays in the
+context manager and answers: before each iteration all ranks count who still has inputs; those that have none
+run the iteration's collectives with zeros ("shadow" them), until nobody is left.
 """
 import warnings
 from abc import ABC, abstractmethod
@@ -43,7 +44,9 @@ class _JoinConfig:
 
 
 class Joinable(ABC):
-    """Something with collectives in every iteration. Its constructor must run; see `Join.notify_join_context`."""
+    """Something with collectives in every iteration. Its constructor must run; see
+    `Join.notify_join_context`.
+    """
 
     @abstractmethod
     def __init__(self) -> None:
@@ -68,7 +71,8 @@ class Joinable(ABC):
 class Join:
     """`with Join([model]):` a rank whose inputs end early goes on answering until all others have none.
 
-    With throw_on_early_termination all ranks raise RuntimeError as soon as one has no inputs. kwargs: for the hooks.
+    With throw_on_early_termination all ranks raise RuntimeError as soon as one has no inputs. kwargs: for the
+    hooks.
     """
 
     def __init__(self, joinables, enable=True, throw_on_early_termination=False, **kwargs):
@@ -116,19 +120,21 @@ class Join:
         raise RuntimeError(f"Rank {self._rank} exhausted all inputs.")
 
     def _warn_of_skew(self):
-        warnings.warn(f"Detected uneven input skew of greater than {_MUCH_SKEW}. This means that rank {self._rank} has at "
-                      f"least {_MUCH_SKEW} fewer inputs than other currently-active ranks. This level of skew could lead to "
-                      "performance degradation during training.", stacklevel=3)
+        warnings.warn(f"Detected uneven input skew of greater than {_MUCH_SKEW}. This means that rank "
+                      f"{self._rank} has at least {_MUCH_SKEW} fewer inputs than other currently-active "
+                      "ranks. This level of skew could lead to performance degradation during training.",
+                      stacklevel=3)
 
     @staticmethod
     def notify_join_context(joinable):
         """Call it before the first collective of an iteration: this rank has inputs.
 
-        Returns the Work of counting, or None outside a context. RuntimeError with throw_on_early_termination if a rank
-        has none.
+        Returns the Work of counting, or None outside a context. RuntimeError with throw_on_early_termination
+        if a rank has none.
         """
         if not hasattr(joinable, "_join_config"):
-            raise AssertionError(f"Check that the {type(joinable)} constructor calls the ``Joinable`` constructor")
+            raise AssertionError(f"Check that the {type(joinable)} constructor calls the ``Joinable`` "
+                                 "constructor")
         config = joinable._join_config
         if not config.is_first_joinable or not config.enable:
             return None
@@ -138,5 +144,6 @@ class Join:
             ended = readtorch.zeros(1, device=device)
             dist.all_reduce(ended, group=group)
             if ended.item():
-                raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all ranks.")
+                raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all "
+                                   "ranks.")
         return work

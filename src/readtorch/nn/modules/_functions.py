@@ -6,7 +6,9 @@ from readtorch.autograd.function import once_differentiable
 
 
 class CrossMapLRN2d(Function):
-    """y = x · scale^-beta, where scale = k + alpha / size · (the squares in a window of neighbouring channels)."""
+    """y = x · scale^-beta, where scale = k + alpha / size · (the squares in a window of neighbouring
+    channels).
+    """
 
     @staticmethod
     def forward(ctx, input, size, alpha=1e-4, beta=0.75, k=1):
@@ -64,14 +66,15 @@ class SyncBatchNorm(Function):
     """Batch normalization with the mean and variance of all ranks' batches. See chapter 17.
 
     Note [ What the ranks tell one another ]
-    In forward each rank sends the mean and 1/√(var + eps) of its own batch and how many values they are of, 2C + 1 numbers;
-    from these the statistics of the whole follow. In backward the gradient of an input element needs two sums over the
-    whole batch, Σ dy and Σ dy (x - mean): 2C numbers. The gradients of weight and bias stay sums over the own batch, as
-    with any other layer: DistributedDataParallel adds them up.
+    In forward each rank sends the mean and 1/√(var + eps) of its own batch and how many values they are of,
+    2C + 1 numbers; from these the statistics of the whole follow. In backward the gradient of an input
+    element needs two sums over the whole batch, Σ dy and Σ dy (x - mean): 2C numbers. The gradients of weight
+    and bias stay sums over the own batch, as with any other layer: DistributedDataParallel adds them up.
     """
 
     @staticmethod
-    def forward(ctx, input, weight, bias, running_mean, running_var, eps, momentum, process_group, world_size):
+    def forward(ctx, input, weight, bias, running_mean, running_var, eps, momentum, process_group,
+                world_size):
         channels = input.size(1)
         size = input.numel() // channels
         if size == 1 and world_size < 2:
@@ -101,9 +104,11 @@ class SyncBatchNorm(Function):
         dy = grad_output.to(mean.dtype)
         xmu = input.to(mean.dtype) - along_channels(mean, input)
         sum_dy, sum_dy_xmu = dy.sum(other_dims(input)), (dy * xmu).sum(other_dims(input))
-        grad_weight = (sum_dy_xmu * invstd).to(weight.dtype) if weight is not None and ctx.needs_input_grad[1] else None
-        grad_bias = sum_dy.to(mean.dtype if weight is None else weight.dtype) if ctx.needs_input_grad[2] else None
-        grad_input = None
+        grad_weight = grad_bias = grad_input = None
+        if ctx.needs_input_grad[1]:
+            grad_weight = (sum_dy_xmu * invstd).to(weight.dtype)
+        if ctx.needs_input_grad[2]:
+            grad_bias = sum_dy.to(weight.dtype)
         if ctx.needs_input_grad[0]:
             sums = readtorch.cat([sum_dy, sum_dy_xmu])
             dist.all_reduce(sums, group=ctx.process_group)
@@ -130,7 +135,9 @@ def statistics(input, eps):
 
 
 def whole_statistics(means, vars, counts):
-    """Mean and biased variance (C) of all values, from those of each rank (ranks, C) and their counts (ranks, 1)."""
+    """Mean and biased variance (C) of all values, from those of each rank (ranks, C) and their counts (ranks,
+    1).
+    """
     share = counts / counts.sum()
     mean = (share * means).sum(0)
     return mean, (share * (vars + (means - mean) ** 2)).sum(0)

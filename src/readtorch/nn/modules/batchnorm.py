@@ -203,11 +203,12 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalization of (N, C, *) over the batches of all ranks of `process_group` (by default: of all there are).
+    """Batch normalization of (N, C, *) over the batches of all ranks of `process_group` (by default: of all
+    there are).
 
-    In training, where a process group is initialized and has more than one rank; otherwise as `BatchNorm1d` and so on.
-    The ranks' batches may differ in size, and some may be empty. See chapter 17.
-    in PyTorch: for tensors on a GPU only.
+    In training, where a process group is initialized and has more than one rank; otherwise as `BatchNorm1d`
+    and so on. The ranks' batches may differ in size, and some may be empty. See chapter 17. in PyTorch: for
+    tensors on a GPU only.
     """
 
     def __init__(
@@ -240,7 +241,8 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
-        """`module` with every batch normalization in it replaced by a SyncBatchNorm that has its parameters and buffers.
+        """`module` with every batch normalization in it replaced by a SyncBatchNorm that has its parameters
+        and buffers.
 
         Returns the module itself, changed; or the new layer, if it is a batch normalization.
         """

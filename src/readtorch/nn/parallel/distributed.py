@@ -1,7 +1,8 @@
-"""`DistributedDataParallel`: each rank has the model and a part of the batch, and all have the gradient of the whole.
+"""`DistributedDataParallel`: each rank has the model and a part of the batch, and all have the gradient of
+the whole.
 
-In PyTorch: `torch/nn/parallel/distributed.py`. Explained in the chapter "Process groups, DDP and SyncBatchNorm". The work
-on gradients is done by `readtorch.csrc.distributed.reducer`.
+In PyTorch: `torch/nn/parallel/distributed.py`. Explained in the chapter "Process groups, DDP and
+SyncBatchNorm". The work on gradients is done by `readtorch.csrc.distributed.reducer`.
 """
 import copy
 import dataclasses
@@ -19,7 +20,8 @@ from readtorch.autograd import Function, Variable
 from readtorch.csrc.distributed import timeline
 from readtorch.csrc.distributed.buckets import (DEFAULT_FIRST_BUCKET_BYTES, GradBucket,
                                                 compute_bucket_assignment_by_size)
-from readtorch.csrc.distributed.reducer import Reducer, broadcast_coalesced, verify_params_across_processes
+from readtorch.csrc.distributed.comm import broadcast_coalesced, verify_params_across_processes
+from readtorch.csrc.distributed.reducer import Reducer
 from readtorch.distributed.algorithms.join import Join, Joinable, JoinHook
 from readtorch.nn.modules.module import Module
 from readtorch.nn.modules.sparse import Embedding, EmbeddingBag
@@ -51,7 +53,9 @@ class _DDPSink(Function):
 
 
 class _DDPJoinHook(JoinHook):
-    """What a rank without inputs does while the others run an iteration: see Note [ How a rank without inputs … ]."""
+    """What a rank without inputs does while the others run an iteration: see Note [ How a rank without inputs
+    … ].
+    """
 
     def __init__(self, ddp, divide_by_initial_world_size):
         self.ddp = ddp
@@ -79,27 +83,30 @@ class _DDPJoinHook(JoinHook):
 
 
 class DistributedDataParallel(Module, Joinable):
-    """Wraps a module so that after `backward()` every rank has the average of all ranks' gradients in `.grad`.
+    """Wraps a module so that after `backward()` every rank has the average of all ranks' gradients in
+    `.grad`.
 
     module: on the CPU, the same on all ranks; rank 0's parameters and buffers are copied to all at the start.
-    find_unused_parameters: the forward may leave parameters out. static_graph: every iteration uses the same ones.
-    bucket_cap_mb: megabytes that travel together (25; the first bucket 1), or bucket_cap_mb_list, one number a bucket.
-    gradient_as_bucket_view: `.grad` is a part of the bucket, which saves a copy. broadcast_buffers: rank 0's buffers are
-    copied to all before each forward (forward_sync_buffers: the same, without the copy at the start).
+    find_unused_parameters: the forward may leave parameters out. static_graph: every iteration uses the same
+    ones. bucket_cap_mb: megabytes that travel together (25; the first bucket 1), or bucket_cap_mb_list, one
+    number a bucket. gradient_as_bucket_view: `.grad` is a part of the bucket, which saves a copy.
+    broadcast_buffers: rank 0's buffers are copied to all before each forward (forward_sync_buffers: the same,
+    without the copy at the start).
 
-    Raises RuntimeError if no parameter requires grad or the ranks' models differ in size. Use it like the module; the
-    module itself is `.module`, and names in the state_dict begin with "module.".
-    in PyTorch: also mixed_precision, device_mesh, delay_all_reduce_named_params, and one device_ids entry for GPUs.
+    Raises RuntimeError if no parameter requires grad or the ranks' models differ in size. Use it like the
+    module; the module itself is `.module`, and names in the state_dict begin with "module.". in PyTorch: also
+    mixed_precision, device_mesh, delay_all_reduce_named_params, and one device_ids entry for GPUs.
     """
 
     def __init__(
         self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=None, init_sync=True,
         process_group=None, bucket_cap_mb=None, find_unused_parameters=False, check_reduction=False,
-        gradient_as_bucket_view=False, static_graph=False, *, bucket_cap_mb_list=None, forward_sync_buffers=None
+        gradient_as_bucket_view=False, static_graph=False, *, bucket_cap_mb_list=None,
+        forward_sync_buffers=None
     ):
         super().__init__()
         Joinable.__init__(self)
-        self.process_group = dist.distributed_c10d._get_default_group() if process_group is None else process_group
+        self.process_group = dist.distributed_c10d._group_or_default_group(process_group)
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         self._check_module(module, device_ids, output_device)
         self.module = module
@@ -115,8 +122,8 @@ class DistributedDataParallel(Module, Joinable):
         self.require_forward_param_sync = True
         sync_at_start = self._choose_buffer_sync(broadcast_buffers, forward_sync_buffers)
         if check_reduction:
-            warnings.warn("The `check_reduction` argument in `DistributedDataParallel` module is deprecated. Please avoid "
-                          "using it.", FutureWarning, stacklevel=2)
+            warnings.warn("The `check_reduction` argument in `DistributedDataParallel` module is deprecated. "
+                          "Please avoid using it.", FutureWarning, stacklevel=2)
         self._choose_bucket_sizes(bucket_cap_mb, bucket_cap_mb_list)
         parameters = self._parameters_to_reduce()
         if init_sync:
@@ -131,13 +138,14 @@ class DistributedDataParallel(Module, Joinable):
     def _check_module(self, module, device_ids, output_device):
         parameters = [p for name, p in module.named_parameters() if name not in self.parameters_to_ignore]
         if not any(p.requires_grad for p in parameters):
-            raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that "
-                               "requires a gradient.")
+            raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any "
+                               "parameter that requires a gradient.")
         if device_ids is not None and len(device_ids) > 1:
             raise ValueError("device_ids can only be None or contain a single element.")
         types = {p.device.type for p in parameters}
         if len(types) != 1:
-            raise ValueError("DistributedDataParallel's input module must be on the same type of devices, but input module "
+            raise ValueError("DistributedDataParallel's input module must be on the same type of devices, "
+                             "but input module "
                              f"parameters locate in {types}.")
         if types == {"cpu"} and (device_ids or output_device):
             raise ValueError("DistributedDataParallel device_ids and output_device arguments only work with "
@@ -145,8 +153,9 @@ class DistributedDataParallel(Module, Joinable):
                              f"{device_ids}, output_device {output_device}, and module parameters "
                              f"{ {p.device for p in parameters} }.")
         if any(isinstance(p, UninitializedParameter) for p in parameters):
-            raise RuntimeError("Modules with uninitialized parameters can't be used with `DistributedDataParallel`. Run a "
-                               "dummy forward pass to correctly initialize the modules")
+            raise RuntimeError("Modules with uninitialized parameters can't be used with "
+                               "`DistributedDataParallel`. Run a dummy forward pass to correctly initialize "
+                               "the modules")
 
     def _choose_buffer_sync(self, broadcast_buffers, forward_sync_buffers):
         """Whether buffers are copied before each forward; returns whether they are at the start."""
@@ -173,7 +182,8 @@ class DistributedDataParallel(Module, Joinable):
                 self._names[parameter] = name
         for module in self.module.modules():
             if isinstance(module, Embedding | EmbeddingBag) and module.sparse:
-                raise ValueError("sparse gradients are not supported")  # in PyTorch: each in a bucket of its own
+                # in PyTorch: each in a bucket of its own
+                raise ValueError("sparse gradients are not supported")
         self._assign_modules_buffers()
         return list(self._names)
 
@@ -183,15 +193,17 @@ class DistributedDataParallel(Module, Joinable):
         self.reducer = Reducer(
             parameters,
             indices[::-1],  # the last parameters get their gradients first
-            self.process_group, self.bucket_bytes_cap, self.find_unused_parameters, self.gradient_as_bucket_view,
+            self.process_group, self.bucket_bytes_cap, self.find_unused_parameters,
+            self.gradient_as_bucket_view,
             names=dict(enumerate(self._names.values())), first_bucket_bytes_cap=self.first_bucket_bytes_cap,
             bucket_size_limits_for_rebuilding=self.bucket_bytes_cap_list)
 
     def _first_limits(self, static_graph):
-        """Sizes of the first iteration's buckets: a single one if they will be made anew in the order of arrival.
+        """Sizes of the first iteration's buckets: a single one if they will be made anew in the order of
+        arrival.
 
-        Until then the order of definition may be far from the order of gradients, and an early all-reduce could come
-        between other collectives of backward in another order on each rank.
+        Until then the order of definition may be far from the order of gradients, and an early all-reduce
+        could come between other collectives of backward in another order on each rank.
         """
         if self.bucket_bytes_cap_list:
             return self.bucket_bytes_cap_list
@@ -207,9 +219,10 @@ class DistributedDataParallel(Module, Joinable):
         self.static_graph = True
         self.reducer.set_static_graph()
         if self.find_unused_parameters:
-            warnings.warn("You passed find_unused_parameters=true to DistributedDataParallel, `_set_static_graph` will "
-                          "detect unused parameters automatically, so you do not need to set find_unused_parameters=true, "
-                          "just be sure these unused parameters will not change during training loop while calling "
+            warnings.warn("You passed find_unused_parameters=true to DistributedDataParallel, "
+                          "`_set_static_graph` will detect unused parameters automatically, so you do not "
+                          "need to set find_unused_parameters=true, just be sure these unused parameters "
+                          "will not change during training loop while calling "
                           "`_set_static_graph`.", stacklevel=2)
 
     @property
@@ -274,7 +287,8 @@ class DistributedDataParallel(Module, Joinable):
             self.require_backward_grad_sync = previous
 
     def register_comm_hook(self, state, hook):
-        """Let `hook(state, bucket) -> Future` reduce each bucket, in place of averaging; once, before training.
+        """Let `hook(state, bucket) -> Future` reduce each bucket, in place of averaging; once, before
+        training.
 
         See `readtorch.distributed.algorithms.ddp_comm_hooks.default_hooks`.
         """
@@ -284,10 +298,11 @@ class DistributedDataParallel(Module, Joinable):
         if signature.parameters["bucket"].annotation not in (inspect.Parameter.empty, GradBucket):
             raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
         if signature.return_annotation not in (inspect.Signature.empty, readtorch.futures.Future):
-            raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
+            raise ValueError("Communication hook: return annotation should be "
+                             "torch.futures.Future[torch.Tensor].")
         self.reducer.register_comm_hook(state, hook)
 
-    # ------------------------------------------------------------------------- buffers and the state at the start
+    # ------------------------------------------------------------------------- buffers and the first state
 
     def will_sync_module_buffers(self):
         """Whether the next forward begins with copying buffers."""
@@ -318,8 +333,8 @@ class DistributedDataParallel(Module, Joinable):
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
         """`with model.join():` around a training loop whose length may differ between the ranks.
 
-        Gradients are divided by the number of all ranks, or with divide_by_initial_world_size=False of those that still
-        have inputs. At the end all have the parameters of the last one.
+        Gradients are divided by the number of all ranks, or with divide_by_initial_world_size=False of those
+        that still have inputs. At the end all have the parameters of the last one.
         """
         return Join([self], enable, throw_on_early_termination,
                     divide_by_initial_world_size=divide_by_initial_world_size)
@@ -364,9 +379,9 @@ class DistributedDataParallel(Module, Joinable):
 
     def __getstate__(self):
         if self.process_group is not dist.group.WORLD:
-            raise RuntimeError("DDP Pickling/Unpickling are only supported when using DDP with the default process group. "
-                               "That is, when you have called init_process_group and have not passed process_group "
-                               "argument to DDP constructor")
+            raise RuntimeError("DDP Pickling/Unpickling are only supported when using DDP with the default "
+                               "process group. That is, when you have called init_process_group and have not "
+                               "passed process_group argument to DDP constructor")
         state = copy.copy(self.__dict__)
         for name in ("process_group", "reducer", "_names"):
             del state[name]
@@ -396,14 +411,17 @@ def _find_tensors(obj):
 
 
 def _note_backward(recording, output):
-    """In the timeline: backward begins when a gradient reaches the output, and ends when the reducer is told so."""
+    """In the timeline: backward begins when a gradient reaches the output, and ends when the reducer is told
+    so.
+    """
     tensor = next((t for t in _find_tensors(output) if t.requires_grad), None)
     if tensor is None:
         return
 
     def begins(_):
         begin = time.perf_counter()
-        Variable._execution_engine.queue_callback(lambda: recording.add_span("compute", "backward", begin, end_of()))
+        Variable._execution_engine.queue_callback(lambda: recording.add_span("compute", "backward", begin,
+                                                                             end_of()))
 
     def end_of():
         return next((i["at"] for i in reversed(recording.instants) if i["name"] == "backward is over"),

@@ -1,11 +1,13 @@
 """Hooks for `DistributedDataParallel.register_comm_hook`: each returns a Future of the averaged buffer.
 
-In PyTorch: `torch/distributed/algorithms/ddp_comm_hooks/default_hooks.py`. state: a process group, or None for all ranks.
+In PyTorch: `torch/distributed/algorithms/ddp_comm_hooks/default_hooks.py`. state: a process group, or None
+for all ranks.
 """
 import readtorch
 from readtorch import distributed as dist
 
-__all__ = ["allreduce_hook", "bf16_compress_hook", "bf16_compress_wrapper", "fp16_compress_hook", "fp16_compress_wrapper"]
+__all__ = ["allreduce_hook", "bf16_compress_hook", "bf16_compress_wrapper", "fp16_compress_hook",
+           "fp16_compress_wrapper"]
 
 
 def allreduce_hook(process_group, bucket):
