@@ -332,3 +332,35 @@ def test_hidden_share():
     assert timeline.hidden_share(spans()) == 1
     assert timeline.hidden_share(spans((6.0, 8.0))) == 0.75
     assert timeline.hidden_share(spans((0.0, 9.0))) == 0
+
+
+# -- simulated devices --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_devices():
+    readtorch.cuda.simulate(2, "64MiB")
+    yield
+    readtorch.cuda.simulate(0)
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_each_rank_on_a_device_of_its_own(whole, two_devices, view):
+    """As on a machine with several GPUs: `device_ids=[rank]`, inputs come from the CPU."""
+    optimizer, expected = whole
+
+    def fn(rank):
+        model = make_model(readtorch).to(f"cuda:{rank}")
+        model = DDP(model, device_ids=[rank], gradient_as_bucket_view=view)
+        step = getattr(readtorch.optim, optimizer)(model.parameters(), **OPTIMIZERS[optimizer])
+        for i in range(programs.STEPS):
+            x, y = (readtorch.tensor(arrays(2 * i + k, BATCH, n))[6 * rank:6 * rank + 6] for k, n in ((0, 6), (1, 3)))
+            step.zero_grad()
+            out = model(x)
+            assert out.device.index == rank
+            ((out - y.to(out.device)) ** 2).mean().backward()
+            step.step()
+        assert all(p.grad.device.index == rank for p in model.parameters())
+        return plain([p.cpu() for p in model.parameters()])
+    for parameters in dist.run_threads(fn, 2):
+        assert_close(parameters, expected)

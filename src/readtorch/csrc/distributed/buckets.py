@@ -9,9 +9,8 @@ its last gradient is there, so all in one would leave at the end of backward, wh
 meanwhile. Buckets of some megabytes (25 by default) are between the two: Note [ What a message costs ]. The
 first one is smaller (1 MiB), so that communication begins early.
 """
-import numpy as np
-
-from ...c10.tensor_impl import dtype_of, view, wrap
+from ...aten.functions import at
+from ...c10.tensor_impl import dtype_of, view
 
 DEFAULT_FIRST_BUCKET_BYTES = 1024 * 1024
 
@@ -71,8 +70,9 @@ class Bucket:
     def __init__(self, indices, parameters):
         self.indices = indices
         self.parameters = [parameters[i] for i in indices]
-        self.flat = wrap(np.zeros(sum(p._array.size for p in self.parameters),
-                                  self.parameters[0]._array.dtype))
+        like = self.parameters[0]
+        elements = sum(p._array.size for p in self.parameters)
+        self.flat = at.zeros((elements,), dtype=dtype_of(like), device=like.device)
         self.views = {}  # parameter index -> its part of flat
         begin = 0
         for i, p in zip(indices, self.parameters):

@@ -6,6 +6,7 @@ two contiguous arrays, which a backend's `start` carries out.
 """
 import numpy as np
 
+from ...c10.dispatch_key import CPU
 from .collective import Collective
 from .errors import DistBackendError
 from .types import RedOpType, check_reduce_op
@@ -288,10 +289,11 @@ ProcessGroup.__module__ = "readtorch.distributed"
 
 
 def array_of(tensor):
-    """The elements as an array that may be read and written. RuntimeError if they are not in the CPU's
-    memory.
+    """The elements as an array that may be read and written: of tensors on the CPU or on a simulated device.
+
+    RuntimeError for others.
     """
-    if tensor.device.type != "cpu":
+    if not tensor._keys & CPU:
         raise RuntimeError(f"No backend type associated with device type {tensor.device.type}")
     return tensor._array
 

@@ -5,18 +5,14 @@ In PyTorch: `torch/nn/parallel/distributed.py`. Explained in the chapter "Proces
 SyncBatchNorm". The work on gradients is done by `readtorch.csrc.distributed.reducer`.
 """
 import copy
-import dataclasses
 import inspect
-import itertools
 import sys
-import time
 import warnings
 import weakref
 from contextlib import contextmanager
 
 import readtorch
 from readtorch import distributed as dist
-from readtorch.autograd import Function, Variable
 from readtorch.csrc.distributed import timeline
 from readtorch.csrc.distributed.buckets import (DEFAULT_FIRST_BUCKET_BYTES, GradBucket,
                                                 compute_bucket_assignment_by_size)
@@ -25,31 +21,14 @@ from readtorch.csrc.distributed.reducer import Reducer
 from readtorch.distributed.algorithms.join import Join, Joinable, JoinHook
 from readtorch.nn.modules.module import Module
 from readtorch.nn.modules.sparse import Embedding, EmbeddingBag
-from readtorch.nn.parameter import UninitializedParameter
+from readtorch.nn.parallel._ddp_parts import (DDPSink, check_module, find_tensors, index_of, note_backward,
+                                               on_device)
 from readtorch.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["DistributedDataParallel"]
 
 DEFAULT_BUCKET_CAP_MB = 25
 BROADCAST_BUCKET_BYTES = 250 * 1024 * 1024
-
-
-class _DDPSink(Function):
-    """The identity on outputs. Its backward runs first of all: a place to ask for a callback at the end."""
-
-    @staticmethod
-    def forward(ctx, ddp, *outputs):
-        ctx.set_materialize_grads(False)  # an output that the loss does not use keeps the gradient None
-        ctx.ddp = ddp
-        return tuple([o.clone() if isinstance(o, readtorch.Tensor) else o for o in outputs])
-
-    @staticmethod
-    def backward(ctx, *grads):
-        ddp = ctx.ddp()
-        if ddp.static_graph and not ddp._static_graph_delay_allreduce_enqueued:
-            Variable._execution_engine.queue_callback(ddp.reducer.delay_all_reduce)
-            ddp._static_graph_delay_allreduce_enqueued = True
-        return (None, *grads)
 
 
 class _DDPJoinHook(JoinHook):
@@ -86,7 +65,8 @@ class DistributedDataParallel(Module, Joinable):
     """Wraps a module so that after `backward()` every rank has the average of all ranks' gradients in
     `.grad`.
 
-    module: on the CPU, the same on all ranks; rank 0's parameters and buffers are copied to all at the start.
+    module: the same on all ranks, on the CPU or on the one device of `device_ids`; rank 0's parameters and buffers
+    are copied to all at the start.
     find_unused_parameters: the forward may leave parameters out. static_graph: every iteration uses the same
     ones. bucket_cap_mb: megabytes that travel together (25; the first bucket 1), or bucket_cap_mb_list, one
     number a bucket. gradient_as_bucket_view: `.grad` is a part of the bucket, which saves a copy.
@@ -108,11 +88,15 @@ class DistributedDataParallel(Module, Joinable):
         Joinable.__init__(self)
         self.process_group = dist.distributed_c10d._group_or_default_group(process_group)
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        self._check_module(module, device_ids, output_device)
+        ignored = self.parameters_to_ignore
+        managed = [p for name, p in module.named_parameters() if name not in ignored]
+        check_module(managed, device_ids, output_device)
         self.module = module
         self.device = next(module.parameters()).device
         self.device_type = self.device.type
-        self.device_ids = self.output_device = None
+        # The device that inputs are moved to.
+        self.device_ids = [index_of(i) for i in device_ids] if device_ids and self.device_type != "cpu" else None
+        self.output_device = output_device if output_device is not None or not self.device_ids else device_ids[0]
         self.dim = dim
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
@@ -134,28 +118,6 @@ class DistributedDataParallel(Module, Joinable):
             self._set_static_graph()
 
     # ------------------------------------------------------------------------- construction
-
-    def _check_module(self, module, device_ids, output_device):
-        parameters = [p for name, p in module.named_parameters() if name not in self.parameters_to_ignore]
-        if not any(p.requires_grad for p in parameters):
-            raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any "
-                               "parameter that requires a gradient.")
-        if device_ids is not None and len(device_ids) > 1:
-            raise ValueError("device_ids can only be None or contain a single element.")
-        types = {p.device.type for p in parameters}
-        if len(types) != 1:
-            raise ValueError("DistributedDataParallel's input module must be on the same type of devices, "
-                             "but input module "
-                             f"parameters locate in {types}.")
-        if types == {"cpu"} and (device_ids or output_device):
-            raise ValueError("DistributedDataParallel device_ids and output_device arguments only work with "
-                             "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
-                             f"{device_ids}, output_device {output_device}, and module parameters "
-                             f"{ {p.device for p in parameters} }.")
-        if any(isinstance(p, UninitializedParameter) for p in parameters):
-            raise RuntimeError("Modules with uninitialized parameters can't be used with "
-                               "`DistributedDataParallel`. Run a dummy forward pass to correctly initialize "
-                               "the modules")
 
     def _choose_buffer_sync(self, broadcast_buffers, forward_sync_buffers):
         """Whether buffers are copied before each forward; returns whether they are at the start."""
@@ -237,12 +199,15 @@ class DistributedDataParallel(Module, Joinable):
 
     def forward(self, *inputs, **kwargs):
         self._pre_forward()
+        if self.device_ids:
+            device = readtorch.device(self.device_type, self.device_ids[0])
+            inputs, kwargs = on_device(inputs, device), on_device(kwargs, device)
         recording = timeline.current.timeline
         if recording is None:
             return self._post_forward(self.module(*inputs, **kwargs))
         with recording.span("forward"):
             output = self._post_forward(self.module(*inputs, **kwargs))
-        _note_backward(recording, output)
+        note_backward(recording, output)
         return output
 
     def _pre_forward(self):
@@ -264,15 +229,15 @@ class DistributedDataParallel(Module, Joinable):
         self.require_forward_param_sync = reduces
         searches = self.find_unused_parameters and not self.static_graph
         if reduces:
-            self.reducer.prepare_for_backward(list(_find_tensors(output)) if searches else [])
+            self.reducer.prepare_for_backward(list(find_tensors(output)) if searches else [])
         if searches or self.static_graph and not self._static_graph_delay_allreduce_enqueued:
             return self._through_sink(output)
         return output
 
     def _through_sink(self, output):
-        """`output` with its tensors passed through `_DDPSink`; those without a graph stay as they are."""
+        """`output` with its tensors passed through `DDPSink`; those without a graph stay as they are."""
         leaves, spec = tree_flatten(output)
-        passed = _DDPSink.apply(weakref.ref(self), *leaves)
+        passed = DDPSink.apply(weakref.ref(self), *leaves)
         kept = [isinstance(old, readtorch.Tensor) and old.grad_fn is None for old in leaves]
         return tree_unflatten([old if keep else new for old, new, keep in zip(leaves, passed, kept)], spec)
 
@@ -393,37 +358,3 @@ class DistributedDataParallel(Module, Joinable):
         self._make_reducer(self._parameters_to_reduce(), self.static_graph)
         if self.static_graph:
             self.reducer.set_static_graph()
-
-
-def _find_tensors(obj):
-    """All tensors in lists, tuples, dicts and dataclasses, however deep."""
-    if isinstance(obj, readtorch.Tensor):
-        return [obj]
-    if isinstance(obj, list | tuple):
-        parts = obj
-    elif isinstance(obj, dict):
-        parts = obj.values()
-    elif dataclasses.is_dataclass(obj):
-        parts = [getattr(obj, field.name) for field in dataclasses.fields(obj)]
-    else:
-        parts = ()
-    return itertools.chain.from_iterable(map(_find_tensors, parts))
-
-
-def _note_backward(recording, output):
-    """In the timeline: backward begins when a gradient reaches the output, and ends when the reducer is told
-    so.
-    """
-    tensor = next((t for t in _find_tensors(output) if t.requires_grad), None)
-    if tensor is None:
-        return
-
-    def begins(_):
-        begin = time.perf_counter()
-        Variable._execution_engine.queue_callback(lambda: recording.add_span("compute", "backward", begin,
-                                                                             end_of()))
-
-    def end_of():
-        return next((i["at"] for i in reversed(recording.instants) if i["name"] == "backward is over"),
-                    time.perf_counter())
-    tensor.register_hook(begins)
