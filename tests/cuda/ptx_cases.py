@@ -3,10 +3,10 @@
 The arrays are small: only their types and layouts count."""
 import numpy as np
 
-from readtorch.aten.native.cuda import batch_norm, embedding, functions, indexing, layer_norm, loops, loss
+from readtorch.aten.native.cuda import batch_norm, convolution, embedding, functions, indexing, layer_norm, loops, loss
 from readtorch.aten.native.cuda import copy as copies
 from readtorch.aten.native.cuda import distributions as random
-from readtorch.aten.native.cuda import matmul, scan, softmax
+from readtorch.aten.native.cuda import matmul, pooling, scan, softmax
 from readtorch.aten.native.cuda import reduce as reductions
 from readtorch.aten.native.cuda.arg_reduce import arg_reduce, greatest, least
 from readtorch.aten.native.cuda.reduce import reduce
@@ -78,7 +78,7 @@ def matmul_cases():
     a, b, out = floats(8, 8), floats(8, 8), floats(8, 8)
     for quarters in (1, 2):
         for name, x, y in (("nn", a, b), ("nt", a, b.T), ("tn", a.T, b), ("tt", a.T, b.T)):
-            yield f"matmul {name} {64 * quarters}", matmul.matmul, (x, y, out, None, 1, matmul.identity,
+            yield f"matmul {name} {64 * quarters}", matmul.matmul, (x, y, out, None, 1, None,
                                                                     quarters)
         yield f"matmul bias gelu {64 * quarters}", matmul.matmul, (a, b.T, out, out[0], 1, matmul.gelu,
                                                                    quarters)
@@ -120,11 +120,27 @@ def random_cases():
         yield f"dropout of {n}", random.dropout, ((1, 4), floats(n), 0.5, floats(n), floats(n) > 0)
 
 
+def image_cases():
+    x, weight, bias, out = floats(1, 2, 4, 4), floats(2, 2, 3, 3), floats(2), floats(1, 2, 4, 4)
+    how, ones = ((1, 1), (1, 1), (1, 1), 1), ((2, 2), (2, 2), (0, 0))
+    yield "conv2d", convolution.conv2d, (x, weight, bias, *how, out)
+    yield "conv2d without bias", convolution.conv2d, (x, weight, None, *how, out)
+    yield "conv2d backward input", convolution.conv2d_backward_input, (out, weight, *how, x)
+    yield "conv2d backward weight", convolution.conv2d_backward_weight, (out, x, *how, weight, 2)
+    small, where = floats(1, 2, 2, 2), np.zeros((1, 2, 2, 2), np.int64)
+    yield "max_pool2d", pooling.max_pool2d, (x, *ones, (1, 1), small, where)
+    yield "max_pool2d backward", pooling.max_pool2d_backward, (small, where, *ones, (1, 1), x)
+    yield "avg_pool2d", pooling.avg_pool2d, (x, *ones, True, 0, small)
+    yield "avg_pool2d backward", pooling.avg_pool2d_backward, (small, *ones, True, 0, x)
+    yield "adaptive_avg_pool2d", pooling.adaptive_avg_pool2d, (x, small)
+    yield "adaptive_avg_pool2d backward", pooling.adaptive_avg_pool2d_backward, (small, x)
+
+
 FAMILIES = [pointwise_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases, indexing_cases,
             loss_cases,
-            random_cases]
+            random_cases, image_cases]
 IN_FLOAT64 = ("pointwise sin", "pointwise cos")  # CUDA's own functions bring large arguments down so
-NO_SPILLS = ("softmax", "norm", "matmul")
+NO_SPILLS = ("softmax", "norm", "matmul", "conv2d")
 
 
 def cases():

@@ -262,3 +262,45 @@ def lerp(start, end, weight, numbers):
     one = type(weight)(1)
     near = start + weight * (end - start)
     return near if abs(weight) < type(weight)(0.5) else end - (end - start) * (one - weight)
+
+
+# ------------------------------------------------------------------------------------------ used by the fuser
+
+
+def log1p(x, numbers):
+    return math.log1p(x)
+
+
+def expm1(x, numbers):
+    return math.expm1(x)
+
+
+def floor(x, numbers):
+    return type(x)(math.floor(x))
+
+
+def ceil(x, numbers):
+    return type(x)(math.ceil(x))
+
+
+def elu_of(x, numbers):
+    """numbers as PyTorch's operator has them: alpha, scale, input_scale."""
+    zero = type(x)(0)
+    below = type(x)(numbers[0] * numbers[1]) * math.expm1(x * type(x)(numbers[2]))
+    return below if x <= zero else x * type(x)(numbers[1])
+
+
+def logical_and(x, y, numbers):
+    return x & y
+
+
+def logical_or(x, y, numbers):
+    return x | y
+
+
+def logical_not(x, numbers):
+    return not x
+
+
+def masked_fill(x, mask, value, numbers):
+    return value if mask else x

@@ -1,0 +1,170 @@
+"""conv2d and its two gradients as matrix products whose operands are read straight from the images.
+
+    forward         out[n, o, y, x]      M: output channels   N: pixels of the output   K: (channel, tap)
+    input's         grad_input[n, c, …]  M: input channels    N: pixels of the input    K: (output channel, tap)
+    weight's        grad_weight[o, c, …] M: output channels   N: (channel, tap)         K: pixels of the output
+
+One product for each group. Grid, block and loop are those of tiles.py (Note [ A tile in registers ]). The
+weight's gradient has few results and a long K, which is cut into parts; a second launch adds them up.
+
+`Geometry` goes to the kernel as a tuple of numbers. One dimension is two with height 1.
+
+In PyTorch: `aten/src/ATen/native/cudnn/ConvShared.cpp`, `aten/src/ATen/native/cuda/DepthwiseConv2d.cu`.
+"""
+import typing
+
+from ....c10.cuda.launch import scratch, strided
+from .functions import add, copy
+from .loops import pointwise
+from .reduce import SUM, reduce
+from .rows import contiguous
+from .tiles import run_tiles
+
+
+class Geometry(typing.NamedTuple):
+    """Sizes of a group's part, and how the window moves."""
+
+    channels: int      # of the input, in a group
+    height: int
+    width: int
+    outputs: int       # channels of the output, in a group
+    out_height: int
+    out_width: int
+    rows: int          # of the window
+    columns: int
+    stride_y: int
+    stride_x: int
+    padding_y: int
+    padding_x: int
+    dilation_y: int
+    dilation_x: int
+
+
+def conv2d(x, weight, bias, stride, padding, dilation, groups, out):
+    """x (N, C, H, W), weight (O, C / groups, h, w), bias (O) or None, out (N, O, H', W'), contiguous."""
+    if out.size:
+        g = geometry(x, weight, out, stride, padding, dilation, groups)
+        x, weight = contiguous(x), contiguous(weight)
+        sizes = (groups, g.outputs, x.shape[0] * g.out_height * g.out_width, g.channels * g.rows * g.columns)
+        result, by_image = channels_first(out, groups)
+        run_tiles((weight_element, image_element, put), (True, False), sizes, (weight, x, x, result),
+                  tuple(g),
+                  x.dtype.type)
+        if bias is not None:
+            rows = strided(bias, (1, *by_image.shape[1:]), (0, g.outputs * bias.itemsize, bias.itemsize, 0))
+            pointwise(add, [by_image, rows], as_images(out, groups), (x.dtype.type(1),))
+        elif x.shape[0] > 1:
+            pointwise(copy, [by_image], as_images(out, groups))
+
+
+def conv2d_backward_input(grad, weight, stride, padding, dilation, groups, grad_input):
+    if grad_input.size:
+        g = geometry(grad_input, weight, grad, stride, padding, dilation, groups)
+        grad, weight = contiguous(grad), contiguous(weight)
+        sizes = (groups, g.channels, grad.shape[0] * g.height * g.width, g.outputs * g.rows * g.columns)
+        result, by_image = channels_first(grad_input, groups)
+        run_tiles((turned_weight_element, gradient_element, put), (True, False), sizes, (weight, grad, grad,
+                                                                                         result),
+                  tuple(g), grad.dtype.type)
+        if grad.shape[0] > 1:
+            pointwise(copy, [by_image], as_images(grad_input, groups))
+
+
+def as_images(x, groups):
+    """(N, groups, channels of a group, pixels)"""
+    channels, pixels, size = x.shape[1] // groups, x.shape[2] * x.shape[3], x.itemsize
+    steps = (x.shape[1] * pixels * size, channels * pixels * size, pixels * size, size)
+    return strided(x, (x.shape[0], groups, channels, pixels), steps)
+
+
+def channels_first(x, groups):
+    """Memory for the products (1, groups, channels, all pixels), and the same memory seen as `as_images` sees
+    x.
+
+    A product's rows are the channels, its columns the pixels of all images: so the kernel can store it with
+    no division. Of one image the result lies like this anyway.
+    """
+    images = as_images(x, groups)
+    n, _, channels, pixels = images.shape
+    size = x.itemsize
+    memory = x if n == 1 else scratch(x, (groups, channels, n, pixels), x.dtype)
+    steps = (0, channels * n * pixels * size, n * pixels * size, size)
+    whole = strided(memory, (1, groups, channels, n * pixels), steps)
+    return whole, strided(memory, images.shape, (pixels * size, *steps[1:]))
+
+
+def conv2d_backward_weight(grad, x, stride, padding, dilation, groups, grad_weight, parts=None):
+    if grad_weight.size:
+        g = geometry(x, grad_weight, grad, stride, padding, dilation, groups)
+        grad, x = contiguous(grad), contiguous(x)
+        taps, pixels = g.channels * g.rows * g.columns, grad.shape[0] * g.out_height * g.out_width
+        parts = parts or max(1, min(pixels // 1024, 64))
+        partial = scratch(x, (parts, groups, g.outputs, taps), x.dtype)
+        sizes = (groups, g.outputs, taps, pixels)
+        run_tiles((output_element, patch_element, put), (True, True), sizes, (grad, x, x, partial), tuple(g),
+                  x.dtype.type, parts)
+        reduce(SUM, partial, (0,), strided(grad_weight, partial.shape[1:], partial.strides[1:]))
+
+
+def geometry(x, weight, out, stride, padding, dilation, groups):
+    return Geometry(x.shape[1] // groups, *x.shape[2:], weight.shape[0] // groups, *out.shape[2:],
+                    *weight.shape[2:],
+                    *stride, *padding, *dilation)
+
+
+# ----------------------------------------------------------------------------- operands, for kernels: forward
+
+
+def weight_element(weight, g, z, o, tap):
+    """Of output channel o, the tap-th weight: (channel, row, column) counted through."""
+    _, _, _, outputs, _, _, rows, columns, _, _, _, _, _, _ = g
+    return weight[z * outputs + o, tap // (rows * columns), tap // columns % rows, tap % columns]
+
+
+def image_element(x, g, z, tap, pixel):
+    """What a tap of the window sees at an output pixel; 0 in the padding."""
+    channels, height, width, _, out_height, out_width, rows, columns, sy, sx, py, px, dy, dx = g
+    n, oy, ox = pixel // (out_height * out_width), pixel // out_width % out_height, pixel % out_width
+    y = oy * sy - py + tap // columns % rows * dy
+    x_ = ox * sx - px + tap % columns * dx
+    if y < 0 or y >= height or x_ < 0 or x_ >= width:
+        return x.dtype.type(0)
+    return x[n, z * channels + tap // (rows * columns), y, x_]
+
+
+# --------------------------------------------------------------------------------------- the input's gradient
+
+
+def turned_weight_element(weight, g, z, c, tap):
+    """Of input channel c: (output channel, row, column) counted through."""
+    _, _, _, outputs, _, _, rows, columns, _, _, _, _, _, _ = g
+    return weight[z * outputs + tap // (rows * columns), c, tap // columns % rows, tap % columns]
+
+
+def gradient_element(grad, g, z, tap, pixel):
+    """The gradient of the output pixel that saw this input pixel through this tap; 0 if there is none."""
+    _, height, width, outputs, out_height, out_width, rows, columns, sy, sx, py, px, dy, dx = g
+    n, iy, ix = pixel // (height * width), pixel // width % height, pixel % width
+    y = iy + py - tap // columns % rows * dy
+    x = ix + px - tap % columns * dx
+    if y < 0 or x < 0 or y % sy != 0 or x % sx != 0 or y // sy >= out_height or x // sx >= out_width:
+        return grad.dtype.type(0)
+    return grad[n, z * outputs + tap // (rows * columns), y // sy, x // sx]
+
+
+# -------------------------------------------------------------------------------------- the weight's gradient
+
+
+def output_element(grad, g, z, o, pixel):
+    _, _, _, outputs, out_height, out_width, _, _, _, _, _, _, _, _ = g
+    n, y, x = pixel // (out_height * out_width), pixel // out_width % out_height, pixel % out_width
+    return grad[n, z * outputs + o, y, x]
+
+
+def patch_element(x, g, z, pixel, tap):
+    return image_element(x, g, z, tap, pixel)
+
+
+def put(out, extra, g, z, part, i, j, total):
+    """For all three: a product of its own for each part and group."""
+    out[part, z, i, j] = total
