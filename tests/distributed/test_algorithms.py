@@ -1,9 +1,11 @@
 """Ring, tree and recursive doubling: the right sum, the same bits everywhere, and as many messages as the model says."""
 import math
+import time
 
 import numpy as np
 import pytest
 
+import readtorch
 from readtorch import distributed as dist
 from readtorch.csrc.distributed import algorithms
 from readtorch.csrc.distributed.types import RedOpType
@@ -60,10 +62,9 @@ def test_which_is_cheapest():
 
 def test_simulated_network_takes_its_time():
     """A collective is over when its bytes would have arrived, and the next one waits for the line."""
-    network = algorithms.Network(latency=0.0, bandwidth=1e6)
+    network = dist.Network(latency=0.0, bandwidth=1e6)
 
     def fn(rank):
-        import readtorch
         tensors = [readtorch.ones(25_000) for _ in range(2)]  # 100 kB: 0.1 s over the ring of two ranks
         works = [dist.all_reduce(t, async_op=True) for t in tensors]
         for work in works:
@@ -71,3 +72,31 @@ def test_simulated_network_takes_its_time():
         return [work.ended - works[0].began for work in works]
     for first, second in dist.run_threads(fn, 2, network=network):
         assert 0.09 < first < 0.18 and 0.19 < second < 0.35
+
+
+@pytest.mark.parametrize("name", algorithms.ALL_REDUCE)
+def test_measured_and_modelled(name):
+    """Over a slow simulated network each algorithm takes as long as its cost model says."""
+    network, size = dist.Network(latency=0.01, bandwidth=2e6), 80_000
+
+    def fn(rank):
+        links, array = algorithms.GroupLinks(dist.group.WORLD), np.ones(size // 8)
+        dist.barrier()
+        began = time.perf_counter()
+        algorithms.ALL_REDUCE[name](links, array)
+        return time.perf_counter() - began
+    measured = max(dist.run_threads(fn, 4, network=network))
+    modelled = algorithms.COST[name](4, size, network.latency, 1 / network.bandwidth)
+    assert modelled * 0.95 < measured < modelled * 1.3 + 0.05
+
+
+def test_messages_arrive_in_order():
+    def fn(rank):
+        tensors = [readtorch.tensor([float(i)]) for i in range(50)]
+        if rank == 0:
+            return [dist.isend(t, 1) for t in tensors][-1].wait()
+        for t in tensors:
+            t.zero_()
+            dist.recv(t, 0)
+        return [int(t) for t in tensors]
+    assert dist.run_threads(fn, 2, network=dist.Network(latency=1e-3, bandwidth=1e6))[1] == list(range(50))

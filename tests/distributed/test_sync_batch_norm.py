@@ -142,3 +142,29 @@ def test_no_second_derivative():
         with pytest.raises(RuntimeError, match="once_differentiable"):
             grad.sum().backward()
     dist.run_threads(fn, 2)
+
+
+def test_training_with_data_parallel():
+    """A network with synced layers in DistributedDataParallel = one process with the whole batch, step by step."""
+    x, y = readtorch.tensor(np.random.default_rng(0).standard_normal((5, 8, 1, 6, 6))), readtorch.arange(40).view(5, 8) % 3
+
+    def network():
+        readtorch.manual_seed(0)
+        return nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 8),
+                             nn.BatchNorm1d(8), nn.Linear(8, 3)).double()
+
+    def train(model, part):
+        step = readtorch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        for i in range(5):
+            step.zero_grad()
+            nn.functional.cross_entropy(model(x[i, part]), y[i, part]).backward()
+            step.step()
+        return [t.detach().numpy() for t in model.state_dict().values()]
+
+    def fn(rank):
+        model = nn.SyncBatchNorm.convert_sync_batchnorm(network())
+        return train(nn.parallel.DistributedDataParallel(model), slice(2 * rank, 2 * rank + 2))
+    expected = train(network(), slice(None))
+    for states in dist.run_threads(fn, 4):
+        for a, b in zip(states, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=0, atol=BOUND)

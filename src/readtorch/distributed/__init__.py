@@ -3,10 +3,10 @@
 In PyTorch: `torch/distributed/__init__.py`, `torch/distributed/distributed_c10d.py`. Explained in the chapter
 "Process groups, DDP and SyncBatchNorm".
 """
-from readtorch.csrc.distributed.algorithms import Network
 from readtorch.csrc.distributed.buckets import GradBucket
 from readtorch.csrc.distributed.errors import (DistBackendError, DistError, DistNetworkError, DistStoreError,
                                                QueueEmptyError)
+from readtorch.csrc.distributed.network import Network
 from readtorch.csrc.distributed.process_group import ProcessGroup
 from readtorch.csrc.distributed.reducer import Reducer
 from readtorch.csrc.distributed.store import FileStore, HashStore, PrefixStore, Store

@@ -16,7 +16,7 @@ def run_threads(fn, world_size, args=(), timeout=timedelta(seconds=60), network=
     """Call `fn(rank, *args)` in `world_size` threads that form a process group; returns what they return, as
     a list.
 
-    timeout: how long a collective may take. network: an `algorithms.Network` to simulate, or None.
+    timeout: how long a collective may take. network: a `Network` to simulate, or None.
     A rank that raises lets the others fail too, in the next collective that they need it for; the exception
     of the first one is raised here, with a note that says which rank it was; a rank that hangs in its own
     code does not keep that back for more than `timeout`. Each rank begins with the random numbers of the

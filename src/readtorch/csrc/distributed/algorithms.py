@@ -24,9 +24,6 @@ So libraries take a tree or doubling for small arrays and a ring for large ones.
 R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH (2005).
 """
 import math
-import threading
-import time
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -166,43 +163,6 @@ def recursive_doubling_cost(ranks, bytes_, alpha, beta, gamma=0.0):
 
 
 COST = {"ring": ring_cost, "tree": tree_cost, "recursive doubling": recursive_doubling_cost}
-
-
-@dataclass
-class Network:
-    """A network that is not there: ranks that are threads get their results as late as if they had travelled.
-
-    latency: seconds a message; bandwidth: bytes a second. One collective of a group after the other.
-    """
-
-    latency: float = 20e-6
-    bandwidth: float = 1e9
-
-    def seconds(self, name, bytes_, ranks):
-        """How long the collective `name` of `bytes_` a rank takes with the cheapest algorithm."""
-        if ranks == 1:
-            return 0.0
-        if name == "all_reduce":
-            return min(cost(ranks, bytes_, self.latency, 1 / self.bandwidth) for cost in COST.values())
-        if name in ("all_gather", "reduce_scatter", "all_to_all"):
-            return (ranks - 1) * (self.latency + bytes_ / self.bandwidth)
-        return math.ceil(math.log2(ranks)) * (self.latency + bytes_ / self.bandwidth)
-
-    def deliver_later(self, board, call, works):
-        """Complete `works` when the collective would be over; the group's connections are busy until then."""
-        array = call.target if call.source is None else call.source
-        bytes_ = 0 if array is None else array.nbytes
-        begin = max(time.perf_counter(), board.busy_until)
-        board.busy_until = begin + self.seconds(call.name, bytes_, len(board.ranks))
-        timer = threading.Timer(board.busy_until - time.perf_counter(), _finish_all, (works, begin))
-        timer.daemon = True
-        timer.start()
-
-
-def _finish_all(works, began):
-    for work in works:
-        work.moving = began
-        work.finish()
 
 
 class GroupLinks:

@@ -106,6 +106,7 @@ class Transport:
                 self.arrivals += 1
                 self.gone.setdefault((None, peer), f"its connection is gone ({error})")
                 self.changed.notify_all()
+            connection.close()
 
     def send(self, peer, channel, tag, array):
         """Send an array's bytes, or bytes. ConnectionError if the other side has gone."""
@@ -149,10 +150,10 @@ class Transport:
                 self.changed.wait(left)
 
     def close(self):
+        """Send no more. Each connection goes when the other side has closed it too."""
         for connection in self.sockets.values():
             with contextlib.suppress(OSError):  # the other side may have been faster
-                connection.shutdown(socket.SHUT_RDWR)
-            connection.close()
+                connection.shutdown(socket.SHUT_WR)
 
 
 def _own_address(store):

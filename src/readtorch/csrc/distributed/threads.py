@@ -21,7 +21,7 @@ from .process_group import ProcessGroup
 class ThreadWorld:
     """What the ranks of one process share: a board for each group, and who has left.
 
-    network: an `algorithms.Network` that says how long messages would take on a real one, or None.
+    network: a `network.Network` that says how long messages would take on a real one, or None.
     """
 
     def __init__(self, size, network=None):
@@ -55,7 +55,6 @@ class Board:
         self.meetings = {}  # sequence number -> Meeting
         self.mail = {}  # (from, to, tag) -> deque of arrays that wait for a receiver
         self.waiting = {}  # to -> [(from or None, tag, array, work)]: receivers that wait for mail
-        self.busy_until = 0.0  # of the simulated network
 
     def meeting(self, number):
         if number not in self.meetings:
@@ -186,13 +185,24 @@ class ProcessGroupThreads(ProcessGroup):
         meeting.join(self._rank, collective, work)
 
     def start_send(self, array, peer, tag, work):
+        sent, network = array.copy(), self.world.network  # the sender may change its tensor
+
+        def arrive():
+            self._deliver(sent, peer, tag)
+            work.finish()
+        if network is None:
+            arrive()
+        else:
+            network.carry(self.board, self._rank, array.nbytes, arrive)
+
+    def _deliver(self, sent, peer, tag):
+        """To who waits for it, else into the mail."""
         with self.world.lock:
             receiver = self._receiver_of(peer, tag)
             if receiver is None:
-                self.board.mail.setdefault((self._rank, peer, tag), deque()).append(array.copy())
+                self.board.mail.setdefault((self._rank, peer, tag), deque()).append(sent)
         if receiver is not None:
-            _hand_over(array, self._rank, *receiver[2:])
-        work.finish()  # the mail keeps a copy: the sender may change its tensor
+            _hand_over(sent, self._rank, *receiver[2:])
 
     def _receiver_of(self, peer, tag):
         """Take who waits for this mail off the list."""
