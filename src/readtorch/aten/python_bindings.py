@@ -153,6 +153,8 @@ def number_beside(tensor, number, method):
         raise TypeError(f"descriptor '{method}' for 'torch._C.TensorBase' objects doesn't apply to a "
                         f"'{type(tensor).__name__}' object")
     kind, dtype = type(number), tensor._array.dtype
+    if changed and tls.tracer is not None:
+        return number_as_tensor(number) if isinstance(number, NUMBERS) else None  # a trace says which type it had
     if kind is float and dtype in _FLOAT_OR_DOUBLE or kind is int and (dtype in _FLOAT_OR_DOUBLE or dtype is _LONG):
         return wrap_number(number, dtype)
     return number_as_tensor(number) if isinstance(number, NUMBERS) else None

@@ -4,7 +4,19 @@ Both are deprecated in PyTorch since 2.13, in favour of `torch.compile` and `tor
 
 In PyTorch: `torch/jit/__init__.py`. Explained in the chapters "Tracing" and "Scripting".
 """
+from typing import Final
+
+from readtorch._jit_internal import export, ignore, is_scripting, unused
+from readtorch.csrc.jit.python.script_function import ScriptFunction
 from readtorch.csrc.jit.runtime.jit_exception import Error
+from readtorch.jit._annotate import annotate, isinstance
+from readtorch.jit._async import Future, fork, wait
+from readtorch.jit._freeze import freeze, optimize_for_inference, run_frozen_optimizations
+from readtorch.jit._fuser import optimized_execution
+from readtorch.jit._script import Attribute, CompilationUnit, script, script_if_tracing
 from readtorch.jit._trace import TracerWarning, TracingCheckError, is_tracing, trace, trace_module
 
-__all__ = ["Error", "TracerWarning", "TracingCheckError", "is_tracing", "trace", "trace_module"]
+__all__ = ["Attribute", "CompilationUnit", "Error", "Final", "Future", "ScriptFunction", "TracerWarning", "TracingCheckError",
+           "annotate", "export", "fork", "freeze", "ignore", "is_scripting", "is_tracing", "isinstance",
+           "optimize_for_inference", "optimized_execution", "run_frozen_optimizations", "script", "script_if_tracing", "trace",
+           "trace_module", "unused", "wait"]

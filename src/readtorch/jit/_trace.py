@@ -176,7 +176,7 @@ def _trace_methods(mod, inputs, strict, force_outplace, by_keyword):
         arguments = names or argument_names(getattr(mod, name))
         graph, _ = tracer.trace(_called_with(func, names), given, strict, force_outplace, object, arguments, paths)
         _define_method(object.type, name, graph, arguments, len(given))
-    return TopLevelTracedModule(mod, object)
+    return TopLevelTracedModule(object)
 
 
 def _method_inputs(mod, name, examples, by_keyword):

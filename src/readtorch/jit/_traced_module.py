@@ -51,15 +51,19 @@ def _check_unique(tensor, seen):
 class TracedModule(Module):
     """A submodule of a traced module. `_c` is the object that its graphs are methods of."""
 
-    def __init__(self, original, object):
+    def __init__(self, object):
         super().__init__()
         self.__dict__["_c"] = object
-        self.__dict__["_name"] = type(original).__name__
-        self.training = original.training
-        self._parameters.update(original._parameters)
-        self._buffers.update(original._buffers)
-        for name, child in original._modules.items():
-            self._modules[name] = None if child is None else TracedModule(child, object.getattr(name))
+        self.__dict__["_name"] = object.type.name()
+        for attribute, value in zip(object.type.attributes, object.slots):
+            if attribute.kind == "parameter":
+                self._parameters[attribute.name] = value
+            elif attribute.kind == "buffer":
+                self._buffers[attribute.name] = value
+            elif attribute.type.is_module():
+                self._modules[attribute.name] = TracedModule(value)
+            elif attribute.name == "training":
+                self.training = value
 
     def forward(self, *args, **kwargs):
         raise RuntimeError("Trace submodules cannot be called.")
@@ -95,7 +99,8 @@ class TracedModule(Module):
     def train(self, mode=True):
         """Set the flag. What was traced stays as it was traced: graphs do not look at it."""
         super().train(mode)
-        self._c.setattr("training", mode)
+        if self._c.hasattr("training"):
+            self._c.setattr("training", mode)
         return self
 
 

@@ -7,11 +7,12 @@ In PyTorch: `torch/csrc/jit/frontend/tracer.cpp`; the kernels are written by `to
 Explained in the chapter "Tracing".
 """
 from ....aten import dispatcher
-from ....c10.dispatch_key import TRACER, MaskGuard, tls
+from ....c10.dispatch_key import TRACER, WRAPPED_NUMBER, MaskGuard, tls
+from ....c10.layout import preserve_format
 from ....c10.tensor_impl import TensorImpl
 from ..ir.constants import type_of_value
 from ..ir.graph import Graph
-from ..ir.type import FloatType, IntType, ListType, NumberType, OptionalType, TensorType
+from ..ir.type import FloatType, FutureType, IntType, ListType, NumberType, OptionalType, TensorType
 from ..passes.fixup_trace_scope_blocks import FixupTraceScopeBlocks
 from ..python import python_tracer
 from ..runtime.future import Future
@@ -121,7 +122,11 @@ class TracingState(TracedSizes, TracedBoundary):
         name = _RECORDED_AS.get(name, name)
         node = self.graph.create(f"aten::{name}", (), 0).setSourceRange(python_tracer.source_range())
         has_tensors = any(a.type.is_tensor for a in schema.arguments)
+        takes_numbers = name.removesuffix("_") in _HAVE_NUMBER_OVERLOADS
         for argument, thing in zip(schema.arguments, arguments):
+            if takes_numbers and isinstance(thing, TensorImpl) and thing._keys & WRAPPED_NUMBER and not self.has_value(thing):
+                node.addInput(self.constant(thing._array.item()))
+                continue
             node.addInput(self._argument(argument, thing, has_tensors))
         for flag in _MORE_FLAGS.get(schema.name, ()):
             node.addInput(self.constant(flag))
@@ -166,7 +171,8 @@ class TracingState(TracedSizes, TracedBoundary):
         place = [] if device is None else [device]
         with Paused():
             kind = tensor.dtype if dtype is None else dtype
-        return self.call("aten::to", [tensor, *place, kind, False, copy, memory_format], function)
+        form = None if memory_format is preserve_format else memory_format
+        return self.call("aten::to", [tensor, *place, kind, False, copy, form], function)
 
     def constructed(self, tensor, detach=True):
         """A tensor that was made from Python's values: a constant, brought to its type and place. Returns it."""
@@ -215,6 +221,28 @@ class TracingState(TracedSizes, TracedBoundary):
         node = self.graph.insertNode(self.graph.create("prim::TracedModuleForward", (), 0)).s_("scope", name)
         self.graph.setInsertPoint(node.addBlock())
 
+    def fork(self, function):
+        """`fork` during a trace: what it does goes into a block, which becomes the task's graph. Returns its Future."""
+        node = self.graph.insertNode(self.graph.create("prim::TracedFork"))
+        place = self.graph.insertPoint()
+        block = node.addBlock()
+        self.graph.setInsertPoint(block)
+        result = function()
+        block.registerOutput(self.get_value(result))
+        self.graph.setInsertPoint(place)
+        future = Future(block.outputs()[0].type())
+        future.set_result(result)
+        self.values[id(future)] = (future, node.output().setType(FutureType(block.outputs()[0].type())))
+        return future
+
+    def wait(self, future):
+        """`wait` during a trace: an aten::wait, whose output stands for the result from now on."""
+        node = self.graph.insertNode(self.graph.create("aten::wait", [self.get_value(future)]))
+        result = future.wait()
+        node.setSourceRange(python_tracer.source_range())
+        self.set_value(result, node.output().setType(future.element_type))
+        return result
+
     def pop_scope(self):
         self.graph.current_scope = self.graph.current_scope.parent
         owner = self.graph.insertPoint().owningBlock().owningNode()
@@ -225,6 +253,8 @@ class TracingState(TracedSizes, TracedBoundary):
 # A convolution is written down one level deeper, as in PyTorch: with cuDNN's flags.
 _RECORDED_AS = {"convolution": "_convolution"}
 _MORE_FLAGS = {"convolution": (False, False, True, True)}
+# PyTorch's Python binding passes a number beside a tensor as a number to these, as a tensor to `add`, `mul` and the like.
+_HAVE_NUMBER_OVERLOADS = {"eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"}
 _LIST_TYPES = {"int": IntType, "float": FloatType, "Scalar": NumberType}
 
 

@@ -57,9 +57,15 @@ def _element_type(values, what):
 
 
 def qualified_name(cls):
-    """The name of a Python class or function in TorchScript: `__torch__.` and where it is defined."""
+    """The name of a Python class or function in TorchScript: `__torch__.` and where it is defined.
+
+    This library's are called as PyTorch's, so that archives of both name the same things.
+    """
     name = "_lambda" if cls.__name__ == "<lambda>" else cls.__name__
-    return f"__torch__.{name}" if cls.__module__ == "__main__" else f"__torch__.{cls.__module__}.{name}"
+    module = cls.__module__
+    if module == "readtorch" or module.startswith("readtorch."):
+        module = module.replace("readtorch", "torch", 1)
+    return f"__torch__.{name}" if module == "__main__" else f"__torch__.{module}.{name}"
 
 
 def enum_type(cls):

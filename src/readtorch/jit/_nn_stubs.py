@@ -1,0 +1,142 @@
+"""Types for the functions of `nn.functional` and the modules of `nn`, which their sources here do not have.
+
+A stub whose body is `...` gives types only: the body is that of the function itself. Others are compiled in its place,
+because the function uses more of Python than TorchScript has.
+
+In PyTorch: `torch/nn/functional.py` is annotated and compiled as it stands.
+"""
+import ast
+from functools import cache
+from pathlib import Path
+
+from readtorch import nn
+from readtorch.csrc.jit.api.compilation_unit import python_cu
+from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_text
+from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
+from readtorch.csrc.jit.frontend.resolver import PythonResolver, lookup_of_closure
+from readtorch.csrc.jit.frontend.sugared_value import FunctionValue, SugaredValue
+
+_FILE = Path(__file__).with_name("nn_stubs.pyi")
+
+
+@cache
+def _stubs():
+    """(Text, name -> definition or class)"""
+    text, tree = parse_text(_FILE.read_text(), "nn_stubs.pyi")
+    return text, {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+
+def _is_types_only(node):
+    return len(node.body) == 1 and isinstance(node.body[0], ast.Expr) and getattr(node.body[0].value, "value", 0) is Ellipsis
+
+
+def _defaults(node):
+    names, values = [a.arg for a in node.args.args], node.args.defaults
+    found = {name: ast.literal_eval(value) for name, value in zip(names[len(names) - len(values):], values)}
+    return found
+
+
+def stub_definition(node, function):
+    """The Definition that stands for a Python function, and what resolves its names."""
+    text, _ = _stubs()
+    stub = build_definition(node, text, node.name, _defaults(node))
+    if not _is_types_only(node):
+        return stub, PythonResolver(_lookup)
+    own = definition_of(function, node.name)
+    types = {p.name: p.annotation for p in stub.parameters}
+    for parameter in own.parameters:
+        parameter.annotation = types.get(parameter.name)
+    own.returns, own.defaults = stub.returns, stub.defaults
+    return own, PythonResolver(lookup_of_closure(function))
+
+
+def _lookup(name):
+    import math
+    import typing
+    import warnings
+
+    import readtorch
+    names = {"torch": readtorch, "F": nn.functional, "math": math, "warnings": warnings, "Optional": typing.Optional,
+             "ValueError": ValueError, "RuntimeError": RuntimeError, "NotImplementedError": NotImplementedError}
+    if name in names:
+        return names[name]
+    return _Stub(name)
+
+
+class _Stub:
+    """Another stub of the file, called by its name."""
+
+    def __init__(self, name):
+        if name not in _stubs()[1]:
+            raise LookupError(name)
+        self.name = name
+
+    def script_type(self):
+        from readtorch.csrc.jit.ir.type import FunctionType
+        return FunctionType(_function(self.name, None))
+
+
+_functions = {}
+
+
+def _function(name, python_function):
+    if name not in _functions:
+        definition, resolver = stub_definition(_stubs()[1][name], python_function)
+        qualified = f"__torch__.readtorch.nn.functional.{name}"
+        _functions[name] = compile_lazily(python_cu, qualified, definition, resolver)
+    return _functions[name]
+
+
+def function_value(function):
+    """The SugaredValue of a function of `nn.functional` that has a stub, or None."""
+    name = function.__name__
+    if getattr(nn.functional, name, None) is not function:
+        return None
+    if f"_{name}_dispatch" in _stubs()[1]:
+        return BooleanDispatch(name)
+    return FunctionValue(_function(name, function)) if name in _stubs()[1] else None
+
+
+class BooleanDispatch(SugaredValue):
+    """A function that returns one thing or two, as a constant argument says: `max_pool2d(x, 2, return_indices=True)`."""
+
+    kind = "function"
+
+    def __init__(self, name):
+        self.name = name
+
+    def call(self, range, emitter, args, kwargs):
+        from readtorch.csrc.jit.frontend.error_report import ErrorReport
+        node = _stubs()[1][f"_{self.name}_dispatch"]
+        index = ast.literal_eval(node.args.defaults[0])
+        given = next((k for k in kwargs if k.name == "return_indices"), None) or (args[index] if index < len(args) else None)
+        choice = False
+        if given is not None:
+            value = given.value(emitter.graph)
+            if not value.isConstant():
+                raise ErrorReport(range, "Keyword argument 'return_indices' for boolean dispatch at position was not constant")
+            choice = value.toIValue()
+        name = f"{self.name}_with_indices" if choice else f"_{self.name}"
+        return FunctionValue(_function(name, None)).call(range, emitter, args, kwargs)
+
+
+def method_stub(cls, name):
+    """The syntax tree that stands for a method of a module, or None: looked for in the class that defines it."""
+    owner = next((c for c in cls.__mro__ if name in c.__dict__), None)
+    if owner is None or not owner.__module__.startswith("readtorch.nn"):
+        return None
+    node = _stubs()[1].get(owner.__name__)
+    for c in cls.__mro__:
+        node = node or _stubs()[1].get(c.__name__)
+        if c is owner:
+            break
+    methods = [] if node is None else [m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == name]
+    return methods[0] if methods else None
+
+
+def extra_methods(cls):
+    """Names of methods that only the stub of a module has, for others of its methods to call."""
+    return {m.name for c in cls.__mro__ for m in getattr(_stubs()[1].get(c.__name__), "body", ())
+            if isinstance(m, ast.FunctionDef)} if cls.__module__.startswith("readtorch.nn") else set()
+
+

@@ -1,0 +1,151 @@
+"""`script`: TorchScript from the source of a function, a module or a class.
+
+In PyTorch: `torch/jit/_script.py`. Explained in the chapter "Scripting".
+"""
+import enum
+import inspect
+import warnings
+
+import readtorch
+from readtorch._jit_internal import is_ignored_fn
+from readtorch.csrc.jit.api.compilation_unit import CompilationUnit as _CompilationUnit
+from readtorch.csrc.jit.api.compilation_unit import python_cu
+from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_text
+from readtorch.csrc.jit.frontend.error_report import ErrorReport
+from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
+from readtorch.csrc.jit.frontend.resolver import NativeResolver, PythonResolver, lookup_in_frame, lookup_of_closure
+from readtorch.csrc.jit.frontend.sugared_value import FunctionValue
+from readtorch.csrc.jit.ir.constants import qualified_name
+from readtorch.csrc.jit.python.script_function import ScriptFunction
+from readtorch.jit import _nn_stubs
+
+__all__ = ["Attribute", "CompilationUnit", "script", "script_if_tracing"]
+
+_compiled = {}  # Python function -> ScriptFunction
+
+
+def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+    """Compile a function, an `nn.Module` (its `forward` and what that calls) or a class.
+
+    Raises RuntimeError where the program leaves TorchScript, with the line. As a decorator it stands alone.
+    """
+    warnings.warn("`torch.jit.script` is deprecated. Please switch to `torch.compile` or `torch.export`.", DeprecationWarning,
+                  stacklevel=2)
+    if optimize is not None:
+        warnings.warn("`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+                      FutureWarning, stacklevel=2)
+    if isinstance(obj, ScriptFunction) or hasattr(obj, "_c") and isinstance(obj, readtorch.nn.Module):
+        return obj
+    if isinstance(obj, readtorch.nn.Module):
+        from readtorch.jit import _recursive  # modules compile functions
+        return _recursive.create_script_module(obj)
+    if inspect.isclass(obj):
+        return _script_class(obj, _frames_up)
+    if inspect.isfunction(obj) or inspect.ismethod(obj):
+        return script_function(obj, _rcb)
+    raise RuntimeError(f"`{obj}` is not a function. Recursive scripting only supports Python functions or methods currently.\n"
+                       f"Consider manually annotating `{obj}` with @torch.jit.script.")
+
+
+def _script_class(cls, frames_up):
+    if issubclass(cls, readtorch.nn.Module):
+        raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, consider passing an instance "
+                           "instead")
+    if issubclass(cls, enum.Enum):
+        return cls  # enums are compiled where they are used
+    if hasattr(cls, "_fields") and issubclass(cls, tuple):
+        return cls
+    from readtorch.jit import _recursive
+    _recursive.script_class(cls, PythonResolver(lookup_in_frame(3 + frames_up)))
+    return cls
+
+
+def script_function(function, lookup=None):
+    """The ScriptFunction of a Python function, compiled once."""
+    if function not in _compiled:
+        definition = definition_of(function)
+        resolver = PythonResolver(lookup or lookup_of_closure(function))
+        compiled = compile_lazily(python_cu, qualified_name(function), definition, resolver)
+        _compiled[function] = ScriptFunction(compiled)
+        try:
+            compiled.ensure_defined()
+        except BaseException:
+            del _compiled[function]
+            raise
+        _compiled[function].__doc__ = function.__doc__
+        _compiled[function].__wrapped__ = function
+    return _compiled[function]
+
+
+def try_compile_function(function, emitter, range):
+    """The FunctionValue of a Python function that a program calls; None for one that stays in Python."""
+    if is_ignored_fn(function):
+        return None
+    stub = _nn_stubs.function_value(function)
+    if stub is not None:
+        return stub
+    compiled = _compiled.get(function)
+    if compiled is not None and getattr(compiled._function, "being_compiled", False):
+        raise ErrorReport(range, f"function '{function.__name__}' is called recursively. Recursive calls are not supported")
+    return FunctionValue(script_function(function)._function)
+
+
+def script_if_tracing(fn):
+    """Decorator: in a trace `fn` is compiled rather than traced."""
+    def wrapper(*args, **kwargs):
+        if readtorch.jit.is_tracing():
+            return script_function(fn)(*args, **kwargs)
+        return fn(*args, **kwargs)
+    wrapper.__original_fn = fn
+    return wrapper
+
+
+class Attribute:
+    """`self.x = torch.jit.Attribute(value, type)`: an attribute with a type that its value does not tell."""
+
+    def __init__(self, value, type):
+        self.value = value
+        self.type = type
+
+
+class CompilationUnit:
+    """Functions from a text in TorchScript: each is an attribute."""
+
+    def __init__(self, lang=None, _frames_up=0):
+        self._unit = _CompilationUnit()
+        if lang is not None:
+            self.define(lang)
+
+    def define(self, lang, rcb=None, _frames_up=0):
+        text, tree = parse_text(inspect.cleandoc(lang) if lang.startswith("\n ") else lang, "<string>")
+        made = []
+        for node in tree.body:
+            definition = build_definition(node, text, defaults=_literal_defaults(node))
+            made.append(compile_lazily(self._unit, node.name, definition, _UnitResolver(self._unit)))
+        for function in made:
+            function.ensure_defined()
+        return self
+
+    def __getattr__(self, name):
+        function = self.__dict__["_unit"].find_function(name) if "_unit" in self.__dict__ else None
+        if function is None:
+            raise AttributeError(f"'CompilationUnit' has no attribute '{name}'")
+        return ScriptFunction(function)
+
+
+class _UnitResolver(NativeResolver):
+    """Functions of one text may call each other."""
+
+    def __init__(self, unit):
+        self.unit = unit
+
+    def resolve_value(self, name, emitter, range):
+        function = self.unit.find_function(name)
+        return super().resolve_value(name, emitter, range) if function is None else FunctionValue(function)
+
+
+def _literal_defaults(node):
+    import ast
+    names = [a.arg for a in node.args.args]
+    values = node.args.defaults
+    return {name: ast.literal_eval(value) for name, value in zip(names[len(names) - len(values):], values)}
