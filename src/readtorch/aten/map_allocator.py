@@ -76,9 +76,11 @@ class MapAllocator:
             self.fd = None
 
     def __del__(self):
-        if hasattr(self, "address"):
-            _libc.munmap(self.address, self.length)
-        self.close_fd()
+        try:
+            if hasattr(self, "address"):
+                _libc.munmap(self.address, self.length)
+        finally:  # also if Ctrl-C comes just now
+            self.close_fd()
 
 
 def nameless(nbytes):
