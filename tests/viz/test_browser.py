@@ -6,10 +6,10 @@ import torch
 import readtorch
 from readtorch import viz
 
-from readtorch.viz._widgets import WorkerTimeline
+from readtorch.viz._widgets import DeviceTimeline, WorkerTimeline
 from readtorch.viz.record_loader import timeline
 
-from . import loader_events
+from . import device_pieces, loader_events
 from ..browsing import examine
 from .snapshots import long_history, snapshot_of
 
@@ -96,8 +96,13 @@ def loader():
     return WorkerTimeline({"runs": runs}, title="Worker timeline", run=1)
 
 
+def devices():
+    """Made up, too: who launches when depends on the machine's threads."""
+    return DeviceTimeline(device_pieces.two_runs(), title="Device timeline", run=1)
+
+
 FIGURES = [allocator, autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
-           surface, loader]
+           surface, loader, devices]
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
@@ -439,6 +444,40 @@ def test_loader_by_keys_by_pointing_and_by_run(visit, page_with):
         page.locator(".rt-slider").focus()
         press(page, "End")
         assert "Batch 7" in now.inner_text()
+        assert seen.problems == []
+
+
+def test_devices_by_keys_by_pointing_by_run_and_by_zoom(visit, page_with):
+    with visit(page_with(devices())) as seen:
+        page, now = seen.page, seen.page.locator(".rt-now")
+        detail = page.locator(".rt-piecestage")
+        page.locator(".rt-slider").focus()
+        assert "_to_copy on cuda:0, stream 3, for scatter" in now.inner_text()
+        assert "20 µs" in detail.inner_text() and "4 KiB" in detail.inner_text()
+        press(page, ".", "ArrowRight")
+        assert "addmm on cuda:1, for forward" in now.inner_text()
+        assert "read and written" in detail.inner_text()
+        lanes = page.locator(".rt-lanes text").all_text_contents()
+        assert "cuda:1: busy for 50 % of the time" in lanes and "cuda:0, stream 3" in lanes
+        assert "host: launches for 10 % of the time" in lanes
+        bars = page.locator("rect.rt-p")
+        assert bars.count() == 2 * 4, "each in the host's lane, too"
+        bars.last.hover()
+        assert "add on cuda:1, for reduce-add" in now.inner_text()
+        page.mouse.move(0, 0)
+        assert "addmm" in now.inner_text()
+        page.locator(".rt-slider").focus()
+        press(page, "End", "+")
+        assert page.get_by_label("shows").input_value() == "4" and 0 < bars.count() < 8
+        assert "rt-p-now" in bars.last.get_attribute("class"), "what is looked at stays in view"
+        press(page, "-", "-")
+        assert bars.count() == 8
+        assert page.locator(".rt-busy tbody tr").last.inner_text().split() == [
+            "cuda:1", "50", "%", "–", "60", "µs", "40", "µs"]
+        page.get_by_label("run").select_option("0")
+        assert "mm on cuda:0, for forward" in now.inner_text()
+        assert page.locator(".rt-lanes").get_attribute("aria-label") == (
+            "Timeline of 2 devices. 1 kernel in 100 µs. Busy: cuda:0 90 %, cuda:1 0 %.")
         assert seen.problems == []
 
 

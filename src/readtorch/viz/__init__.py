@@ -19,6 +19,7 @@ that shows itself when it is the last value of a cell::
     viz.schedule_plotter({"steps": lambda optimizer: StepLR(optimizer, 30)})  # learning rates, step by step
     viz.loss_surface(f, {"SGD": lambda params: SGD(params, 0.1)}, (1, 2), (-2, 2), (-2, 2))  # paths on f
     viz.worker_timeline(loader, work=train_step)      # who fetches which batch, and who waits for it
+    viz.device_timeline(train_step)                   # kernels on simulated devices, and who waits for whom
     viz.allocator()                                   # the caching allocator, event by event, and why
     viz.allocator("snapshot.pickle")                  # … from a saved snapshot, ours or PyTorch's
     viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
@@ -28,8 +29,8 @@ The models behind the figures (``record_backward``, ``graph_layout``, …) need 
 """
 from __future__ import annotations
 
-__all__ = ["allocator", "autograd", "checkpoint_diff", "dispatch", "hook_timeline", "house_map", "loss_surface",
-           "module_tree", "plot", "schedule_plotter", "strides", "worker_timeline"]
+__all__ = ["allocator", "autograd", "checkpoint_diff", "device_timeline", "dispatch", "hook_timeline", "house_map",
+           "loss_surface", "module_tree", "plot", "schedule_plotter", "strides", "worker_timeline"]
 
 
 def allocator(source=None, device=None, title="Allocator explorer", step=0, address=""):
@@ -176,6 +177,19 @@ def worker_timeline(loaders, work=None, batches=None, run=0, step=0, title="Work
     from .record_loader import record_loader
 
     return WorkerTimeline(record_loader(loaders, work, batches), title=title, run=run, step=step)
+
+
+def device_timeline(runs, warm=1, run=0, step=0, title="Device timeline"):
+    """What simulated devices do while a function runs: kernels and copies, coloured by phase (chapter 16).
+
+    runs: a function, or a dict ``{label: function}`` of at most 8 to choose from, drawn to one scale. Each is called
+    ``warm`` times and once more, for real. The times are those of the devices' own clock, so the devices must have
+    costs: ``readtorch.cuda.simulate(4, costs=CostModel())``. run, step: the run and the piece shown first.
+    """
+    from ._widgets import DeviceTimeline
+    from .record_devices import record_devices
+
+    return DeviceTimeline(record_devices(runs, warm), title=title, run=run, step=step)
 
 
 def plot(draw, alt, width=4.5, height=3.0):

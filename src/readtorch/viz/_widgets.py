@@ -91,6 +91,15 @@ class WorkerTimeline(StaticWidget):
     run = Int(0).tag(sync=True)
 
 
+class DeviceTimeline(StaticWidget):
+    _esm = front_end("devices")
+    fallback = "Device timeline: what each device does, kernel by kernel, and when it waits (needs JavaScript)."
+
+    step = Int(0).tag(sync=True)   # the place of a piece among the run's
+    run = Int(0).tag(sync=True)
+    zoom = Int(1).tag(sync=True)   # 1, 4, 16 or 64
+
+
 class AllocatorExplorer(StaticWidget):
     _esm = front_end("allocator", "_history", "_memory_chart", "_memory_rows")
     fallback = "Allocator explorer: segments and blocks after each event of an allocator (needs JavaScript)."

@@ -214,6 +214,14 @@ function pathOf(points) {
     .join("");
 }
 
+// Round moments from 0 to `total`, about `most` of them.
+function timeTicks(total, most) {
+  const rough = total / most,
+    power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((x) => x >= rough);
+  return Array.from({ length: Math.floor(total / step + 1e-9) + 1 }, (_, k) => k * step);
+}
+
 // Redraw whenever one of the traits changes; the returned function ends it.
 function bind(model, names, update) {
   const events = names.map((name) => `change:${name}`);

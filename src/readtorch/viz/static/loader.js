@@ -13,12 +13,6 @@ function samplesText(samples) {
   const some = samples.slice(0, 24).join(", ");
   return samples.length > 24 ? `${some}, … (${samples.length})` : some;
 }
-function timeTicks(total, most) {
-  const rough = total / most,
-    power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((x) => x >= rough);
-  return Array.from({ length: Math.floor(total / step + 1e-9) + 1 }, (_, k) => k * step);
-}
 
 // What the consumer did: it waits inside of the loader and works between two waits.
 function spansOfConsumer({ waits, total }) {
