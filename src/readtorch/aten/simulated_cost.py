@@ -31,11 +31,11 @@ class CostModel:
         tensors = list(flat((*arguments, results)))
         moved = sum(t._array.nbytes for t in tensors)
         if name in ("_to_copy", "copy_"):
-            return max(self.shortest, max(t._array.nbytes for t in tensors) / self.route(tensors, place))
+            return max(self.shortest, max(t._array.nbytes for t in tensors) / self.route(flat(arguments), place))
         return max(self.shortest, moved / self.memory, operations(name, arguments, results) / self.arithmetic)
 
     def route(self, tensors, place):
-        """The speed between the places of a copy."""
+        """The speed between the places of a copy. Its result does not count: it is on its way to `place` still."""
         others = {t.device for t in tensors} - {place}
         if not others:
             return self.memory / 2

@@ -46,15 +46,14 @@ def broadcast_coalesced(tensors, devices, buffer_size=BUFFER_BYTES):
     devices = [_device(_get_device_index(d)) for d in devices]
     if any(t.device != devices[0] for t in tensors):
         raise RuntimeError("all tensors must be on devices[0]")
-    results = [list(tensors)]
-    for device in devices[1:]:
-        copies = [None] * len(tensors)
-        for places in buckets(tensors, buffer_size):
-            buffer = flatten([tensors[i] for i in places]).to(device, non_blocking=True)
-            for i, part in zip(places, unflatten(buffer, [tensors[i] for i in places])):
-                copies[i] = part.data  # a version counter of its own: a write to one is none to the others
-        results.append(copies)
-    return results
+    copies = [[None] * len(tensors) for _ in devices[1:]]
+    for places in buckets(tensors, buffer_size):
+        members = [tensors[i] for i in places]
+        buffer = flatten(members)
+        for device, row in zip(devices[1:], copies):
+            for i, part in zip(places, unflatten(buffer.to(device, non_blocking=True), members)):
+                row[i] = part.data  # a version counter of its own: a write to one is none to the others
+    return [list(tensors), *copies]
 
 
 def buckets(tensors, buffer_size):
