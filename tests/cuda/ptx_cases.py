@@ -3,10 +3,12 @@
 The arrays are small: only their types and layouts count."""
 import numpy as np
 
-from readtorch.aten.native.cuda import batch_norm, convolution, embedding, functions, indexing, layer_norm, loops, loss
+from readtorch.aten.native.cuda import (
+    batch_norm, convolution, embedding, foreach, functions, indexing, layer_norm, loops, loss, matmul, pooling, scan,
+    softmax, sort,
+)
 from readtorch.aten.native.cuda import copy as copies
 from readtorch.aten.native.cuda import distributions as random
-from readtorch.aten.native.cuda import matmul, pooling, scan, softmax
 from readtorch.aten.native.cuda import reduce as reductions
 from readtorch.aten.native.cuda.arg_reduce import arg_reduce, greatest, least
 from readtorch.aten.native.cuda.reduce import reduce
@@ -42,7 +44,8 @@ def reduce_cases():
         yield f"reduce {name} columns", reduce, (operation, floats(40, 3), (0,), floats(3))
     yield "reduce two passes", reduce, (reductions.MEAN, floats(3, 40), (1,), floats(3), 2)
     yield "reduce ANY", reduce, (reductions.ANY, floats(40, 3), (1,), floats(40) > 0)
-    yield "reduce int64", reduce, (reductions.SUM, np.ones((40, 3), bool), (1,), np.ones(40, np.int64))
+    counts = np.ones(40, np.int64)
+    yield "reduce int64", reduce, (reductions.SUM, np.ones((40, 3), bool), (1,), counts)
     for wins in (greatest, least):
         yield f"arg_reduce {wins.__name__}", arg_reduce, (wins, floats(3, 40), 1, floats(3), np.zeros(3,
                                                                                                       np.int64))
@@ -136,9 +139,24 @@ def image_cases():
     yield "adaptive_avg_pool2d backward", pooling.adaptive_avg_pool2d_backward, (small, x)
 
 
+def sort_cases():
+    x = np.ones((2, 3000), np.float32)
+    for descending in (False, True):
+        yield f"sort descending={descending}", sort.sort, (x, 1, descending, x.copy(), x.astype(np.int64))
+    yield "sort int64", sort.sort, (x.astype(np.int64), 0, False, x.astype(np.int64), x.astype(np.int64))
+
+
+def foreach_cases():
+    lists = [[floats(3)] for _ in range(5)]
+    for flag in (False, True):
+        yield f"sgd {flag}", foreach.sgd, (*lists[:2], lists[2] if flag else None, 0.1)
+        yield (f"adam {flag}", foreach.adam,
+               (*lists[:4], lists[4] if flag else None, 1, 0.1, 0.9, 0.999, 1e-8, 0.1, flag))
+
+
 FAMILIES = [pointwise_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases, indexing_cases,
             loss_cases,
-            random_cases, image_cases]
+            random_cases, image_cases, sort_cases, foreach_cases]
 IN_FLOAT64 = ("pointwise sin", "pointwise cos")  # CUDA's own functions bring large arguments down so
 NO_SPILLS = ("softmax", "norm", "matmul", "conv2d")
 
