@@ -33,8 +33,9 @@ class _Marker:
             self.visit(node)
 
     def visit(self, node):
-        """Later nodes have been visited: whether an output is used is known."""
-        if node in self.nodes or not (self.must_run(node) or any(o in self.values for o in node.outputs())):
+        """Later nodes have been visited: whether an output is used is known. Around a loop more may become known, so nodes
+        with blocks are visited again."""
+        if (node in self.nodes and not node.blocks()) or not (self.must_run(node) or any(o in self.values for o in node.outputs())):
             return
         self.nodes.add(node)
         if node.kind() == "prim::Loop":
@@ -93,16 +94,17 @@ def _writes(node):
 
 
 def _sweep(block, marker):
+    """Destroy, from the end, what was not marked. So whoever used a dead value is gone before the value goes."""
     for node in reversed(block.nodes()):
         if node not in marker.nodes:
             node.destroy()
-            continue
-        if node.kind() == "prim::If":
-            _drop_if_outputs(node)
         elif node.kind() == "prim::Loop":
-            _drop_loop_outputs(node, marker)
-        for inner in node.blocks():
-            _sweep(inner, marker)
+            _sweep_loop(node, marker)
+        else:
+            if node.kind() == "prim::If":
+                _drop_if_outputs(node)
+            for inner in node.blocks():
+                _sweep(inner, marker)
 
 
 def _drop_if_outputs(node):
@@ -113,18 +115,15 @@ def _drop_if_outputs(node):
                 block.eraseOutput(i)
 
 
-def _drop_loop_outputs(node, marker):
+def _sweep_loop(node, marker):
+    """Values that are carried for nobody: first their way back goes, then the body's dead nodes, then their way in."""
     block = node.blocks()[0]
-    for i in reversed(range(node.outputsSize())):
-        output, carried = node.outputsAt(i), block.inputs()[i + 1]
-        if output not in marker.values and carried not in marker.values and not output.uses():
-            block.eraseOutput(i + 1)
-            for inner in reversed(block.nodes()):
-                if inner not in marker.nodes:
-                    inner.destroy()
-            if not carried.uses():
-                node.removeInput(i + 2)
-                block.eraseInput(i + 1)
-                node.eraseOutput(i)
-            else:  # only dead nodes of blocks further in use it: it stays for now
-                block.insertOutput(i + 1, carried)
+    dead = [i for i, output in enumerate(node.outputs())
+            if output not in marker.values and block.inputs()[i + 1] not in marker.values]
+    for i in reversed(dead):
+        block.eraseOutput(i + 1)
+    _sweep(block, marker)
+    for i in reversed(dead):
+        node.removeInput(i + 2)
+        block.eraseInput(i + 1)
+        node.eraseOutput(i)
