@@ -4,7 +4,8 @@ The arrays are small: only their types and layouts count."""
 import numpy as np
 
 from readtorch.aten.native.cuda import (
-    batch_norm, convolution, embedding, foreach, functions, indexing, layer_norm, loops, loss, matmul, pooling, scan,
+    batch_norm, convolution, embedding, foreach, functions, indexing, layer_norm, loops, loss, matmul,
+    pooling, scan,
     softmax, sort,
 )
 from readtorch.aten.native.cuda import copy as copies
@@ -15,20 +16,19 @@ from readtorch.aten.native.cuda.reduce import reduce
 from tests.cuda.launches import aligned, floats
 
 f32 = np.float32
-ALPHA = (f32(1),)
+ALPHA, NUMBERS = (f32(1),), (f32(1), f32(2), f32(3))
 
 
 def pointwise_cases():
     x, m, out = aligned(floats(8)), floats(2, 3, 4), aligned(floats(8))
     for name, function in vars(functions).items():
         if callable(function) and signature(function)[-1:] == ("numbers",):
-            inputs = len(signature(function)) - 1
-            yield f"pointwise {name}", loops.pointwise, (function, [x] * inputs, out, (f32(1), f32(2),
-                                                                                       f32(3)))
+            inputs, kind = len(signature(function)) - 1, bool if name.startswith("logical") else f32
+            arrays = [aligned(x.astype(kind))] * inputs
+            yield f"pointwise {name}", loops.pointwise, (function, arrays, aligned(out.astype(kind)), NUMBERS)
     for inputs, function in ((1, functions.exp), (2, functions.add), (3, functions.addcmul)):
-        yield f"strided {inputs}", loops.pointwise, (function, [m.transpose(2, 0, 1)] * inputs, floats(4, 2,
-                                                                                                       3),
-                                                     ALPHA)
+        yield f"strided {inputs}", loops.pointwise, (function, [m.transpose(2, 0, 1)] * inputs,
+                                                     floats(4, 2, 3), ALPHA)
         yield f"double {inputs}", loops.pointwise, (function, [np.ones(8)] * inputs, np.ones(8), (1.0,))
 
 
@@ -47,8 +47,8 @@ def reduce_cases():
     counts = np.ones(40, np.int64)
     yield "reduce int64", reduce, (reductions.SUM, np.ones((40, 3), bool), (1,), counts)
     for wins in (greatest, least):
-        yield f"arg_reduce {wins.__name__}", arg_reduce, (wins, floats(3, 40), 1, floats(3), np.zeros(3,
-                                                                                                      np.int64))
+        yield f"arg_reduce {wins.__name__}", arg_reduce, (wins, floats(3, 40), 1, floats(3),
+                                                          np.zeros(3, np.int64))
 
 
 def softmax_cases():
@@ -63,9 +63,8 @@ def norm_cases():
     x, c, m = floats(4, 6, 10), floats(6), floats(4)
     for affine in (True, False):
         w = c if affine else None
-        yield f"layer_norm affine={affine}", layer_norm.layer_norm, (floats(4, 6), 6, w, w, 1e-5, floats(4,
-                                                                                                         6),
-                                                                     m, m)
+        rows = floats(4, 6)
+        yield f"layer_norm affine={affine}", layer_norm.layer_norm, (rows, 6, w, w, 1e-5, rows, m, m)
         yield (f"layer_norm backward affine={affine}", layer_norm.layer_norm_backward,
                (floats(4, 6), floats(4, 6), 6, m, m, w, floats(4, 6), c, c))
         yield f"group_norm affine={affine}", layer_norm.group_norm, (x, 1, w, w, 1e-5, x, m, m)
@@ -81,10 +80,9 @@ def matmul_cases():
     a, b, out = floats(8, 8), floats(8, 8), floats(8, 8)
     for quarters in (1, 2):
         for name, x, y in (("nn", a, b), ("nt", a, b.T), ("tn", a.T, b), ("tt", a.T, b.T)):
-            yield f"matmul {name} {64 * quarters}", matmul.matmul, (x, y, out, None, 1, None,
-                                                                    quarters)
-        yield f"matmul bias gelu {64 * quarters}", matmul.matmul, (a, b.T, out, out[0], 1, matmul.gelu,
-                                                                   quarters)
+            yield f"matmul {name} {64 * quarters}", matmul.matmul, (x, y, out, None, 1, None, quarters)
+        with_bias = (a, b.T, out, out[0], 1, matmul.gelu, quarters)
+        yield f"matmul bias gelu {64 * quarters}", matmul.matmul, with_bias
     yield "matmul double", matmul.matmul, (np.ones((8, 8)), np.ones((8, 8)), np.ones((8, 8)))
 
 

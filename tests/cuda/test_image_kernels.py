@@ -20,15 +20,12 @@ def close(ours, theirs):
 
 # x, weight, stride, padding, dilation, groups
 CONVOLUTIONS = [
-    ((2, 3, 7, 6), (4, 3, 3, 3), (1, 1), (1, 1), (1, 1), 1), ((1, 2, 9, 8), (3, 2, 2, 3), (2, 3), (0, 2), (1,
-                                                                                                           1),
-                                                              1),
-    ((1, 4, 6, 7), (6, 2, 3, 1), (1, 2), (2, 0), (2, 1), 2), ((2, 3, 5, 5), (3, 1, 3, 3), (1, 1), (1, 1), (1,
-                                                                                                           1),
-                                                              3),
-    ((3, 5, 4, 4), (2, 5, 1, 1), (1, 1), (0, 0), (1, 1), 1), ((1, 1, 1, 1), (1, 1, 1, 1), (1, 1), (0, 0), (1,
-                                                                                                           1),
-                                                              1),
+    ((2, 3, 7, 6), (4, 3, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ((1, 2, 9, 8), (3, 2, 2, 3), (2, 3), (0, 2), (1, 1), 1),
+    ((1, 4, 6, 7), (6, 2, 3, 1), (1, 2), (2, 0), (2, 1), 2),
+    ((2, 3, 5, 5), (3, 1, 3, 3), (1, 1), (1, 1), (1, 1), 3),
+    ((3, 5, 4, 4), (2, 5, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+    ((1, 1, 1, 1), (1, 1, 1, 1), (1, 1), (0, 0), (1, 1), 1),
 ]
 
 
@@ -61,8 +58,8 @@ def test_convolution_without_a_race():
     checked(convolution.conv2d_backward_input, out, weight, (1, 1), (1, 1), (1, 1), 1, np.zeros_like(x))
 
 
-POOLS = [((2, 2), (2, 2), (0, 0)), ((3, 2), (1, 2), (1, 1)), ((3, 3), (2, 1), (1, 0)), ((2, 3), (3, 4), (0,
-                                                                                                         1))]
+POOLS = [((2, 2), (2, 2), (0, 0)), ((3, 2), (1, 2), (1, 1)), ((3, 3), (2, 1), (1, 0)),
+         ((2, 3), (3, 4), (0, 1))]
 
 
 @pytest.mark.parametrize("window, stride, padding", POOLS)
@@ -74,8 +71,8 @@ def test_max_pool2d(window, stride, padding, dilation, ceil_mode):
     expected, where = F.max_pool2d(theirs, window, stride, padding, dilation, ceil_mode, return_indices=True)
     grad = floats(*expected.shape, seed=1)
     expected.backward(torch.from_numpy(grad))
-    out, indices, grad_input = np.zeros(expected.shape, np.float32), np.zeros(where.shape,
-                                                                              np.int64), np.zeros_like(x)
+    out, indices = np.zeros(expected.shape, np.float32), np.zeros(where.shape, np.int64)
+    grad_input = np.zeros_like(x)
     checked(pooling.max_pool2d, x, window, stride, padding, dilation, out, indices)
     close(out, expected)
     np.testing.assert_array_equal(indices, where)

@@ -59,8 +59,9 @@ def test_out_of_bounds_is_seen():
         checked(indexing.gather, floats(5), 0, np.array([5]), np.zeros(1, np.float32))
 
 
-@pytest.mark.parametrize("shape, indices", [((6,), [(4,)]), ((5, 6), [(4,)]), ((5, 6), [(3, 2), (2,)]),
-                                            ((3, 4, 2), [(5,), (5,)]), ((3, 4), [(0,)]), ((3,), [()])])
+@pytest.mark.parametrize("shape, indices",
+                         [((6,), [(4,)]), ((5, 6), [(4,)]), ((5, 6), [(3, 2), (2,)]),
+                          ((3, 4, 2), [(5,), (5,)]), ((3, 4), [(0,)]), ((3,), [()])])
 def test_advanced_indexing(shape, indices):
     x = floats(*shape)
     indices = [np.asarray(integers(n, *i, low=-n)) for n, i in zip(shape, indices)]
@@ -124,8 +125,8 @@ def test_cat(dim):
     np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize("shape, dim", [((700,), 0), ((3, 33), 1), ((40, 3), 0), ((2, 3, 4), 1), ((1,), 0),
-                                        ((0, 3), 0)])
+@pytest.mark.parametrize("shape, dim",
+                         [((700,), 0), ((3, 33), 1), ((40, 3), 0), ((2, 3, 4), 1), ((1,), 0), ((0, 3), 0)])
 def test_scans(shape, dim):
     x = floats(*shape)
     out = np.zeros(shape, np.float32)

@@ -87,8 +87,8 @@ def test_three_arguments():
     compare("lerp", [x, y, np.abs(z)], (), torch.lerp)
 
 
-@pytest.mark.parametrize("a, b", [((3, 1), (1, 4)), ((), (5,)), ((2, 3, 4), (3, 1)), ((1,), (1,)), ((0, 3),
-                                                                                                    (3,)),
+@pytest.mark.parametrize("a, b",
+                         [((3, 1), (1, 4)), ((), (5,)), ((2, 3, 4), (3, 1)), ((1,), (1,)), ((0, 3), (3,)),
                                   ((2, 1, 2, 1, 2, 3), (2, 1, 3, 1, 3))])
 def test_broadcasting(a, b):
     compare("mul", [floats(*a), floats(*b, seed=1)], (), torch.mul)

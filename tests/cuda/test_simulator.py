@@ -185,8 +185,9 @@ def test_before_the_beginning(run):
         run(kernels.before_the_beginning, 1, 32, floats(32), floats(32))
 
 
-@pytest.mark.parametrize("kernel, threads", [(kernels.missing_barrier, 64), (kernels.missing_syncwarp, 32),
-                                             (kernels.half_syncwarp, 32)])
+@pytest.mark.parametrize("kernel, threads",
+                         [(kernels.missing_barrier, 64), (kernels.missing_syncwarp, 32),
+                          (kernels.half_syncwarp, 32)])
 def test_a_missing_barrier(kernel, threads):
     with pytest.raises(simulator.DataRace) as error:
         simulator.check(kernel, 1, threads, floats(64), floats(64))
@@ -277,9 +278,8 @@ def test_coalescing():
 def test_the_accesses_of_a_thread():
     recording = simulator.record(kernels.block_sum, 1, 256, floats(256), floats(1))
     mine = [a for a in recording.accesses if a.thread == (130, 0, 0)]
-    assert [(a.array, a.kind, a.index, a.phase) for a in mine] == [("x", "read", (130,), 0), ("shared",
-                                                                                              "write", (130,),
-                                                                                              0)]
+    expected = [("x", "read", (130,), 0), ("shared", "write", (130,), 0)]
+    assert [(a.array, a.kind, a.index, a.phase) for a in mine] == expected
     first = [a for a in recording.accesses if a.thread == (0, 0, 0)]
     assert [a.step for a in first] == list(range(len(first)))
     assert max(a.phase for a in first) == 9

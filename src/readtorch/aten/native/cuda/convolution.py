@@ -1,8 +1,8 @@
 """conv2d and its two gradients as matrix products whose operands are read straight from the images.
 
-    forward         out[n, o, y, x]      M: output channels   N: pixels of the output   K: (channel, tap)
-    input's         grad_input[n, c, …]  M: input channels    N: pixels of the input    K: (output channel, tap)
-    weight's        grad_weight[o, c, …] M: output channels   N: (channel, tap)         K: pixels of the output
+    out[n, o, y, x]         M: output channels   N: pixels of the output   K: (channel, tap)
+    grad_input[n, c, …]     M: input channels    N: pixels of the input    K: (output channel, tap)
+    grad_weight[o, c, …]    M: output channels   N: (channel, tap)         K: pixels of the output
 
 One product for each group. Grid, block and loop are those of tiles.py (Note [ A tile in registers ]). The
 weight's gradient has few results and a long K, which is cut into parts; a second launch adds them up.
@@ -63,8 +63,8 @@ def conv2d_backward_input(grad, weight, stride, padding, dilation, groups, grad_
         grad, weight = contiguous(grad), contiguous(weight)
         sizes = (groups, g.channels, grad.shape[0] * g.height * g.width, g.outputs * g.rows * g.columns)
         result, by_image = channels_first(grad_input, groups)
-        run_tiles((turned_weight_element, gradient_element, put), (True, False), sizes, (weight, grad, grad,
-                                                                                         result),
+        run_tiles((turned_weight_element, gradient_element, put), (True, False), sizes,
+                  (weight, grad, grad, result),
                   tuple(g), grad.dtype.type)
         if grad.shape[0] > 1:
             pointwise(copy, [by_image], as_images(grad_input, groups))

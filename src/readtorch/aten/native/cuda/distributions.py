@@ -119,8 +119,8 @@ def two_normal(a, b, c, d):
     return radius * math.sin(angle), radius * math.cos(angle)
 
 
-DRAWS = {(False, False): four_uniform, (False, True): four_normal, (True, False): two_uniform, (True,
-                                                                                                True): two_normal}
+DRAWS = {(False, False): four_uniform, (False, True): four_normal, (True, False): two_uniform,
+         (True, True): two_normal}
 
 
 # ------------------------------------------------------------------------------------- of one number, another

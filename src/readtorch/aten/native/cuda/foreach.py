@@ -1,10 +1,11 @@
 """Optimizer steps over many tensors in one launch.
 
-A launch takes 16 tensors: a tuple of 16 parameters, of 16 gradients and so on, filled up with empty ones. Grid: (blocks,
-16), the second number being the tensor's; block: 256 threads, grid-stride loop. Each element is read and
-written once for the whole step.
+A launch takes 16 tensors: a tuple of 16 parameters, of 16 gradients and so on, filled up with empty ones.
+Grid: (blocks, 16), the second number being the tensor's; block: 256 threads, grid-stride loop. Each element
+is read and written once for the whole step.
 
-In PyTorch: `aten/src/ATen/native/cuda/{MultiTensorApply.cuh,ForeachFunctors.cuh,FusedAdamKernel.cu,FusedSgdKernel.cu}`.
+In PyTorch: `aten/src/ATen/native/cuda/MultiTensorApply.cuh`, `ForeachFunctors.cuh`, `FusedAdamKernel.cu`,
+`FusedSgdKernel.cu`.
 """
 import functools
 import math
@@ -17,8 +18,8 @@ from .rows import flat
 THREADS, AT_ONCE = 256, 16
 
 
-def sgd(params, grads, buffers, lr, weight_decay=0.0, momentum=0.0, dampening=0.0, nesterov=False, maximize=False,
-        first=False):
+def sgd(params, grads, buffers, lr, weight_decay=0.0, momentum=0.0, dampening=0.0, nesterov=False,
+        maximize=False, first=False):
     """buffers: momentum's, or None; `first`: they hold nothing yet and begin as the gradient."""
     lists = (params, grads, params if buffers is None else buffers)
     kernel = sgd_kernel(buffers is not None, first, nesterov, maximize)
@@ -42,7 +43,8 @@ def for_each(kernel, lists, numbers):
         most = max(x.size for x in groups[0])
         if most:
             filled = [tuple(group + [empty] * (AT_ONCE - len(group))) for group in groups]
-            launch(kernel, (blocks_of(most, THREADS, 512), AT_ONCE), THREADS, *filled, tuple(map(empty.dtype.type, numbers)))
+            launch(kernel, (blocks_of(most, THREADS, 512), AT_ONCE), THREADS, *filled,
+                   tuple(map(empty.dtype.type, numbers)))
 
 
 @functools.cache
@@ -66,9 +68,9 @@ def sgd_kernel(has_buffers, first, nesterov, maximize):
 def adam_kernel(amsgrad, decoupled, maximize):
     def adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, numbers):
         lr, new_1, beta2, new_2, eps, weight_decay, correction_1, correction_2_root = numbers
-        tensor = cuda.blockIdx.y
-        param, grad, exp_avg, exp_avg_sq = params[tensor], grads[tensor], exp_avgs[tensor], exp_avg_sqs[tensor]
-        greatest = max_exp_avg_sqs[tensor]
+        t = cuda.blockIdx.y
+        param, grad, greatest = params[t], grads[t], max_exp_avg_sqs[t]
+        exp_avg, exp_avg_sq = exp_avgs[t], exp_avg_sqs[t]
         for i in range(cuda.grid(1), param.size, cuda.gridsize(1)):
             p, g = param[i], -grad[i] if maximize else grad[i]
             if decoupled:

@@ -1,7 +1,7 @@
 """gather, scatter, index_select and advanced indexing: elements named by integers.
 
-    gather(x, dim, index, out)             scatter(out, dim, index, source)         scatter_add(out, dim, index, source)
-    index(x, indices, out)                 index_put(out, indices, source, accumulate)
+    gather(x, dim, index, out)      scatter(out, dim, index, source)    scatter_add(out, dim, index, source)
+    index(x, indices, out)          index_put(out, indices, source, accumulate)
 
 Grid: blocks of 256 threads, one thread for each element of `index` (or of the result), with a grid-stride
 loop. An index below 0 counts from the end; one out of bounds is an error that only the simulator reports.
@@ -137,8 +137,8 @@ def take_kernel(x, offsets, rest, steps_rest, inside, out, shape, steps_out, cou
 
 def put_kernel(out, offsets, rest, steps_rest, inside, source, shape, steps_source, count):
     for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        out[offsets[i // inside] + offset(i % inside, rest, steps_rest)] = source[offset(i, shape,
-                                                                                         steps_source)]
+        place = offsets[i // inside] + offset(i % inside, rest, steps_rest)
+        out[place] = source[offset(i, shape, steps_source)]
 
 
 def add_kernel(out, offsets, rest, steps_rest, inside, source, shape, steps_source, count):

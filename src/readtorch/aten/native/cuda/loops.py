@@ -52,8 +52,7 @@ def collapse(arrays):
     shape, dims = arrays[-1].shape, []
     for d in sorted((d for d, n in enumerate(shape) if n != 1), key=lambda d: -arrays[-1].strides[d]):
         steps = [a.strides[d] for a in arrays]
-        if dims and all(outer == n * inner for outer, n, inner in zip(dims[-1][1], [shape[d]] * len(steps),
-                                                                      steps)):
+        if dims and dims[-1][1] == [shape[d] * step for step in steps]:
             dims[-1] = (dims[-1][0] * shape[d], steps)
         else:
             dims.append((shape[d], steps))
@@ -66,8 +65,8 @@ def blocks_of_four_dimensions(arrays):
     """Arrays of exactly four dimensions; of more, the outer ones are taken apart."""
     shape = arrays[0].shape
     if len(shape) <= 4:
-        yield [strided(a, (1,) * (4 - len(shape)) + shape, (0,
-                                                            ) * (4 - len(shape)) + a.strides) for a in arrays]
+        lead = 4 - len(shape)
+        yield [strided(a, (1,) * lead + shape, (0,) * lead + a.strides) for a in arrays]
         return
     for i in range(shape[0]):
         yield from blocks_of_four_dimensions([a[i] for a in arrays])

@@ -1,7 +1,8 @@
 """Philox 4×32-10: random numbers as a function of a key and a counter, with no state that threads would
 share.
 
-Note [ Who draws which number ] The key is the seed. The counter has 128 bits: the lower 64 count the draws of
+Note [ Who draws which number ]
+The key is the seed. The counter has 128 bits: the lower 64 count the draws of
 one thread, the upper 64 are the thread's number in the grid. One evaluation, ten rounds of multiplying and
 mixing, gives four numbers of 32 bits. A generator keeps how many numbers every thread has used so far (a
 multiple of 4): a kernel begins there, and the generator moves on by what a thread of it may use at most. As

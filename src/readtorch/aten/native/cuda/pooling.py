@@ -96,10 +96,10 @@ def max_backward_kernel(grad, indices, numbers, out):
     for e in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         n, c, iy, ix = position(e, out.shape)
         total = grad.dtype.type(0)
-        for oy in range(first_window(iy + py, wh, sy, (wh - 1) * dy + 1), min((iy + py) // sy + 1,
-                                                                              grad.shape[2])):
-            for ox in range(first_window(ix + px, ww, sx, (ww - 1) * dx + 1), min((ix + px) // sx + 1,
-                                                                                  grad.shape[3])):
+        for oy in range(first_window(iy + py, wh, sy, (wh - 1) * dy + 1),
+                        min((iy + py) // sy + 1, grad.shape[2])):
+            for ox in range(first_window(ix + px, ww, sx, (ww - 1) * dx + 1),
+                            min((ix + px) // sx + 1, grad.shape[3])):
                 if indices[n, c, oy, ox] == iy * width + ix:
                     total += grad[n, c, oy, ox]
         out[n, c, iy, ix] = total

@@ -2,7 +2,8 @@
 
     reduce(SUM, x, dims, out)       out: x's shape without `dims`
 
-Note [ Two ways to reduce ] An array to be reduced is seen as (outer, n, inner): n elements become one. If the
+Note [ Two ways to reduce ]
+An array to be reduced is seen as (outer, n, inner): n elements become one. If the
 n elements lie closer together than the inner ones, a block takes one result: its threads walk along n side by
 side, then combine by shuffles (`rows`; grid: results × parts, block: up to 256 threads). Otherwise
 neighbouring threads take neighbouring results and walk down together, 8 threads for one result (`columns`;

@@ -1,16 +1,17 @@
 """sort and topk along one dimension, stable.
 
 Note [ A sorting network ]
-A bitonic sort compares and exchanges pairs that do not depend on the data: for k = 2, 4, 8 … the runs of length k become
-sorted, every other one downwards, by comparing elements j = k/2, k/4 … 1 apart. All pairs of one (k, j) are independent:
-each thread takes one pair, and a barrier follows.
+A bitonic sort compares and exchanges pairs that do not depend on the data: for k =
+2, 4, 8 … the runs of length k become sorted, every other one downwards, by comparing elements j = k/2, k/4 …
+1 apart. All pairs of one (k, j) are independent: each thread takes one pair, and a barrier follows.
 
-A piece of up to 1024 elements is sorted in shared memory. Grid: (pieces, rows); block: a thread for each pair. Of longer
-rows the pieces are merged: the steps with j beyond a piece run in global memory, one launch for each, those within
-it again in shared memory. What is compared is (value, place): equal elements keep their order, and what fills a row up
-to a power of two comes last.
+A piece of up to 1024 elements is sorted in shared memory. Grid: (pieces, rows); block: a thread for each
+pair. Of longer rows the pieces are merged: the steps with j beyond a piece run in global memory, one launch
+for each, those within it again in shared memory. What is compared is (value, place): equal elements keep
+their order, and what fills a row up to a power of two comes last.
 
-In PyTorch: `aten/src/ATen/native/cuda/Sort.cu` (CUB's radix sort, and a bitonic sort for short rows), `TensorTopK.cu`.
+In PyTorch: `aten/src/ATen/native/cuda/Sort.cu` (CUB's radix sort, and a bitonic sort for short rows),
+`TensorTopK.cu`.
 """
 import functools
 
@@ -31,14 +32,15 @@ def sort(x, dim, descending, values, indices):
 
 
 def topk(x, k, dim, largest, values, indices):
-    """The k first of the sorted rows. (In PyTorch: a radix search for the k-th, then only these are sorted.)"""
+    """The k first of the sorted rows. (In PyTorch: a radix search for the k-th, then a sort of these.)"""
     if values.size == 0:
         return
     x, values, indices = (as_rows(a, dim) for a in (x, values, indices))
     keys, places = sorted_rows(x, largest)
     for rows, out in ((keys, values), (places, indices)):
         size, length = rows.itemsize, rows.shape[1]
-        steps = (out.shape[2] * length * size, size, length * size)  # rows are (outer, inner), each `length` long
+        # (outer, inner), each `length` long
+        steps = (out.shape[2] * length * size, size, length * size)
         pointwise(functions.copy, [strided(rows, out.shape, steps)], out)
 
 

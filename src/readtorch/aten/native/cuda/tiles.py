@@ -1,6 +1,7 @@
 """The loop that matrix products and convolutions share.
 
-Note [ A tile in registers ] A block of 16 × 16 threads computes a square tile of the result, of side 64, or
+Note [ A tile in registers ]
+A block of 16 × 16 threads computes a square tile of the result, of side 64, or
 128 where the result is large. It walks along K in steps of 16: the strip of `a` and the strip of `b` for this
 step are brought to shared memory, and every thread adds to its own 4 × 4 (or 8 × 8) results, which stay in
 registers. Per step a thread reads 8 (16) numbers from shared memory and makes 16 (64) multiply-adds: that

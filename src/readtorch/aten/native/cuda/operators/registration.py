@@ -1,0 +1,193 @@
+"""How an operator gets its CUDA kernel.
+
+    @cuda_kernel(mm)
+    def mm_cuda(self, mat2): ...        takes the schema's arguments, as a CPU kernel does
+
+Around each kernel: its tensors must be on one device, which becomes the current one, and errors of that device are told
+with the operator's name. Operators without a kernel of their own get one here if it follows from others: views, in-place
+and out= forms.
+
+In PyTorch: `TORCH_IMPL_FUNC`, `DispatchStub`; the device guard and check are generated around each kernel
+(`torchgen/gen.py`, `c10/core/DeviceGuard.h`).
+"""
+import os
+
+from .....c10.cuda import runtime
+from .....c10.cuda.device_memory import empty_on, tensor_within
+from .....c10.cuda.errors import AcceleratorError
+from .....c10.cuda.stream import DeviceGuard, current_stream
+from .....c10.device import current_device
+from .....c10.device import device as Device
+from .....c10.dispatch_key import CPU, CUDA
+from .....c10.tensor_impl import TensorImpl, contiguous_strides, strides_of
+from ....common_device import common_device, engine_of, flat, launched, resolve
+from ....dispatcher import fallbacks
+from ....native_function import below_autograd, check_no_overlap, check_result_type, resize_output
+from ...tensor_iterator import broadcast_error
+
+
+def cuda_kernel(*operators):
+    """Decorator: the function is the kernel of these operators for CUDA tensors."""
+    def register(function):
+        for operator in operators:
+            operator.kernel(on_device(operator, function), key=CUDA)
+        return function
+    return register
+
+
+def on_device(operator, function):
+    """`function` on the device of the operator's tensors, or on the one that its `device` argument names."""
+    arguments = operator.schema.arguments
+    places = [i for i, a in enumerate(arguments) if a.type.is_tensor]
+    device_place = next((i for i, a in enumerate(arguments) if a.name == "device"), None)
+    generator_place = next((i for i, a in enumerate(arguments) if a.name == "generator"), None)
+
+    def kernel(*values):
+        if device_place is not None and (values[device_place] is not None or not places):
+            place = resolve(values[device_place])
+        else:
+            place = common_device(operator, [values[i] for i in places])
+        if generator_place is not None:
+            engine = engine_of(values[generator_place], place)
+            values = (*values[:generator_place], engine, *values[generator_place + 1:])
+        with DeviceGuard(place.index), below_autograd():
+            try:
+                results = function(*values)
+                launched(operator, values, results, place)
+            except AcceleratorError as error:
+                raise AcceleratorError(f"{error}\nThis was the operator '{operator.name}'.") from error
+        return results
+    kernel.__name__ = f"{operator.schema.name}_cuda"
+    return kernel
+
+
+def wait_if_asked():
+    """With CUDA_LAUNCH_BLOCKING=1 the host waits for every operator, so that an error is told by the operator that made
+    it. Without, a real device's errors come to light with some later call."""
+    if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
+        index = current_device.index
+        runtime.driver().stream_synchronize(index, current_stream(index).handle)
+
+
+# ---------------------------------------------------------------------------------------------------- results
+
+
+def here():
+    """The current device."""
+    return Device("cuda", current_device.index)
+
+
+def empty(shape, numpy_dtype, strides=None):
+    """A new tensor on the current device; strides in elements."""
+    return empty_on(here(), shape, numpy_dtype, strides)
+
+
+def empty_beside(t, numpy_dtype=None):
+    """A new tensor with the shape of `t`, and its strides if it has no gaps."""
+    array = t._array
+    return empty(array.shape, numpy_dtype or array.dtype, dense_strides(array))
+
+
+def dense_strides(array):
+    """The strides of a new tensor in the likeness of `array`, in elements."""
+    from ...copy import fastest_first, is_dense_permutation
+    if array.flags.c_contiguous or not array.size:
+        return contiguous_strides(array.shape)
+    if is_dense_permutation(array):
+        return tuple(s // array.itemsize for s in array.strides)
+    return strides_in_order(array.shape, fastest_first(array.shape, array.strides))
+
+
+def strides_in_order(shape, order):
+    """Strides without gaps; `order` names the dimensions from the fastest to the slowest."""
+    strides, step = [0] * len(shape), 1
+    for d in order:
+        strides[d] = step
+        step *= max(shape[d], 1)
+    return tuple(strides)
+
+
+def broadcast_shape(*shapes):
+    """The shape that these broadcast to. RuntimeError if they do not."""
+    width = max(map(len, shapes))
+    result = []
+    for sizes in zip(*[(1,) * (width - len(shape)) + tuple(shape) for shape in shapes]):
+        others = {n for n in sizes if n != 1}
+        if len(others) > 1:
+            raise broadcast_error(*shapes)
+        result.append(others.pop() if others else 1)
+    return tuple(result)
+
+
+def is_on_device(t):
+    return t._keys & CUDA
+
+
+# ------------------------------------------------------------------------- kernels that follow from others
+
+# These change no element: the CPU's kernel, which only looks at sizes and strides, serves every device.
+ONLY_GEOMETRY = {"resize_", "resize_as_", "is_set_to", "transpose_", "t_", "as_strided_", "squeeze_", "unsqueeze_",
+                 "_unsafe_view", "unsafe_split", "unsafe_split_with_sizes", "is_pinned", "_fused_sdp_choice"}
+
+
+def follow(operator, keys):
+    """The dispatcher's fallback for CUDA: a kernel that follows from others, or None."""
+    compute = operator.kernels.get(CPU)
+    if compute is not None and (operator.schema.is_view or operator.schema.name in ONLY_GEOMETRY):
+        return on_device(operator, lambda *values: still_on_device(compute(*values)))
+    functional = operator.variant_of
+    if functional is None or not may_run(functional):
+        return None
+    if functional.inplace is operator:
+        return on_device(operator, lambda self, *rest: write_back(self, functional.call(self, *rest)))
+    count = len(operator.schema.returns)
+    return on_device(operator, lambda *values: write_outs(functional.call(*values[:-count]), values[-count:]))
+
+
+fallbacks[CUDA] = follow
+
+
+def may_run(operator):
+    return CUDA in operator.kernels or operator.composite is not None or operator.schema.is_view
+
+
+def still_on_device(results):
+    """Results of geometry, with the key of the device whose memory they look at."""
+    if isinstance(results, TensorImpl):
+        return results if is_on_device(results) else tensor_within(results._array)
+    return type(results)(map(still_on_device, results)) if isinstance(results, (tuple, list)) else results
+
+
+def write_back(self, result):
+    """Finish an in-place call: `result` is copied to `self`, whose shape must already be the result's."""
+    from .copies import copy_elements
+    if result._array.shape != self._array.shape:
+        raise RuntimeError(f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
+                           f"{list(result._array.shape)}")
+    check_result_type(result, self)
+    check_no_overlap(self)
+    copy_elements(result, self)
+    self._counter[0] += 1
+    return self
+
+
+def write_outs(results, outs):
+    """Finish an out= call: each output gets its result's size and elements."""
+    if len(outs) == 1:
+        return write_out(results, outs[0])
+    written = [write_out(r, o) for r, o in zip(results, outs)]
+    return type(results)(*written) if hasattr(results, "_fields") else tuple(written)
+
+
+def write_out(result, out):
+    from .copies import copy_elements
+    check_result_type(result, out)
+    check_no_overlap(out)
+    if out._array.shape != result._array.shape:
+        resize_output(out, result._array.shape, strides_of(result))
+    copy_elements(result, out)
+    out._counter[0] += 1
+    return out
+
+
+__all__ = ["cuda_kernel", "empty", "empty_beside", "flat"]
