@@ -104,6 +104,16 @@ def test_group_names_and_numbers():
         (1, 2, [0, 2], [2, 3], "threads", "threads"), (1, 2, [1, 3], [2, 3], "threads", "threads")]
 
 
+def test_a_group_in_another_order():
+    def fn(rank):
+        group = dist.new_group([2, 0, 1], sort_ranks=False)
+        parts = [readtorch.zeros(1) for _ in range(3)]
+        dist.all_gather(parts, readtorch.tensor([float(rank)]), group=group)
+        return dist.get_rank(group), [t.item() for t in parts]
+    order = [2.0, 0.0, 1.0]
+    assert dist.run_threads(fn, 3) == [(1, order), (2, order), (0, order)]
+
+
 def test_not_in_the_group():
     def fn(rank):
         group = dist.new_group([0])

@@ -169,3 +169,18 @@ def test_refusals(make, error, words):
         with pytest.raises(error, match=words):
             make()
     dist.run_threads(fn, 1)
+
+
+def test_hooks_go_with_the_wrapper():
+    """The module can be wrapped again, or trained alone."""
+    def fn(rank):
+        module, counts = nn.Linear(1, 1), []
+        for _ in range(3):
+            model = DDP(module)
+            model(ones(1, 1)).sum().backward()
+            counts.append([len(node._hooks.post) for node in model.reducer.accumulators])
+            del model
+        before = dist.group.WORLD.sequence
+        module(ones(1, 1)).sum().backward()
+        return counts, dist.group.WORLD.sequence - before
+    assert dist.run_threads(fn, 2) == [([[1, 1]] * 3, 0)] * 2

@@ -241,16 +241,14 @@ def destroy_process_group(group=None):
 # ------------------------------------------------------------------------- more groups
 
 def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False,
-              group_desc=None,
-              device_id=None):
-    """A group of some ranks (global ranks; None: all). Every rank must call it, members or not, in the same
-    order.
+              group_desc=None, device_id=None, sort_ranks=True):
+    """A group of some ranks (global ranks; None: all). Every rank must call it, members or not, in the same order.
 
-    Returns GroupMember.NON_GROUP_MEMBER to those who are not in it. Raises ValueError for ranks that do not
-    exist.
+    The members are numbered in the order of their global ranks, or with sort_ranks=False as they stand in the list.
+    Returns GroupMember.NON_GROUP_MEMBER to those who are not in it. Raises ValueError for ranks that do not exist.
     """
     world, default = current.world, _get_default_group()
-    ranks = list(range(default.size())) if ranks is None else sorted(ranks)
+    ranks = list(range(default.size()) if ranks is None else sorted(ranks) if sort_ranks else ranks)
     if len(ranks) > default.size():
         raise ValueError("the new group's world size should be less or equal to the world size set by "
                          "init_process_group")
@@ -370,7 +368,7 @@ def _ranks_of(group):
     return current.world.groups[group]
 
 
-def get_process_group_ranks(group=None):
+def get_process_group_ranks(group):
     """The global ranks of the group, in the group's order."""
     return list(_ranks_of(_group_or_default_group(group)))
 

@@ -14,6 +14,8 @@ collectives must begin in the same order everywhere. They are first filled from 
 first, which is about the order in which gradients become ready; after the first backward they are filled
 again in the order that was seen (on rank 0).
 """
+import weakref
+
 import numpy as np
 
 from ...aten.functions import at
@@ -127,7 +129,9 @@ class Reducer:
     # ------------------------------------------------------------------------- during backward
 
     def _hook_of(self, index):
-        return lambda *_: self.autograd_hook(index)
+        """It does not keep the reducer alive, so that the hooks go when DistributedDataParallel goes."""
+        reducer = weakref.ref(self)
+        return lambda *_: reducer().autograd_hook(index)
 
     def autograd_hook(self, index):
         """The gradient of parameter `index` has been added to its `.grad`."""
@@ -366,8 +370,10 @@ class Reducer:
             self.arrival_order = list(range(len(self.parameters)))
 
     def remove_autograd_hooks(self):
-        for handle in self.handles:
+        for handle in getattr(self, "handles", ()):
             handle.remove()
+
+    __del__ = remove_autograd_hooks
 
     # ------------------------------------------------------------------------- errors
 
