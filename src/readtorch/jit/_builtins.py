@@ -16,7 +16,7 @@ _MATH = ("ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log
          "acos asin atan atan2 cos sin tan acosh fmod modf factorial frexp isinf isfinite degrees radians ldexp gcd").split()
 _CMATH = "isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh tanh cosh asinh acosh atanh".split()
 # PyTorch has these in Python, too.
-_IN_PYTHON = {"norm", "unique", "tensordot", "cdist", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast",
+_IN_PYTHON = {"unique", "cdist", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast",
               "unravel_index"}
 
 

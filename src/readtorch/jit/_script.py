@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/jit/_script.py`. Explained in the chapter "Scripting".
 """
+import ast
 import enum
 import inspect
 import warnings
@@ -11,13 +12,13 @@ from readtorch._jit_internal import is_ignored_fn
 from readtorch.csrc.jit.api.compilation_unit import CompilationUnit as _CompilationUnit
 from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_text
-from readtorch.csrc.jit.frontend.error_report import ErrorReport
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
 from readtorch.csrc.jit.frontend.resolver import NativeResolver, PythonResolver, lookup_in_frame, lookup_of_closure
 from readtorch.csrc.jit.frontend.sugared_value import FunctionValue
 from readtorch.csrc.jit.ir.constants import qualified_name
 from readtorch.csrc.jit.python.script_function import ScriptFunction
 from readtorch.jit import _nn_stubs
+from readtorch.jit._recursive import create_script_module, define_method, script_class
 
 __all__ = ["Attribute", "CompilationUnit", "script", "script_if_tracing"]
 
@@ -37,8 +38,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     if isinstance(obj, ScriptFunction) or hasattr(obj, "_c") and isinstance(obj, readtorch.nn.Module):
         return obj
     if isinstance(obj, readtorch.nn.Module):
-        from readtorch.jit import _recursive  # modules compile functions
-        return _recursive.create_script_module(obj)
+        return create_script_module(obj)
     if inspect.isclass(obj):
         return _script_class(obj, _frames_up)
     if inspect.isfunction(obj) or inspect.ismethod(obj):
@@ -55,8 +55,7 @@ def _script_class(cls, frames_up):
         return cls  # enums are compiled where they are used
     if hasattr(cls, "_fields") and issubclass(cls, tuple):
         return cls
-    from readtorch.jit import _recursive
-    _recursive.script_class(cls, PythonResolver(lookup_in_frame(3 + frames_up)))
+    script_class(cls, PythonResolver(lookup_in_frame(2 + frames_up)))
     return cls
 
 
@@ -77,16 +76,26 @@ def script_function(function, lookup=None):
     return _compiled[function]
 
 
-def try_compile_function(function, emitter, range):
+def definition_function(function, name, resolver):
+    """A function of the given qualified name from a Python function: a static method of a class."""
+    return compile_lazily(python_cu, name, definition_of(function), resolver)
+
+
+def define_methods_from_text(concrete, source):
+    """Methods of a module from a text in TorchScript."""
+    text, tree = parse_text(inspect.cleandoc(source), "<string>")
+    for node in tree.body:
+        definition = build_definition(node, text, defaults=_literal_defaults(node))
+        define_method(concrete.type, node.name, None, NativeResolver(), concrete.make_self, definition).ensure_defined()
+
+
+def try_compile_function(function):
     """The FunctionValue of a Python function that a program calls; None for one that stays in Python."""
     if is_ignored_fn(function):
         return None
     stub = _nn_stubs.function_value(function)
     if stub is not None:
         return stub
-    compiled = _compiled.get(function)
-    if compiled is not None and getattr(compiled._function, "being_compiled", False):
-        raise ErrorReport(range, f"function '{function.__name__}' is called recursively. Recursive calls are not supported")
     return FunctionValue(script_function(function)._function)
 
 
@@ -145,7 +154,6 @@ class _UnitResolver(NativeResolver):
 
 
 def _literal_defaults(node):
-    import ast
     names = [a.arg for a in node.args.args]
     values = node.args.defaults
     return {name: ast.literal_eval(value) for name, value in zip(names[len(names) - len(values):], values)}

@@ -8,6 +8,14 @@ from ..ir.function_schema import Argument, FunctionSchema
 from ..passes.erase_shape_information import unshaped
 
 
+class RecursiveMethodCallError(RuntimeError):
+    """A function is called by what it calls, so that its graph cannot be made."""
+
+
+def _called_recursively(function):
+    raise RecursiveMethodCallError
+
+
 class GraphFunction:
     """qualified_name: such as `__torch__.model.f`. The graph may be made when it is first asked for: `creator(function)`
     then fills `function.graph`, which is how functions that call each other can be compiled.
@@ -32,10 +40,13 @@ class GraphFunction:
         return self.qualified_name.rpartition(".")[2]
 
     def ensure_defined(self):
-        """Make the graph now, if it has not been made."""
+        """Make the graph now, if it has not been made. Raises RecursiveMethodCallError while it is being made."""
         if self._creator is not None:
-            creator, self._creator = self._creator, None
-            creator(self)
+            creator, self._creator = self._creator, _called_recursively
+            try:
+                creator(self)
+            finally:
+                self._creator = None if self._graph is not None else creator
 
     @property
     def graph(self):
@@ -50,6 +61,8 @@ class GraphFunction:
     @property
     def schema(self):
         """The signature: names and types of the graph's inputs, type of its output."""
+        if self._schema is None:
+            self.ensure_defined()
         if self._schema is None:
             self._schema = default_schema(self)
         return self._schema

@@ -4,7 +4,7 @@ In PyTorch: `torch/csrc/jit/frontend/error_report.h`. Explained in the chapter "
 """
 import threading
 
-_calls = threading.local()  # which functions are being compiled, outermost first: [(name, range of the call)]
+_calls = threading.local()  # .stack: the functions that are being compiled, outermost first: [[name, where it has come]]
 
 
 class ErrorReport(RuntimeError):
@@ -17,19 +17,18 @@ class ErrorReport(RuntimeError):
 
 
 def report_text(range, message):
-    calls = getattr(_calls, "stack", [])
     text = f"\n{message}" + (f":\n{range.highlight()}" if range is not None else "\n")
-    if calls:
-        text += "".join(f"'{name}' is being compiled since it was called from '{caller}'\n{where.highlight()}"
-                        for name, caller, where in reversed(calls) if where is not None)
+    calls = getattr(_calls, "stack", [])
+    for (inner, _), (outer, where) in zip(calls[:0:-1], calls[-2::-1]):
+        text += f"'{inner}' is being compiled since it was called from '{outer}'\n{where.highlight()}"
     return text
 
 
 class CallStackGuard:
-    """`with CallStackGuard("h", "g", range):` errors inside say that `h` is being compiled because `g` calls it."""
+    """`with CallStackGuard("h", range):` errors inside say that `h` is being compiled, and which call led there."""
 
-    def __init__(self, name, caller, range):
-        self.entry = (name, caller, range)
+    def __init__(self, name, range):
+        self.entry = [name, range]
 
     def __enter__(self):
         if not hasattr(_calls, "stack"):
@@ -38,3 +37,9 @@ class CallStackGuard:
 
     def __exit__(self, *exception):
         _calls.stack.pop()
+
+
+def update_pending_range(range):
+    """The compiler has come to `range` in the function that it is compiling."""
+    if getattr(_calls, "stack", None):
+        _calls.stack[-1][1] = range

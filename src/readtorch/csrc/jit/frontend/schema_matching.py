@@ -275,14 +275,18 @@ def _keywords(kwargs):
 def emit_builtin_call(graph, kind, args, kwargs=(), range=None, self=None):
     """Insert the operator `kind` whose schema the arguments fit; returns its output, a tuple for several.
 
+    Operators that are written in TorchScript (builtin_functions.py) are tried last; their body is inserted.
     Raises RuntimeError for an unknown operator, or if no overload fits.
     """
     from ..runtime.operator import getAllOperatorsFor  # the registry reads schemas, whose types are made here
-    operators = getAllOperatorsFor(kind)
-    if not operators:
+    from .builtin_functions import builtin_functions
+    operators, functions = getAllOperatorsFor(kind), builtin_functions(kind)
+    if not operators and not functions:
         raise ErrorReport(range, f"Unknown builtin op: {kind}.\nCould not find any similar ops to {kind}. This op may not "
                                  "exist or may not be currently supported in TorchScript.\n")
-    index, matched = match_schemas([o.schema for o in operators], range, graph, args, kwargs, self)
+    index, matched = match_schemas([o.schema for o in [*operators, *functions]], range, graph, args, kwargs, self)
+    if index >= len(operators):
+        return pack_outputs(graph, graph.insertGraph(functions[index - len(operators)].graph, matched.inputs))
     node = graph.insertNode(graph.create(kind, matched.inputs, 0)).setSourceRange(range)
     for type in matched.return_types:
         node.addOutput().setType(type)

@@ -1,0 +1,40 @@
+"""What is done to every graph that the compiler has made.
+
+In PyTorch: `runCleanupPasses` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
+"""
+from ..passes.canonicalize_outputs import CanonicalizeOutputs
+from ..passes.constant_pooling import ConstantPooling
+from ..passes.constant_propagation import ConstantPropagationImmutableTypes
+from ..passes.lower_tuples import LowerSimpleTuples
+from ..passes.normalize_ops import NormalizeOps
+from ..ir.graph import Graph
+
+
+def clean(graph):
+    NormalizeOps(graph)
+    _fork_graphs(graph)
+    LowerSimpleTuples(graph)
+    ConstantPropagationImmutableTypes(graph)
+    ConstantPooling(graph)
+    CanonicalizeOutputs(graph)
+
+
+def _fork_graphs(graph):
+    """The block of a fork becomes a graph of its own, whose inputs are the values that it uses.
+
+    In PyTorch: `lift_closures.cpp`, `inline_forked_closures.cpp`.
+    """
+    for node in graph.all_nodes():
+        if node.kind() != "prim::forkClosure":
+            continue
+        block, inner, captured = node.blocks()[0], Graph(), {}
+
+        def outside(value):
+            if value not in captured:
+                captured[value] = inner.addInput().copyMetadata(value)
+            return captured[value]
+        inner.block().cloneFrom(block, outside)
+        fork = graph.create("prim::fork", list(captured)).g_("Subgraph", inner).setSourceRange(node.sourceRange())
+        fork.insertBefore(node).output().setType(node.output().type())
+        node.output().replaceAllUsesWith(fork.output())
+        node.destroy()

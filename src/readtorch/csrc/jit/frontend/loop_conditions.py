@@ -1,0 +1,69 @@
+"""The condition of a loop, from a block of its own to where it is looked at: before the loop and at the end of its body.
+
+    before                                           after
+    Loop(%turns)                                     <condition> -> %c
+      block0(%i): <body>                             Loop(%turns, %c)
+      block1(): <condition> -> %c                      block0(%i): <body> <condition> -> %c1
+
+In PyTorch: `inline_loop_condition.cpp`, `canonicalize_modified_loop.cpp` in `torch/csrc/jit/frontend`.
+Explained in the chapter "Scripting".
+"""
+from ..ir.type import IntType
+
+FOREVER = 2 ** 63 - 1
+
+
+def inline_block_before(node, block):
+    for inner in block.nodes():
+        inner.moveBefore(node)
+
+
+def InlineLoopCondition(graph):
+    for node in graph.all_nodes():
+        if node.kind() == "prim::Loop":
+            body, condition = node.blocks()
+            first = node.addBlock()
+            first.cloneFrom(condition, lambda v: v)
+            inline_block_before(node, first)
+            node.insertInput(1, first.outputs()[0])
+            node.eraseBlock(2)
+            inline_block_before(body.returnNode(), condition)
+            body.insertOutput(0, condition.outputs()[0])
+            node.eraseBlock(1)
+
+
+def CanonicalizeModifiedLoops(graph):
+    """A loop that has both a number of turns and a condition of its own counts its turns itself, as a Python `while` would.
+
+    That is what a `break` makes of a `for`.
+    """
+    for node in graph.all_nodes():
+        if node.kind() == "prim::Loop" and _is_modified(node):
+            _canonicalize(graph, node)
+
+
+def _is_modified(node):
+    """Whether it is neither a `for` (condition always true) nor a `while` (turns without limit)."""
+    goes_on = node.blocks()[0].outputs()[0].toIValue() is True and node.input(1).toIValue() is True
+    return not goes_on and node.input(0).toIValue() != FOREVER
+
+
+def _canonicalize(graph, node):
+    body, turns = node.blocks()[0], node.input(0)
+    with graph.insert_point_guard(node):
+        zero, one = graph.insertConstant(0), graph.insertConstant(1)
+        condition = graph.insert("aten::gt", [turns, zero])
+        node.replaceInput(0, graph.insertConstant(FOREVER))
+        if node.input(1).toIValue() is not True:
+            condition = graph.insert("aten::__and__", [condition, node.input(1)])
+        node.replaceInput(1, condition)
+    node.addOutput().setType(IntType.get())
+    with graph.insert_point_guard(body):
+        node.addInput(zero)
+        turn = body.addInput().setType(IntType.get())
+        body.inputs()[0].setDebugName("").replaceAllUsesWith(turn)
+        following = graph.insert("aten::add", [turn, one])
+        body.registerOutput(following)
+        more = graph.insert("aten::lt", [following, turns])
+        go_on = graph.insert("aten::__and__", [more, body.outputs()[0]])
+        body.replaceOutput(0, go_on)
