@@ -12,7 +12,7 @@ from ...c10 import layout, scalar_type
 from ...c10.device import backend_keys, current_device, no_cuda
 from ...c10.device import cpu as cpu_device
 from ...c10.device import device as Device
-from ...c10.dispatch_key import changed, tls
+from ...c10.dispatch_key import CUDA, changed, tls
 from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
@@ -179,7 +179,7 @@ def has_format(array, memory_format):
 @python_face("contiguous", "method")
 def contiguous_face(self, memory_format=layout.contiguous_format):
     """`self` if its elements already lie in this order, else a copy in which they do."""
-    if memory_format is layout.contiguous_format and self._array.flags.c_contiguous:
+    if memory_format is layout.contiguous_format and self._array.flags.c_contiguous and not changed:
         return self
     return contiguous.call(self, memory_format)
 
@@ -232,9 +232,17 @@ _to_copy = native_function(
     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", "function")
 
 
+def host_array(t):
+    """The elements of `t` where the host can read them: Note [ Arrays over device memory ]."""
+    if t._keys & CUDA:
+        from .cuda.operators.copies import host_array
+        return host_array(t)
+    return t._array
+
+
 @_to_copy.kernel
 def to_copy_cpu(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
-    array = copy_in_format(self._array, memory_format)
+    array = copy_in_format(self._array if not self._keys & CUDA else host_array(self), memory_format)
     return wrap(array if dtype is None or dtype.numpy == array.dtype else cast(array, dtype.numpy))
 
 
@@ -403,7 +411,8 @@ def item(self):
         raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
     if changed and tls.tracer is not None:
         tls.tracer.warn_of_conversion("number")
-    return python_number(self._array.item(), self._array.dtype)
+    array = self._array if not self._keys & CUDA else host_array(self)
+    return python_number(array.item(), array.dtype)
 
 
 def python_number(value, numpy_dtype):

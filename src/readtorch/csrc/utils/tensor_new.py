@@ -52,6 +52,8 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     if isinstance(data, TensorImpl):
         warn_about_copy("tensor.new_tensor(sourceTensor)")
     result = from_data(data, as_dtype(dtype) or dtype_of(self), device or self.device)
+    if trace_under_way():
+        trace_under_way().constructed(result)
     return require_grad(result) if requires_grad else result
 
 

@@ -86,7 +86,7 @@ class LSTM(RNNBase):
     def _zero_state(self, input, batch_size):
         c = super()._zero_state(input, batch_size)
         if self.proj_size == 0:
-            return c, c
+            return super()._zero_state(input, batch_size), c
         size = self._state_size(batch_size, self.proj_size)
         return readtorch.zeros(size, dtype=input.dtype, device=input.device), c
 

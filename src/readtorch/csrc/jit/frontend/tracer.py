@@ -142,10 +142,10 @@ class TracingState(TracedSizes, TracedBoundary):
         if thing is None:
             return self.constant(_implied(argument.name, has_tensors))
         if not kind.is_list:
-            return self.number(thing)
+            return self.number(float(thing) if kind.base == "float" and isinstance(thing, int) else thing)
         if kind.base == "Tensor":
-            type = OptionalType(TensorType.get()) if kind.inner_optional else TensorType.get()
-            return self.list_of(type, [self.constant(None) if t is None else self.get_value(t) for t in thing])
+            element = OptionalType(TensorType.get()) if kind.inner_optional else TensorType.get()
+            return self.list_of(element, [self.constant(None) if t is None else self.get_value(t) for t in thing])
         values = [self.number(t) for t in thing]
         return self.list_of(_LIST_TYPES[kind.base].get(), values)
 
@@ -251,7 +251,9 @@ class TracingState(TracedSizes, TracedBoundary):
 
 
 # A convolution is written down one level deeper, as in PyTorch: with cuDNN's flags.
-_RECORDED_AS = {"convolution": "_convolution"}
+# The others are names of one operator.
+_RECORDED_AS = {"convolution": "_convolution", "det": "linalg_det", "swapaxes": "transpose", "swapdims": "transpose",
+                "true_divide": "div"}
 _MORE_FLAGS = {"convolution": (False, False, True, True)}
 # PyTorch's Python binding passes a number beside a tensor as a number to these, as a tensor to `add`, `mul` and the like.
 _HAVE_NUMBER_OVERLOADS = {"eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"}
