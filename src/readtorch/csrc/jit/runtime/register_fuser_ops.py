@@ -1,0 +1,12 @@
+"""What runs a prim::TensorExprGroup.
+
+In PyTorch: `torch/csrc/jit/passes/tensorexpr_fuser.cpp` (`createTensorExprOp`).
+"""
+from .operator import prim_of_node
+
+
+@prim_of_node("prim::TensorExprGroup(...) -> ...")
+def tensor_expr_group(node):
+    """The kernel is kept on the graph of the node, so that all who run the node share it."""
+    from ..tensorexpr.kernel import kernel_of
+    return kernel_of(node)

@@ -1,0 +1,152 @@
+"""Writes a group's loop as text for the CPU, and has numba compile it.
+
+    flat_source     all operands lie flat and have one shape (or are single numbers): one loop
+    rows_source     anything else, brought to rows by placement.py, and whatever ends in a reduction: two loops
+
+The text goes into a file of its own, a module that can be read and imported: `cache_directory()` says where. numba keeps
+the machine code beside it, so a group is compiled once on a machine.
+
+In PyTorch: `torch/csrc/jit/tensorexpr/llvm_codegen.cpp` makes LLVM instructions directly; `torch.compile` writes C++ text
+(`torch/_inductor/codegen/cpp.py`) and keeps it in the same manner.
+"""
+import functools
+import hashlib
+import importlib.util
+import os
+import pathlib
+import sys
+import tempfile
+
+from ....aten.cpu.compile import shared_stamp
+
+HEAD = '''"""A fused kernel, written by readtorch. See readtorch/csrc/jit/tensorexpr/cpu_codegen.py."""
+from math import inf, nan  # noqa: F401
+
+from numpy import bool_ as b1, empty, float32 as f32, float64 as f64, int32 as i32, int64 as i64  # noqa: F401
+from numba import njit  # noqa: F401
+
+from readtorch.aten.cpu.compile import kernel
+from readtorch.csrc.jit.tensorexpr.cpu_functions import {names}
+'''
+
+
+def flat_source(nest, singles):
+    """One loop over flat arrays. singles: numbers of the inputs that have one element for all."""
+    loads = [_load(i, x, "[()]" if i in singles else "[i]") for i, x in enumerate(nest.inputs) if x.is_tensor]
+    outside = [load for i, load in zip(_tensor_numbers(nest), loads) if i in singles]
+    inside = [load for i, load in zip(_tensor_numbers(nest), loads) if i not in singles]
+    outputs = [f"out{k}" for k in range(len(nest.outputs))]
+    lines = [f"def fused({', '.join([x.name for x in nest.inputs] + outputs)}):"]
+    lines += [f"    {line}" for line in outside] + [f"    for i in range({outputs[0]}.size):"]
+    lines += [f"        {line}" for line in inside + _assignments(nest)]
+    lines += [f"        {name}[i] = {output.name}" for name, output in zip(outputs, nest.outputs)]
+    return module_text(nest, lines)
+
+
+def rows_source(nest, layout):
+    """Loops over `rows` rows of `n` elements. layout: for each tensor input "full", "row", "column" or "one"."""
+    plain = {i: kind for i, kind in zip(_tensor_numbers(nest), layout)}
+    outputs = [f"out{k}" for k in range(len(nest.outputs))]
+    reduced = [k for k, output in enumerate(nest.outputs) if output.reduction]
+    lines = [f"def fused({', '.join([x.name for x in nest.inputs] + outputs)}, rows, n):"]
+    lines += [f"    {_load(i, nest.inputs[i], '[()]')}" for i, kind in plain.items() if kind == "one"]
+    lines += [f"    part{k} = empty(min(n, STEP), {nest.outputs[k].code})" for k in reduced]
+    lines += ["    for i in range(rows):"]
+    lines += [f"        {_load(i, nest.inputs[i], '[i]')}" for i, kind in plain.items() if kind == "column"]
+    lines += [f"        y{i} = x{i}[i]" for i, kind in plain.items() if kind == "full"]
+    lines += [f"        y{i} = x{i}" for i, kind in plain.items() if kind == "row"]
+    lines += [f"        line{k} = out{k}[i]" for k in range(len(outputs)) if k not in reduced]
+    walked = [i for i, kind in plain.items() if kind in ("full", "row")]
+    loads = [f"v{i} = y{i}[j]" for i in walked]
+    if reduced:
+        lines += _reducing(nest, reduced, walked, loads)
+    else:
+        lines += ["        for j in range(n):"] + [f"            {line}" for line in loads + _assignments(nest)]
+        lines += [f"            line{k}[j] = {output.name}" for k, output in enumerate(nest.outputs)]
+    return module_text(nest, lines, any(o.reduction for o in nest.outputs))
+
+
+def _reducing(nest, reduced, walked, loads):
+    """The inner loops where something is reduced: a piece of the row is computed into `part`, then added up."""
+    start = {"amax": "-inf"}
+    lines = [f"        total{k} = {start.get(nest.outputs[k].reduction, '0.0')}" for k in reduced]
+    lines += ["        for begin in range(0, n, STEP):", "            few = min(STEP, n - begin)"]
+    lines += [f"            z{i} = y{i}[begin:begin + few]" for i in walked]
+    lines += [f"            piece{k} = line{k}[begin:begin + few]" for k in range(len(nest.outputs)) if k not in reduced]
+    body = [load.replace("= y", "= z") for load in loads] + _assignments(nest)
+    body += [f"{f'part{k}' if k in reduced else f'piece{k}'}[j] = {o.name}" for k, o in enumerate(nest.outputs)]
+    lines += ["            for j in range(few):"] + [f"                {line}" for line in body]
+    for k in reduced:
+        one = f"greatest_of(part{k}[:few])" if nest.outputs[k].reduction == "amax" else f"sum_of(part{k}[:few])"
+        lines.append(f"            total{k} = " + (f"maximum(total{k}, f64({one}), ())" if "great" in one else f"total{k} + {one}"))
+    return lines + [f"        out{k}[i] = total{k}" for k in reduced]
+
+
+def _tensor_numbers(nest):
+    return [i for i, x in enumerate(nest.inputs) if x.is_tensor]
+
+
+def _load(i, x, index):
+    return f"v{i} = {x.name}{index}"
+
+
+def _assignments(nest):
+    return [f"{a.target} = {a.text}  # {a.node.kind()}" for a in nest.assignments]
+
+
+def module_text(nest, lines, reduces=False):
+    """The text of a module with this function."""
+    names = sorted(nest.functions | ({"sum_of", "greatest_of", "maximum", "STEP"} if reduces else set())) or ["copy"]
+    return HEAD.format(names=", ".join(names)) + "\n\n@kernel\n" + "\n".join(lines) + "\n"
+
+
+# ------------------------------------------------------------------------------------------------------------ compiling
+
+
+def cache_directory():
+    """Where the texts of fused kernels are kept: READTORCH_FUSER_CACHE, or a folder in the user's cache."""
+    chosen = os.environ.get("READTORCH_FUSER_CACHE")
+    if chosen:
+        return pathlib.Path(chosen)
+    try:
+        base = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+        (base / "readtorch").mkdir(parents=True, exist_ok=True)
+        if os.access(base / "readtorch", os.W_OK):
+            return base / "readtorch" / "fused"
+    except (OSError, RuntimeError):
+        pass
+    return pathlib.Path(tempfile.gettempdir()) / f"readtorch_{os.getuid() if hasattr(os, 'getuid') else 'fused'}"
+
+
+@functools.cache
+def compiled(source):
+    """The kernel that `source` defines. Equal texts are one kernel, in this process and on this machine."""
+    name = f"fused_{hashlib.sha256((source + functions_stamp()).encode()).hexdigest()[:20]}"
+    file = cache_directory() / f"{name}.py"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        beside = file.with_suffix(f".{os.getpid()}")
+        beside.write_text(source, encoding="utf8")
+        beside.replace(file)  # another process may be writing the same
+    spec = importlib.util.spec_from_file_location(name, file)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.fused
+
+
+def compile_for(kernel, arguments):
+    """Compile for the types of these arguments. From then on the kernel raises TypeError for types it was not compiled for."""
+    from numba import typeof
+    kernel.disable_compile(False)
+    try:
+        kernel.compile(tuple([typeof(a) for a in arguments]))
+    finally:
+        kernel.disable_compile()
+
+
+@functools.cache
+def functions_stamp():
+    """Changes when the scalar functions do: then kernels are compiled anew."""
+    room = pathlib.Path(__file__).parents[3] / "aten/native"
+    texts = [(room / part).read_text(encoding="utf8") for part in ("cuda/functions.py", "cpu/reduce_kernels.py")]
+    return repr(shared_stamp()) + "".join(texts)

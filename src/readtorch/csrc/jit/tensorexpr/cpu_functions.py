@@ -1,0 +1,53 @@
+"""The scalar functions as CPU kernels call them.
+
+`from .cpu_functions import tanh` gives the function `tanh` of `aten/native/cuda/functions.py`, compiled to be put in place
+of its call, with `aten/cpu/vector_math.py` as its `math`. The text is the same for both machines.
+
+In PyTorch: the same expression is printed by `llvm_codegen.cpp` for the CPU and by `cuda_codegen.cpp` for the GPU.
+"""
+import functools
+import types
+
+import numpy as np
+
+from ....aten.cpu import vec, vector_math
+from ....aten.cpu.compile import kernel, scalar
+from ....aten.native.cpu.reduce_kernels import sum_of  # noqa: F401
+from ....aten.native.cuda import functions
+from ....c10.cuda.simulator.rebuild import names_in
+
+STEP = 1024  # so many elements of a row lie in the cache between the pointwise part and the reduction
+
+
+@functools.cache
+def cpu_form(function):
+    """`function`, and what it calls, for compiled loops."""
+    used = names_in(function.__code__) & function.__globals__.keys()
+    names = {name: _value(function.__globals__[name]) for name in used}
+    remade = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+    remade.__module__ = __name__
+    return scalar(remade)
+
+
+def _value(value):
+    if value is functions.math:
+        return vector_math
+    return cpu_form(value) if isinstance(value, types.FunctionType) else value
+
+
+def __getattr__(name):
+    """The CPU form of the scalar function `name`."""
+    function = getattr(functions, name, None)
+    if not isinstance(function, types.FunctionType):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return cpu_form(function)
+
+
+@kernel
+def greatest_of(x):
+    """The greatest number, a nan if there is one."""
+    most, nans = x[0], 0
+    for i in range(x.size):
+        most = vec.greater(most, x[i])
+        nans += x[i] != x[i]
+    return x.dtype.type(np.nan) if nans else most

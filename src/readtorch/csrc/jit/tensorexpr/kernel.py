@@ -1,0 +1,190 @@
+"""One fused group at run time.
+
+A call goes through three stages, the cheap one first:
+
+    1. `fast`: generated functions that check their guards in one expression and call the kernel. For plain operands that
+       lie flat. This is all that most calls see.
+    2. `slow`: finds or makes the plan for the operands' dtypes, shapes and strides; records the gradient if one is wanted.
+    3. the unfused graph, where no kernel serves. `reasons` says why.
+
+In PyTorch: `torch/csrc/jit/tensorexpr/kernel.cpp` (`TensorExprKernel::run`); the guards are nodes of the graph there
+(`prim::TypeCheck`), with the unfused graph in the other branch of a `prim::If`. Explained in the chapter "The fuser".
+"""
+import numpy as np
+
+from ....aten.codegen import compile_function
+from ....c10 import tensor_impl
+from ....c10.dispatch_key import CPU, DEFAULT_MASK, GRAD_KEYS, changed, key_names, tls
+from ....c10.tensor_impl import NO_EDGE, TensorImpl, new, wrap
+from ...autograd.variable import gradient_edge
+from ..ir.graph import Graph
+from ..runtime.code import Code
+from ..runtime.interpreter import run
+from .differentiate import differentiable
+from .loop_nest import Unfusable
+from .plans import GRAIN, FlatPlan, make_plan, run_flat
+
+MISS = object()  # what a guarded function returns if its guards do not hold
+MOST_PLANS = 256  # kept for one group; more shapes than these run unfused
+
+
+class TensorExprKernel:
+    """Runs `graph`, a group. plans: (dtypes, shapes, strides) -> Plan, or the reason why there is none."""
+
+    def __init__(self, graph):
+        self.graph = graph
+        self.fast = []
+        self.plans = {}
+        self.reasons = []
+        self.gradients = {}  # what is differentiated, and for which operands -> what computes the gradients
+        self._code = None
+
+    def __call__(self, *values):
+        for function in self.fast:
+            result = function(*values)
+            if result is not MISS:
+                return result
+        return self.slow(values)
+
+    def slow(self, values):
+        """Find or make a plan. Gradients are recorded here."""
+        keys = 0
+        for value in values:
+            if isinstance(value, TensorImpl):
+                keys |= value._keys
+        keys &= tls.mask if changed else DEFAULT_MASK
+        if keys & ~GRAD_KEYS != CPU:
+            return self.unfused(values, f"operands or modes that the kernel does not serve: {', '.join(key_names(keys))}")
+        if keys & GRAD_KEYS:
+            edges = [gradient_edge(v) if isinstance(v, TensorImpl) else NO_EDGE for v in values]
+            if any(edge is not NO_EDGE for edge in edges):
+                return differentiable(self, values, edges)
+        results = self.compute(values)
+        return self.unfused(values) if results is None else one_or_all([wrap(r) for r in results])
+
+    def compute(self, values):
+        """The outputs' arrays, or None where no kernel serves."""
+        arguments = [v._array if isinstance(v, TensorImpl) else v for v in values]
+        signature = tuple([(a.dtype, a.shape, a.strides) if isinstance(a, np.ndarray) else type(a) for a in arguments])
+        plan = self.plans.get(signature)
+        if plan is None:
+            plan = self.new_plan(signature, values)
+        return None if isinstance(plan, str) else plan(arguments)
+
+    def new_plan(self, signature, values):
+        """Make a plan, note a reason if there is none, and put a guarded function in front if it is a flat one."""
+        try:
+            if len(self.plans) >= MOST_PLANS:
+                raise Unfusable(f"more than {MOST_PLANS} combinations of shapes")
+            plan = make_plan(self.graph, values)
+        except Unfusable as reason:
+            plan = str(reason)
+            self.note(plan)
+        if len(self.plans) < MOST_PLANS:
+            self.plans[signature] = plan
+        if isinstance(plan, FlatPlan) and plan.placement.plain and plan.tensors:
+            self.add_fast(plan, values)
+        return plan
+
+    def add_fast(self, plan, values):
+        source = guarded_source(plan, values)
+        if source not in [f.source for f in self.fast]:
+            function = guarded_function(plan, source)
+            function.source = source
+            self.fast.append(function)
+
+    def unfused(self, values, reason=None):
+        """Run the graph operator by operator."""
+        if reason is not None:
+            self.note(reason)
+        if self._code is None:
+            self._code = Code(self.graph, "fused")
+        return one_or_all(run(self._code, values))
+
+    def note(self, reason):
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+    @property
+    def source(self):
+        """The text of the kernels that have been made, one below the other."""
+        return "\n\n".join(dict.fromkeys(p.source for p in self.plans.values() if not isinstance(p, str)))
+
+
+def one_or_all(results):
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+# ------------------------------------------------------------------------------------------------- guarded functions
+
+def guarded_source(plan, values):
+    """A function that checks whether the flat kernel serves, calls it and wraps what it made.
+
+    Guards: every operand is a plain CPU tensor without history, of the dtype and number of dimensions that the kernel was
+    compiled for (numba itself refuses others), all of one shape but for single numbers, and without gaps.
+    """
+    inputs = plan.nest.inputs
+    tensors = [i for i in plan.tensors]
+    full = [i for i in tensors if i not in plan.singles] or tensors
+    single = [i for i in tensors if i in plan.singles and i not in full]
+    ndim = len(plan.placement.shape)
+    names = ", ".join(x.name for x in inputs)
+    first = full[0]
+    checks = [f"({' | '.join(f'x{i}._keys' for i in tensors)}) & (tls.mask if changed else DEFAULT_MASK) != CPU"]
+    checks += [f"a{i}.shape != shape" for i in full[1:]]
+    checks += [f"a{i}.shape" for i in single]
+    if ndim != 1:
+        checks += [f"not a{i}.flags.c_contiguous" for i in full] + [f"len(shape) != {ndim}"]
+    lines = [f"def fused_call({names}):", "    try:"]
+    lines += [f"        a{i} = x{i}._array" for i in tensors]
+    lines += [f"        shape = a{first}.shape", f"        if {' or '.join(checks)}: return MISS",
+              "    except AttributeError:", "        return MISS"]
+    outs = [f"out{k}" for k in range(len(plan.dtypes))]
+    lines += [f"    {out} = empty(shape, dtype{k})" for k, out in enumerate(outs)]
+    flat = [x.name if not x.is_tensor else f"a{i}" for i, x in enumerate(inputs)]
+    results = list(outs)
+    if ndim != 1:
+        flat = [f"{text}.reshape(-1)" if i in full else text for i, text in enumerate(flat)]
+        results = [f"{out}.reshape(-1)" for out in outs]
+    operands = ", ".join(flat)
+    lines += ["    try:", f"        if out0.size < {2 * GRAIN}:", f"            kernel({operands}, {', '.join(results)})",
+              "        else:", f"            run_flat(kernel, ({operands},), singles, ({', '.join(results)},))",
+              "    except TypeError:", "        return MISS"]
+    for k, out in enumerate(outs):
+        lines += [f"    t{k} = new(Tensor)", f"    t{k}._array = {out}", f"    t{k}._keys = CPU_TENSOR",
+                  f"    t{k}._counter = [0]", f"    t{k}._edge = NO_EDGE",
+                  f"    t{k}._storage_impl = t{k}._base = t{k}._meta = None"]
+    lines.append(f"    return {'t0' if len(outs) == 1 else ', '.join(f't{k}' for k in range(len(outs)))}")
+    return "\n".join(lines) + "\n"
+
+
+def guarded_function(plan, source):
+    names = {"tls": tls, "changed": changed, "DEFAULT_MASK": DEFAULT_MASK, "CPU": CPU, "MISS": MISS, "empty": np.empty,
+             "CPU_TENSOR": tensor_impl.CPU_TENSOR, "NO_EDGE": NO_EDGE, "new": new, "Tensor": tensor_impl.tensor_class,
+             "kernel": plan.kernel, "run_flat": run_flat, "singles": plan.singles}
+    names |= {f"dtype{k}": dtype for k, dtype in enumerate(plan.dtypes)}
+    return compile_function("fused_call", source, names)
+
+
+class GroupGraph(Graph):
+    """A group's graph. Its copies share one kernel: a graph is copied before it becomes instructions."""
+
+    def __init__(self):
+        super().__init__()
+        self.kernels = []
+
+    def copy(self):
+        other = GroupGraph()
+        other._block.cloneFrom(self._block, None)
+        other.kernels = self.kernels
+        return other
+
+
+def kernel_of(node):
+    """The TensorExprKernel of a group's node, made when first asked for."""
+    graph = node.g("Subgraph")
+    if not isinstance(graph, GroupGraph):  # it was parsed from text
+        return TensorExprKernel(graph)
+    if not graph.kernels:
+        graph.kernels.append(TensorExprKernel(graph.copy()))
+    return graph.kernels[0]
