@@ -364,3 +364,56 @@ def test_each_rank_on_a_device_of_its_own(whole, two_devices, view):
         return plain([p.cpu() for p in model.parameters()])
     for parameters in dist.run_threads(fn, 2):
         assert_close(parameters, expected)
+
+
+# -- sparse gradients ---------------------------------------------------------------------------
+
+
+class Words(nn.Module):
+    """An embedding with sparse gradients below a dense layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.last = nn.Embedding(10, 4, sparse=True), nn.Linear(4, 1)
+        with readtorch.no_grad():
+            for i, p in enumerate(self.parameters()):
+                p.copy_(readtorch.tensor(arrays(i, *p.shape)))
+
+    def forward(self, words):
+        return self.last(self.table(words)).pow(2)
+
+
+@pytest.mark.parametrize("way", [{}, {"gradient_as_bucket_view": True}, {"bucket_cap_mb": 1e-4}], ids=str)
+def test_sparse_gradients(way):
+    """Ranks that see different words; the average is sparse too."""
+    words = readtorch.tensor([[1, 1, 2, 3], [3, 9, 9, 9], [0, 0, 0, 0]])
+
+    def steps(model, part):
+        step = readtorch.optim.SGD(model.parameters(), lr=0.1)
+        for row in words:
+            step.zero_grad()
+            model(row[part]).mean().backward()
+            step.step()
+        return plain(list(model.parameters()))
+
+    def fn(rank):
+        model = DDP(Words().double(), **way)
+        states = steps(model, slice(2 * rank, 2 * rank + 2))
+        assert model.module.table.weight.grad.is_sparse
+        return states
+    for states in dist.run_threads(fn, 2):
+        assert_close(states, steps(Words().double(), slice(None)))
+
+
+def test_join_with_sparse_gradients():
+    def fn(rank):
+        model = DDP(Words().double())
+        with model.join():
+            for i in range(1 + 2 * rank):
+                model.zero_grad()
+                model(readtorch.tensor([i, rank])).sum().backward()
+        return model.module.table.weight.grad.to_dense()[2].tolist()
+    alone = Words().double()
+    alone(readtorch.tensor([2, 1])).sum().backward()  # the last iteration, in which rank 0 had no inputs
+    _, second = dist.run_threads(fn, 2)
+    assert_close([second], [alone.table.weight.grad.to_dense()[2].numpy() / 2])

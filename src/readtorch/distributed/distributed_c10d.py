@@ -242,10 +242,12 @@ def destroy_process_group(group=None):
 
 def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False,
               group_desc=None, device_id=None, sort_ranks=True):
-    """A group of some ranks (global ranks; None: all). Every rank must call it, members or not, in the same order.
+    """A group of some ranks (global ranks; None: all). Every rank must call it, members or not, in the same
+    order.
 
-    The members are numbered in the order of their global ranks, or with sort_ranks=False as they stand in the list.
-    Returns GroupMember.NON_GROUP_MEMBER to those who are not in it. Raises ValueError for ranks that do not exist.
+    The members are numbered in the order of their global ranks, or with sort_ranks=False as they stand in the
+    list. Returns GroupMember.NON_GROUP_MEMBER to those who are not in it. Raises ValueError for ranks that do
+    not exist.
     """
     world, default = current.world, _get_default_group()
     ranks = list(range(default.size()) if ranks is None else sorted(ranks) if sort_ranks else ranks)

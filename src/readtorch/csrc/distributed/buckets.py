@@ -64,22 +64,29 @@ class _Filling:
 class Bucket:
     """One message: a flat tensor with a view for each gradient.
 
-    indices: of the parameters, in the order in which they lie in `flat`.
+    indices: of the parameters, in the order in which they lie in `flat`. A sparse gradient has a bucket of
+    its own, without a flat tensor.
     """
 
-    def __init__(self, indices, parameters):
+    def __init__(self, indices, parameters, sparse=False):
         self.indices = indices
         self.parameters = [parameters[i] for i in indices]
+        self.sparse = sparse
+        self.flat = None
+        self.views = {}  # parameter index -> its part of flat
+        if not sparse:
+            self._lay_out()
+        self.reset()
+
+    def _lay_out(self):
         like = self.parameters[0]
         elements = sum(p._array.size for p in self.parameters)
         self.flat = at.zeros((elements,), dtype=dtype_of(like), device=like.device)
-        self.views = {}  # parameter index -> its part of flat
         begin = 0
-        for i, p in zip(indices, self.parameters):
+        for i, p in zip(self.indices, self.parameters):
             part = self.flat._array[begin:begin + p._array.size].reshape(p._array.shape)
             self.views[i] = view(self.flat, part)
             begin += p._array.size
-        self.reset()
 
     def reset(self):
         """Before a backward: nothing has arrived."""

@@ -1,7 +1,8 @@
 """A network that is not there: ranks that are threads get their messages as late as if they had travelled.
 
-With it a notebook on one machine shows what latency and bandwidth do: Note [ What a message costs ]. The times are real
-ones, of the clock on the wall, and no processor is busy meanwhile. Below a millisecond the threads' own delays count.
+With it a notebook on one machine shows what latency and bandwidth do: Note [ What a message costs ]. The
+times are real ones, of the clock on the wall, and no processor is busy meanwhile. Below a millisecond the
+threads' own delays count.
 """
 import heapq
 import itertools
@@ -61,7 +62,9 @@ _TO_ALL = ("all_gather", "reduce_scatter", "all_to_all")
 
 
 class Courier:
-    """A thread that calls functions when their time has come. It goes when there has been nothing to do for a while."""
+    """A thread that calls functions when their time has come. It goes when there has been nothing to do for a
+    while.
+    """
 
     IDLE = 1.0  # seconds
 

@@ -26,6 +26,8 @@ from ..autograd.variable import gradient_edge, grad_accumulator
 from . import timeline
 from .buckets import DEFAULT_FIRST_BUCKET_BYTES, Bucket, GradBucket, compute_bucket_assignment_by_size
 from .future import Future
+from .reducer_errors import marked_twice, unfinished_reduction, used_after_all
+from .sparse import empty_like, sparse_all_reduce
 
 
 class Reducer:
@@ -36,13 +38,14 @@ class Reducer:
     """
 
     def __init__(self, parameters, bucket_indices, process_group, bucket_bytes_cap,
-                 find_unused_parameters=False,
-                 gradient_as_bucket_view=False, names=None, first_bucket_bytes_cap=DEFAULT_FIRST_BUCKET_BYTES,
-                 bucket_size_limits_for_rebuilding=()):
+                 find_unused_parameters=False, gradient_as_bucket_view=False, names=None,
+                 first_bucket_bytes_cap=DEFAULT_FIRST_BUCKET_BYTES, bucket_size_limits_for_rebuilding=(),
+                 expect_sparse_gradient=()):
         self.parameters = list(parameters)
         self.process_group = process_group
         self.rebuilding_limits = list(bucket_size_limits_for_rebuilding) or [first_bucket_bytes_cap,
                                                                              bucket_bytes_cap]
+        self.expect_sparse = list(expect_sparse_gradient) or [False] * len(self.parameters)
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.names = names or {}
@@ -79,12 +82,13 @@ class Reducer:
 
     def initialize_buckets(self, bucket_indices):
         """Make the buckets, and find each parameter's."""
-        self.buckets = [Bucket(indices, self.parameters) for indices in bucket_indices]
+        self.buckets = [Bucket(indices, self.parameters,
+                               self.expect_sparse[indices[0]]) for indices in bucket_indices]
         self.bucket_of = {i: bucket for bucket in self.buckets for i in bucket.indices}
         self.next_bucket = 0  # all before it are under way
         if self.gradient_as_bucket_view:
             for i, p in enumerate(self.parameters):
-                if p.grad is not None:
+                if p.grad is not None and not self.expect_sparse[i]:
                     self._move_into_view(p, self.bucket_of[i].views[i])
 
     # ------------------------------------------------------------------------- before backward
@@ -99,7 +103,8 @@ class Reducer:
 
         Raises RuntimeError if the last backward left parameters without gradients.
         """
-        self._check_finished()
+        if self.unfinished:
+            raise unfinished_reduction(self)
         self.expects_hooks = True
         self.next_bucket = 0
         self.ready.clear()
@@ -157,9 +162,7 @@ class Reducer:
         """With static_graph: whether parameter `index` gets no further gradient in this backward."""
         left = self.hooks_left.get(index, 0)
         if left == 0:
-            raise RuntimeError("Your training graph has changed in this iteration, e.g., one parameter is "
-                               "unused in first iteration, but then got used in the second iteration. this "
-                               "is not compatible with static_graph set to True.")
+            raise used_after_all()
         self.hooks_left[index] = left - 1
         return left == 1
 
@@ -170,12 +173,13 @@ class Reducer:
     def mark_variable_ready(self, index):
         """Put the gradient into its bucket; start what became complete."""
         if index in self.ready:
-            raise RuntimeError(self._marked_twice(index))
+            raise marked_twice(self, index)
         self.ready.add(index)
         self.unfinished = True
         bucket = self.bucket_of[index]
-        with MaskGuard(exclude=GRAD_KEYS):
-            self._copy_into_bucket(index, bucket.views[index])
+        if not bucket.sparse:
+            with MaskGuard(exclude=GRAD_KEYS):
+                self._copy_into_bucket(index, bucket.views[index])
         recording = timeline.current.timeline
         if recording is not None:
             recording.instant("gradient", parameter=self.names.get(index, str(index)),
@@ -224,6 +228,9 @@ class Reducer:
     def all_reduce_bucket(self, number):
         """Begin to sum a bucket over the ranks."""
         bucket = self.buckets[number]
+        if bucket.sparse:
+            bucket.future = self._reduce_sparse(bucket.parameters[0])
+            return
         shown = GradBucket(number, bucket.flat, bucket.parameters, bucket.views.values(),
                            number == len(self.buckets) - 1)
         bucket.future = self.run_comm_hook(shown)
@@ -232,6 +239,18 @@ class Reducer:
             recording.follow(f"bucket {number}", self.last_work, bytes=bucket.flat._array.nbytes,
                              bucket=number,
                              parameters=[self.names.get(i, str(i)) for i in bucket.indices])
+
+    def _reduce_sparse(self, parameter):
+        """A Future of the average of sparse gradients. This rank waits for it: how long it is only the ranks
+        together know.
+
+        in PyTorch: not waited for, and a communication hook gets it too.
+        """
+        done, grad = Future(), parameter.grad
+        with MaskGuard(exclude=GRAD_KEYS):
+            grad = empty_like(parameter) if grad is None else grad * (1 / self._divisor())
+            done.set_result(sparse_all_reduce(self.process_group, grad))
+        return done
 
     def run_comm_hook(self, bucket):
         """A Future of the reduced buffer: from the registered hook, or a plain sum."""
@@ -283,6 +302,10 @@ class Reducer:
         for bucket in self.buckets:
             result = self._result_of(bucket)
             with MaskGuard(exclude=GRAD_KEYS):
+                if bucket.sparse:
+                    if bucket.indices[0] not in nobody_used:
+                        bucket.parameters[0].grad = result
+                    continue
                 if result is not bucket.flat:
                     bucket.flat._array[...] = result._array.reshape(-1)
                 for i in bucket.indices:
@@ -333,7 +356,8 @@ class Reducer:
         self.process_group.broadcast([wrap(order)], 0).wait()
         order = order.tolist()
         arrived = [self.parameters[i] for i in order]
-        indices, _ = compute_bucket_assignment_by_size(arrived, self.rebuilding_limits, tensor_indices=order)
+        indices, _ = compute_bucket_assignment_by_size(arrived, self.rebuilding_limits,
+                                                       self.expect_sparse, order)
         self.initialize_buckets(indices)
         self.rebuilt, self.arrival_order = True, []
         return True
@@ -358,11 +382,18 @@ class Reducer:
         self.forward_pass_work = work
         self.divide_by_initial_world_size = divide_by_initial_world_size
 
-    def zero_buckets(self):
-        """Empty buckets, for a rank that has no inputs any more but must take part."""
-        return [GradBucket(i, at.zeros_like(b.flat), b.parameters, b.views.values(),
-                           i == len(self.buckets) - 1)
-                for i, b in enumerate(self.buckets)]
+    def shadow_backward(self):
+        """Take part in a backward of the other ranks, with zeros."""
+        futures = []
+        for i, bucket in enumerate(self.buckets):
+            if bucket.sparse:
+                sparse_all_reduce(self.process_group, empty_like(bucket.parameters[0]))
+                continue
+            zeros, last = at.zeros_like(bucket.flat), i == len(self.buckets) - 1
+            futures.append(self.run_comm_hook(GradBucket(i, zeros, bucket.parameters, bucket.views.values(),
+                                                         last)))
+        for future in futures:
+            future.wait()
 
     def push_all_rebuilt_params(self):
         """The same rank: its order of arrival is as good as any, rank 0's counts."""
@@ -374,41 +405,3 @@ class Reducer:
             handle.remove()
 
     __del__ = remove_autograd_hooks
-
-    # ------------------------------------------------------------------------- errors
-
-    def _check_finished(self):
-        if not self.unfinished:
-            return
-        missing = [i for i in range(len(self.parameters)) if i not in self.ready]
-        begin = "Expected to have finished reduction in the prior iteration before starting a new one. "
-        if self.static_graph:
-            raise RuntimeError(begin + "This error indicates that your training graph has changed in this "
-                                       "iteration, e.g., one parameter is used in first iteration, but then "
-                                       "got unused in the second iteration. this is not compatible with "
-                                       "static_graph set to True.")
-        advice = ("Since `find_unused_parameters=True` is enabled, this likely  means that not all `forward` "
-                  "outputs participate in computing loss. You can fix this by "
-                  if self.find_unused_parameters else
-                  "You can enable unused parameter detection by passing the keyword argument "
-                  "`find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`, and by \n")
-        rank = self.process_group.rank()
-        raise RuntimeError(
-            f"{begin}This error indicates that your module has parameters that were not used in producing "
-            f"loss. {advice}"
-            "making sure all `forward` function outputs participate in calculating loss. \nParameters which "
-            "did not "
-            f"receive grad for rank {rank}: "
-            f"{', '.join(self.names.get(i, str(i)) for i in missing)}\nParameter indices "
-            f"which did not receive grad for rank {rank}: {' '.join(map(str, missing))}")
-
-    def _marked_twice(self, index):
-        return ("Expected to mark a variable ready only once. This error is caused by one of the following "
-                "reasons: 1) Use of a module parameter outside the `forward` function. Please make sure "
-                "model parameters are not shared across multiple concurrent forward-backward passes. or try "
-                "to use _set_static_graph() as a workaround if this module graph does not change during "
-                "training loop.2) Reused parameters in multiple reentrant "
-                "backward passes.\nParameter at index "
-                f"{index} with name {self.names.get(index, '?')} has been marked as ready twice. This means "
-                "that multiple autograd engine  hooks have fired for this particular parameter during this "
-                "iteration.")

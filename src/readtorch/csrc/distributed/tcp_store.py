@@ -207,8 +207,8 @@ def _serve(host, port, multi_tenant):
             try:
                 server = _Server(host, port)
             except OSError as error:
-                where = f"{host}:{port}"
-                raise DistNetworkError(f"The server socket has failed to listen on {where}: {error}") from error
+                words = f"The server socket has failed to listen on {host}:{port}: {error}"
+                raise DistNetworkError(words) from error
             _servers[host, server.server_address[1]] = server
         return server
 

@@ -30,13 +30,14 @@ class DDPSink(Function):
 def check_module(parameters, device_ids, output_device):
     """RuntimeError or ValueError unless these parameters can be trained, with `device_ids`."""
     if not any(p.requires_grad for p in parameters):
-        raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that "
-                           "requires a gradient.")
+        raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter "
+                           "that requires a gradient.")
     if device_ids is not None and len(device_ids) > 1:
         raise ValueError("device_ids can only be None or contain a single element.")
     types = {p.device.type for p in parameters}
     if len(types) != 1:
-        raise ValueError("DistributedDataParallel's input module must be on the same type of devices, but input "
+        raise ValueError("DistributedDataParallel's input module must be on the same type of devices, but "
+                         "input "
                          f"module parameters locate in {types}.")
     devices = {p.device for p in parameters}
     if (types == {"cpu"} or len(devices) > 1) and (device_ids or output_device):
@@ -44,8 +45,9 @@ def check_module(parameters, device_ids, output_device):
                          "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
                          f"{device_ids}, output_device {output_device}, and module parameters {devices}.")
     if any(isinstance(p, UninitializedParameter) for p in parameters):
-        raise RuntimeError("Modules with uninitialized parameters can't be used with `DistributedDataParallel`. "
-                           "Run a dummy forward pass to correctly initialize the modules")
+        raise RuntimeError("Modules with uninitialized parameters can't be used with "
+                           "`DistributedDataParallel`. Run a dummy forward pass to correctly initialize the "
+                           "modules")
 
 
 def index_of(device):

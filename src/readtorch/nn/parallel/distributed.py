@@ -49,9 +49,7 @@ class _DDPJoinHook(JoinHook):
         ddp.require_forward_param_sync = syncs
         if not syncs:
             return
-        futures = [ddp.reducer.run_comm_hook(bucket) for bucket in ddp.reducer.zero_buckets()]
-        for future in futures:
-            future.wait()
+        ddp.reducer.shadow_backward()
         if ddp.find_unused_parameters and not ddp.static_graph:
             used = readtorch.zeros(len(ddp.reducer.parameters), dtype=readtorch.int32)
             ddp.process_group.allreduce([used]).wait()
@@ -65,13 +63,12 @@ class DistributedDataParallel(Module, Joinable):
     """Wraps a module so that after `backward()` every rank has the average of all ranks' gradients in
     `.grad`.
 
-    module: the same on all ranks, on the CPU or on the one device of `device_ids`; rank 0's parameters and buffers
-    are copied to all at the start.
-    find_unused_parameters: the forward may leave parameters out. static_graph: every iteration uses the same
-    ones. bucket_cap_mb: megabytes that travel together (25; the first bucket 1), or bucket_cap_mb_list, one
-    number a bucket. gradient_as_bucket_view: `.grad` is a part of the bucket, which saves a copy.
-    broadcast_buffers: rank 0's buffers are copied to all before each forward (forward_sync_buffers: the same,
-    without the copy at the start).
+    module: the same on all ranks, on the CPU or on the one device of `device_ids`; rank 0's parameters and
+    buffers are copied to all at the start. find_unused_parameters: the forward may leave parameters out.
+    static_graph: every iteration uses the same ones. bucket_cap_mb: megabytes that travel together (25; the
+    first bucket 1), or bucket_cap_mb_list, one number a bucket. gradient_as_bucket_view: `.grad` is a part of
+    the bucket, which saves a copy. broadcast_buffers: rank 0's buffers are copied to all before each forward
+    (forward_sync_buffers: the same, without the copy at the start).
 
     Raises RuntimeError if no parameter requires grad or the ranks' models differ in size. Use it like the
     module; the module itself is `.module`, and names in the state_dict begin with "module.". in PyTorch: also
@@ -95,8 +92,10 @@ class DistributedDataParallel(Module, Joinable):
         self.device = next(module.parameters()).device
         self.device_type = self.device.type
         # The device that inputs are moved to.
-        self.device_ids = [index_of(i) for i in device_ids] if device_ids and self.device_type != "cpu" else None
-        self.output_device = output_device if output_device is not None or not self.device_ids else device_ids[0]
+        self.device_ids = self.output_device = None
+        if device_ids and self.device_type != "cpu":
+            self.device_ids = [index_of(device_ids[0])]
+            self.output_device = index_of(device_ids[0] if output_device is None else output_device)
         self.dim = dim
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
@@ -142,23 +141,27 @@ class DistributedDataParallel(Module, Joinable):
         for name, parameter in self.module.named_parameters():
             if parameter.requires_grad and name not in self.parameters_to_ignore:
                 self._names[parameter] = name
-        for module in self.module.modules():
-            if isinstance(module, Embedding | EmbeddingBag) and module.sparse:
-                # in PyTorch: each in a bucket of its own
-                raise ValueError("sparse gradients are not supported")
         self._assign_modules_buffers()
         return list(self._names)
 
     def _make_reducer(self, parameters, static_graph):
         limits = self._first_limits(static_graph)
-        indices, _ = compute_bucket_assignment_by_size(parameters, limits)
+        sparse = self._gives_sparse_gradients(parameters)
+        indices, _ = compute_bucket_assignment_by_size(parameters, limits, sparse)
         self.reducer = Reducer(
             parameters,
             indices[::-1],  # the last parameters get their gradients first
             self.process_group, self.bucket_bytes_cap, self.find_unused_parameters,
             self.gradient_as_bucket_view,
             names=dict(enumerate(self._names.values())), first_bucket_bytes_cap=self.first_bucket_bytes_cap,
-            bucket_size_limits_for_rebuilding=self.bucket_bytes_cap_list)
+            bucket_size_limits_for_rebuilding=self.bucket_bytes_cap_list, expect_sparse_gradient=sparse)
+
+    def _gives_sparse_gradients(self, parameters):
+        """For each parameter whether its gradient will be sparse: those of embeddings that were made so."""
+        sparse = {id(p) for module in self.module.modules()
+                  if isinstance(module,
+                                Embedding | EmbeddingBag) and module.sparse for p in module.parameters()}
+        return [id(p) in sparse for p in parameters]
 
     def _first_limits(self, static_graph):
         """Sizes of the first iteration's buckets: a single one if they will be made anew in the order of
