@@ -11,13 +11,13 @@ between the processes. The kernel counts all references: descriptors, mappings, 
 received yet. It drops those of a dead process itself. So nothing can be left behind, whoever dies when.
 Each piece of memory costs a descriptor in each process, and those are limited (`ulimit -n`).
 
-file_system: the memory is a file with a name in /dev/shm, and the name travels. No descriptor stays open, but the
-kernel does not know who has a name in mind. So the first bytes of the file count: one for each process that has
-it mapped, one for each message underway. Whoever counts down to zero removes the name (the memory itself lives until
-the last mapping is gone). A lock on the file guards the count. A process that is killed cannot count down; so the
-names of all files are also told to multiprocessing's resource tracker, a process that does nothing but wait until
-the program has ended and then removes the names that are still there.
-In PyTorch: the tracker is a program of its own, torch_shm_manager, one for each run.
+file_system: the memory is a file with a name in /dev/shm, and the name travels. No descriptor stays open, but
+the kernel does not know who has a name in mind. So the first bytes of the file count: one for each process
+that has it mapped, one for each message underway. Whoever counts down to zero removes the name (the memory
+itself lives until the last mapping is gone). A lock on the file guards the count. A process that is killed
+cannot count down; so the names of all files are also told to multiprocessing's resource tracker, a process
+that does nothing but wait until the program has ended and then removes the names that are still there. In
+PyTorch: the tracker is a program of its own, torch_shm_manager, one for each run.
 """
 import ctypes
 import fcntl
@@ -39,7 +39,8 @@ _serial = itertools.count()
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
+                       ctypes.c_long)
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _MAP_FAILED = ctypes.c_void_p(-1).value
 

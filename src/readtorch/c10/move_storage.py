@@ -1,12 +1,13 @@
 """Giving a storage other memory, under the feet of the tensors that look at it.
 
-In PyTorch: `StorageImpl::set_data_ptr`: there a tensor asks its storage for the address whenever a kernel runs.
+In PyTorch: `StorageImpl::set_data_ptr`: there a tensor asks its storage for the address whenever a kernel
+runs.
 
 Note [ Tensors over a storage ]
-Here each tensor has its place in memory in a NumPy array, so whoever moves a storage must find all tensors over it. No
-list of them is kept: it would cost each new tensor something, and storages are seldom moved. Nearly always there
-is one tensor alone, which reference counts tell. Otherwise we look through all objects that the garbage collector knows:
-some milliseconds.
+Here each tensor has its place in memory in a NumPy array, so whoever moves a storage must find all tensors
+over it. No list of them is kept: it would cost each new tensor something, and storages are seldom moved.
+Nearly always there is one tensor alone, which reference counts tell. Otherwise we look through all objects
+that the garbage collector knows: some milliseconds.
 """
 import gc
 from sys import getrefcount
@@ -27,7 +28,8 @@ def move_storage(storage, buffer, only=None):
     start = address_of(storage.buffer)
     for t in tensors:
         old = t._array
-        t._array = np.ndarray(old.shape, old.dtype, buffer, address_of(old) - start if old.size else 0, old.strides)
+        t._array = np.ndarray(old.shape, old.dtype, buffer, address_of(old) - start if old.size else 0,
+                              old.strides)
     storage.buffer = buffer
 
 

@@ -5,8 +5,9 @@ In PyTorch: `torch/multiprocessing/__init__.py`. Explained in the chapter "Data 
     reductions.py    what stands in a message for a tensor, and for its storage
     spawn.py         start some processes, wait for them, report the first that failed
 
-in PyTorch: `queue.py` and `pool.py` as well, whose classes cannot be made any more: they call those of Python without
-the context that these have asked for since 3.4. `Queue` and `Pool` of a context know of tensors by the reductions.
+in PyTorch: `queue.py` and `pool.py` as well, whose classes cannot be made any more: they call those of Python
+without the context that these have asked for since 3.4. `Queue` and `Pool` of a context know of tensors by
+the reductions.
 """
 import multiprocessing
 from multiprocessing import *  # noqa: F403
@@ -14,14 +15,16 @@ from multiprocessing import *  # noqa: F403
 from ..csrc import storage_sharing
 from ._process import _get_thread_name, _prctl_pr_set_pdeathsig, _set_thread_name  # noqa: F401
 from .reductions import init_reductions
-from .spawn import (ENV_VAR_PARALLEL_START, ProcessContext, ProcessExitedException, ProcessRaisedException,  # noqa: F401
-                    SpawnContext, spawn, start_processes)
+from .spawn import (ENV_VAR_PARALLEL_START, ProcessContext, ProcessExitedException,  # noqa: F401
+                    ProcessRaisedException, SpawnContext, spawn, start_processes)
 
-__all__ = ["set_sharing_strategy", "get_sharing_strategy", "get_all_sharing_strategies", *multiprocessing.__all__]
+__all__ = ["set_sharing_strategy", "get_sharing_strategy", "get_all_sharing_strategies",
+           *multiprocessing.__all__]
 
 
 def set_sharing_strategy(new_strategy):
-    """How CPU tensors are shared from now on, one of `get_all_sharing_strategies()`. AssertionError for others.
+    """How CPU tensors are shared from now on, one of `get_all_sharing_strategies()`. AssertionError for
+    others.
 
     See Note [ Who frees shared memory ].
     """

@@ -1,4 +1,5 @@
-"""A function that every process forked from this one begins with. In PyTorch: `torch/multiprocessing/_atfork.py`."""
+"""A function that every process forked from this one begins with. In PyTorch:
+`torch/multiprocessing/_atfork.py`."""
 import os
 
 __all__ = ["register_after_fork"]

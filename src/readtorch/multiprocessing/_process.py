@@ -10,7 +10,8 @@ _NAME_BYTES = 16
 
 
 def _prctl_pr_set_pdeathsig(signal):
-    """Ask for `signal` when the thread that started this process ends. Linux only: elsewhere nothing happens."""
+    """Ask for `signal` when the thread that started this process ends. Linux only: elsewhere nothing
+    happens."""
     _prctl(_PR_SET_PDEATHSIG, int(signal))
 
 

@@ -1,22 +1,24 @@
-"""What stands in a message for a tensor: where its storage is to be found in shared memory, and its four numbers.
+"""What stands in a message for a tensor: where its storage is to be found in shared memory, and its four
+numbers.
 
 In PyTorch: `torch/multiprocessing/reductions.py`. Explained in the chapter "Data loading".
 
 Note [ A tensor in a message ]
-Pickling a tensor for a message moves its storage to shared memory, for good: sender and receiver then look at the same
-bytes. Two tensors of one storage still share it at the receiver, in one message or in several, because `shared_cache`
-knows the storages of this process by what names their memory: the file's inode, or its name. The cache holds them
-weakly, so it keeps nothing alive; and while a storage is alive its inode belongs to no other file.
+Pickling a tensor for a message moves its storage to shared memory, for good: sender and receiver then look at
+the same bytes. Two tensors of one storage still share it at the receiver, in one message or in several,
+because `shared_cache` knows the storages of this process by what names their memory: the file's inode, or its
+name. The cache holds them weakly, so it keeps nothing alive; and while a storage is alive its inode belongs
+to no other file.
 
-A descriptor is a number that means something to one process only. There are two ways to send one. A message of
-`multiprocessing` (Queue, Pipe) is bytes alone: it mentions an address where the receiver calls the sender, and a
-thread of the sender answers with the descriptor (`reduction.DupFd`). If the receiver never calls, the descriptor stays
-open as long as the sender lives. Messages of our own, as the DataLoader's, go through a socket that takes descriptors
-along (`parcel`): that needs no thread and no call, and what is not received goes with the socket. Memory that has no
-name yet gets none there, whatever the strategy; with file_system the receiver closes the descriptor as soon as the
-memory is mapped, so that not many are open at a time.
+A descriptor is a number that means something to one process only. There are two ways to send one. A message
+of `multiprocessing` (Queue, Pipe) is bytes alone: it mentions an address where the receiver calls the sender,
+and a thread of the sender answers with the descriptor (`reduction.DupFd`). If the receiver never calls, the
+descriptor stays open as long as the sender lives. Messages of our own, as the DataLoader's, go through a
+socket that takes descriptors along (`parcel`): that needs no thread and no call, and what is not received
+goes with the socket. Memory that has no name yet gets none there, whatever the strategy; with file_system the
+receiver closes the descriptor as soon as the memory is mapped, so that not many are open at a time.
 """
-import multiprocessing.resource_sharer  # noqa: F401  before the first fork: else a child might find it half imported
+import multiprocessing.resource_sharer  # noqa: F401  before a fork: a child might find it half imported
 import os
 import threading
 import weakref
@@ -39,18 +41,20 @@ shared_cache = weakref.WeakValueDictionary()  # inode and device, or name -> Sto
 
 
 def reduce_tensor(tensor):
-    """(function, arguments) that make the tensor at the receiver. Raises RuntimeError for one that was computed with
-    gradients, because a graph ends at the border of its process."""
+    """(function, arguments) that make the tensor at the receiver. Raises RuntimeError for one that was
+    computed with gradients, because a graph ends at the border of its process."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
-            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
-            "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
-            "serializing (e.g., putting it on the queue).")
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not "
+            "support crossing process boundaries.  If you just want to transfer the data, call detach() on "
+            "the tensor before serializing (e.g., putting it on the queue).")
     warn_if_has_hooks(tensor)
     if tensor.device.type != "cpu":
         # in PyTorch: a handle of CUDA's own (cudaIpcMemHandle); on the meta device the four numbers alone
-        raise RuntimeError(f"readtorch cannot send a {tensor.device.type} tensor to another process: send its .cpu()")
-    storage_sharing.share(storage_impl(tensor), only=tensor)
+        raise RuntimeError(f"readtorch cannot send a {tensor.device.type} tensor to another process: send "
+                           "its .cpu()")
+    if storage_impl(tensor).nbytes:
+        storage_sharing.share(storage_impl(tensor), only=tensor)
     metadata = storage_offset(tensor), tuple(tensor.shape), strides_of(tensor), tensor.requires_grad
     return rebuild_tensor, (type(tensor), tensor._typed_storage(), metadata)
 
@@ -71,7 +75,7 @@ def reduce_storage(storage):
     """The same for an UntypedStorage, which `storage_sharing.strategy` moves."""
     if storage.is_cuda:
         raise RuntimeError("Cannot pickle CUDA storage; try pickling a CUDA tensor instead")
-    if storage_sharing.has_name(storage._impl) or parcel.contents is None and storage_sharing.strategy == "file_system":
+    if _goes_by_name(storage._impl):
         manager, name, size = storage._share_filename_cpu_()
         storage._shared_incref()
         shared_cache[name] = storage._impl
@@ -81,6 +85,11 @@ def reduce_storage(storage):
     fd, size = storage._share_fd_cpu_()
     shared_cache[fd_id(fd)] = storage._impl
     return rebuild_storage_fd, (UntypedStorage, send_fd(storage._impl.allocator), size)
+
+
+def _goes_by_name(impl):
+    by_strategy = storage_sharing.strategy == "file_system" and parcel.contents is None
+    return by_strategy or storage_sharing.has_name(impl)
 
 
 def rebuild_storage_filename(cls, manager, name, size):
@@ -157,7 +166,8 @@ def send_fd(allocator):
 
 
 def init_reductions():
-    """Tell `multiprocessing` about storages and tensors. Subclasses of Tensor are pickled as usual: their storage is not."""
+    """Tell `multiprocessing` about storages and tensors. Subclasses of Tensor are pickled as usual: their
+    storage is not."""
     reduction.register(UntypedStorage, reduce_storage)
     reduction.register(TypedStorage, reduce_typed_storage)
     reduction.register(readtorch.Tensor, reduce_tensor)

@@ -69,10 +69,11 @@ class ProcessContext:
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout=None, grace_period=None):
-        """Wait until one process fails, all have ended, or `timeout` seconds are over. True if all have ended.
+        """Wait until one process fails, all have ended, or `timeout` seconds are over. True if all have
+        ended.
 
-        If one fails, the others are ended (grace_period: after so many seconds; and so many more before SIGKILL).
-        Raises ProcessRaisedException or ProcessExitedException for it.
+        If one fails, the others are ended (grace_period: after so many seconds; and so many more before
+        SIGKILL). Raises ProcessRaisedException or ProcessExitedException for it.
         """
         if not self.sentinels:
             return True
@@ -107,7 +108,8 @@ class ProcessContext:
         self._join_procs_with_timeout(patience)  # Python handles a signal only once C code returns
         for process in self.processes:
             if process.is_alive():
-                log.warning("Unable to shutdown process %s via SIGTERM , forcefully exiting via SIGKILL", process.pid)
+                log.warning("Unable to shutdown process %s via SIGTERM , forcefully exiting via SIGKILL",
+                            process.pid)
                 process.kill()
             process.join()
 
@@ -121,8 +123,8 @@ class ProcessContext:
                 f"\n\n-- Process {index:d} terminated with the following error:\n{trace}", index, process.pid)
         code = process.exitcode
         if code >= 0:
-            raise ProcessExitedException(f"process {index:d} terminated with exit code {code:d}", error_index=index,
-                                         error_pid=process.pid, exit_code=code)
+            raise ProcessExitedException(f"process {index:d} terminated with exit code {code:d}",
+                                         error_index=index, error_pid=process.pid, exit_code=code)
         name = _signal_name(-code)
         raise ProcessExitedException(f"process {index:d} terminated with signal {name}", error_index=index,
                                      error_pid=process.pid, exit_code=code, signal_name=name)
@@ -189,7 +191,8 @@ def _wrap(fn, i, args, error_file):
 
 
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """`start_processes` with the start method "spawn": `fn` must be importable. Other methods: FutureWarning."""
+    """`start_processes` with the start method "spawn": `fn` must be importable. Other methods:
+    FutureWarning."""
     if start_method != "spawn":
         warnings.warn(f"This method only supports start_method=spawn (got: {start_method}).\n"
                       "To use a different start_method use:\n\t\t torch.multiprocessing.start_processes(...)",

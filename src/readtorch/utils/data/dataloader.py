@@ -35,25 +35,27 @@ class _InfiniteConstantSampler(Sampler):
 class DataLoader(Generic[_T_co]):
     """Goes through a dataset in batches: `for batch in DataLoader(dataset, batch_size=4): …`
 
-    Which samples: shuffle, or sampler (of indices), or batch_sampler (of lists of indices); drop_last leaves out a last
-    batch that is too short; generator is where random orders and the workers' seeds come from. batch_size=None: samples
-    as they are, without batches.
-    What becomes of them: collate_fn(list of samples) -> batch; pin_memory copies it to pinned memory.
-    Who fetches: the main process, or num_workers processes, started by multiprocessing_context (a start method or a
-    context), each with prefetch_factor batches ahead. worker_init_fn(worker id) runs in each first; persistent_workers
-    stay for the next pass; timeout is the longest wait for a worker, in seconds; with in_order=False a batch
-    that is ready may overtake others.
+    Which samples: shuffle, or sampler (of indices), or batch_sampler (of lists of indices); drop_last leaves
+    out a last batch that is too short; generator is where random orders and the workers' seeds come from.
+    batch_size=None: samples as they are, without batches.
 
-    Raises ValueError for arguments that exclude each other. `__len__`: the number of batches; of an IterableDataset what
-    it claims.
+    What becomes of them: collate_fn(list of samples) -> batch; pin_memory copies it to pinned memory.
+
+    Who fetches: the main process, or num_workers processes, started by multiprocessing_context (a start
+    method or a context), each with prefetch_factor batches ahead. worker_init_fn(worker id) runs in each
+    first; persistent_workers stay for the next pass; timeout is the longest wait for a worker, in seconds;
+    with in_order=False a batch that is ready may overtake others.
+
+    Raises ValueError for arguments that exclude each other. `__len__`: the number of batches; of an
+    IterableDataset what it claims.
     """
 
     __initialized = False
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0,
                  collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
-                 multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
-                 pin_memory_device="", in_order=True):
+                 multiprocessing_context=None, generator=None, *, prefetch_factor=None,
+                 persistent_workers=False, pin_memory_device="", in_order=True):
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         self.dataset = dataset
         self.num_workers = num_workers
@@ -95,11 +97,14 @@ class DataLoader(Generic[_T_co]):
     def _default_sampler(self, shuffle, generator):
         if self._dataset_kind == _DatasetKind.Iterable:
             return _InfiniteConstantSampler()
-        return RandomSampler(self.dataset, generator=generator) if shuffle else SequentialSampler(self.dataset)
+        if shuffle:
+            return RandomSampler(self.dataset, generator=generator)
+        return SequentialSampler(self.dataset)
 
     def __setattr__(self, attr, val):
         if self.__initialized and attr in _FIXED:
-            raise ValueError(f"{attr} attribute should not be set after {self.__class__.__name__} is initialized")
+            raise ValueError(f"{attr} attribute should not be set after {self.__class__.__name__} is "
+                             "initialized")
         super().__setattr__(attr, val)
 
     @property
@@ -112,7 +117,7 @@ class DataLoader(Generic[_T_co]):
             multiprocessing_context = _context(multiprocessing_context, self.num_workers)
         self.__multiprocessing_context = multiprocessing_context
 
-    # --------------------------------------------------------------------------------------------------- a pass
+    # ------------------------------------------------------------------------------------------ a pass
 
     def __iter__(self):
         if not (self.persistent_workers and self.num_workers > 0):
@@ -141,13 +146,13 @@ class DataLoader(Generic[_T_co]):
     def __len__(self):
         if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
-        # A guess: each worker might make an incomplete batch of its own. The iterator warns if more samples come.
+        # A guess: each worker might make an incomplete batch. The iterator warns if more samples come.
         length = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
             return length
         return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)
 
-    # ----------------------------------------------------------------------------------------- too many workers
+    # ------------------------------------------------------------------------------- too many workers
 
     def check_worker_number_rationality(self):
         """Warn if there are more workers than processors that this process may use."""
@@ -164,21 +169,23 @@ def _too_many_workers(processors, num_workers, respects_cpuset):
         advice = "DataLoader is not able to compute a suggested max number of worker in current system."
     else:
         note = "" if respects_cpuset else " (`cpuset` is not taken into account)"
-        advice = (f"Our suggested max number of worker in current system is {processors}{note}, which is smaller than "
-                  "what this DataLoader is going to create.")
-    return (f"This DataLoader will create {num_workers} worker processes in total. {advice} Please be aware that "
-            "excessive worker creation might get DataLoader running slow or even freeze, lower the worker number to avoid "
-            "potential slowness/freeze if necessary.")
+        advice = (f"Our suggested max number of worker in current system is {processors}{note}, which is "
+                  "smaller than what this DataLoader is going to create.")
+    return (f"This DataLoader will create {num_workers} worker processes in total. {advice} Please be aware "
+            "that excessive worker creation might get DataLoader running slow or even freeze, lower the "
+            "worker number to avoid potential slowness/freeze if necessary.")
 
 
 def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers < 0:
-        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable "
+                         "multiprocessing.")
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if num_workers == 0 and prefetch_factor is not None:
         raise ValueError("prefetch_factor option could only be specified in multiprocessing."
-                         "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to None.")
+                         "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to "
+                         "None.")
     if prefetch_factor is not None and prefetch_factor < 0:
         raise ValueError("prefetch_factor option should be non-negative")
     if persistent_workers and num_workers == 0:
@@ -186,7 +193,8 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
 
 
 def _check_stream(shuffle, sampler, batch_sampler):
-    """Indices mean nothing to an IterableDataset. Said before samplers are checked: it is the more useful message."""
+    """Indices mean nothing to an IterableDataset. Said before samplers are checked: it is the more useful
+    message."""
     if shuffle not in {False, None}:
         raise ValueError("DataLoader with IterableDataset: expected unspecified shuffle option, but got "
                          f"shuffle={shuffle}")
@@ -194,8 +202,8 @@ def _check_stream(shuffle, sampler, batch_sampler):
         raise ValueError("DataLoader with IterableDataset: expected unspecified sampler option, but got "
                          f"sampler={sampler}")
     if batch_sampler is not None:
-        raise ValueError("DataLoader with IterableDataset: expected unspecified batch_sampler option, but got "
-                         f"batch_sampler={batch_sampler}")
+        raise ValueError("DataLoader with IterableDataset: expected unspecified batch_sampler option, but "
+                         f"got batch_sampler={batch_sampler}")
 
 
 def _check_sampling(batch_size, shuffle, sampler, batch_sampler, drop_last):
@@ -203,24 +211,25 @@ def _check_sampling(batch_size, shuffle, sampler, batch_sampler, drop_last):
         raise ValueError("sampler option is mutually exclusive with shuffle")
     if batch_sampler is not None:
         if batch_size != 1 or shuffle or sampler is not None or drop_last:
-            raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and "
-                             "drop_last")
+            raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, "
+                             "and drop_last")
     elif batch_size is None and drop_last:
-        raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+        raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with "
+                         "drop_last")
 
 
 def _context(context, num_workers):
     """A context of multiprocessing, by itself or by the name of its start method."""
     if num_workers == 0:
-        raise ValueError("multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
-                         f"num_workers={num_workers}")
+        raise ValueError("multiprocessing_context can only be used with multi-process loading (num_workers "
+                         f"> 0), but got num_workers={num_workers}")
     if isinstance(context, str):
         methods = multiprocessing.get_all_start_methods()
         if context not in methods:
-            raise ValueError(f"multiprocessing_context option should specify a valid start method in {methods!r}, but got "
-                             f"multiprocessing_context={context!r}")
+            raise ValueError("multiprocessing_context option should specify a valid start method in "
+                             f"{methods!r}, but got multiprocessing_context={context!r}")
         return multiprocessing.get_context(context)
     if not isinstance(context, python_multiprocessing.context.BaseContext):
-        raise TypeError("multiprocessing_context option should be a valid context object or a string specifying the start "
-                        f"method, but got multiprocessing_context={context}")
+        raise TypeError("multiprocessing_context option should be a valid context object or a string "
+                        f"specifying the start method, but got multiprocessing_context={context}")
     return context

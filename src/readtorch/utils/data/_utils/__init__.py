@@ -12,7 +12,8 @@ In PyTorch: `torch/utils/data/_utils`. See chapter 13.
     pin_memory            the thread that copies batches to pinned memory
     record                what happened when, for drawings
 """
-MP_STATUS_CHECK_INTERVAL = 5.0  # seconds after which whoever waits looks whether the other side is still there
+# seconds after which whoever waits looks whether the other side is still there
+MP_STATUS_CHECK_INTERVAL = 5.0
 
 from readtorch._utils import ExceptionWrapper  # noqa: E402,F401  where it was once
 

@@ -1,6 +1,7 @@
 """What all iterators of a loader do, and the iterator that fetches in the main process.
 
-In PyTorch: `_BaseDataLoaderIter` and `_SingleProcessDataLoaderIter` in `torch/utils/data/dataloader.py`. See chapter 13.
+In PyTorch: `_BaseDataLoaderIter` and `_SingleProcessDataLoaderIter` in `torch/utils/data/dataloader.py`. See
+chapter 13.
 """
 import warnings
 
@@ -37,13 +38,14 @@ class _BaseDataLoaderIter:
         self._collate_fn = loader.collate_fn
         self._sampler_iter = iter(self._index_sampler)
         # Drawn even without workers: the random numbers after it are the same with and without them.
-        self._base_seed = readtorch.empty((), dtype=readtorch.int64).random_(generator=loader.generator).item()
+        drawn = readtorch.empty((), dtype=readtorch.int64).random_(generator=loader.generator)
+        self._base_seed = drawn.item()
         self._persistent_workers = loader.persistent_workers
         self._num_yielded = 0
 
     def _create_fetcher(self, dataset):
-        return _DatasetKind.create_fetcher(self._dataset_kind, dataset, self._auto_collation, self._collate_fn,
-                                           self._drop_last)
+        return _DatasetKind.create_fetcher(self._dataset_kind, dataset, self._auto_collation,
+                                           self._collate_fn, self._drop_last)
 
     def __iter__(self):
         return self
@@ -84,9 +86,10 @@ class _BaseDataLoaderIter:
         message = (f"Length of IterableDataset {self._dataset} was reported to be {promised}"
                    f"(when accessing len(dataloader)), but {self._num_yielded} samples have been fetched. ")
         if self._num_workers > 0:
-            message += ("For multiprocessing data-loading, this could be caused by not properly configuring the "
-                        "IterableDataset replica at each worker. Please see "
-                        "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples.")
+            message += ("For multiprocessing data-loading, this could be caused by not properly configuring "
+                        "the IterableDataset replica at each worker. Please see "
+                        "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for "
+                        "examples.")
         warnings.warn(message, stacklevel=3)
 
     def __len__(self):

@@ -3,17 +3,19 @@
 In PyTorch: two queues of `torch.multiprocessing`, with threads that feed them. See chapter 13.
 
 Note [ Messages between the loader and a worker ]
-A message is a header (how many bytes, how many descriptors) and the pickled object. The tensors in it are mentioned only:
-their memory is shared, and its descriptors go with the message, as an AF_UNIX socket allows. The kernel keeps what was
-sent and not yet received; if a socket is closed, it lets go of everything that was in it.
+A message is a header (how many bytes, how many descriptors) and the pickled object. The tensors in it are
+mentioned only: their memory is shared, and its descriptors go with the message, as an AF_UNIX socket allows.
+The kernel keeps what was sent and not yet received; if a socket is closed, it lets go of everything that was
+in it.
 
-What is pickled may be long all the same: strings, NumPy arrays. From 16 KB on the bytes are put into shared memory
-themselves. So a message is short: Linux takes it into the socket at once and as a whole, or not at all.
+What is pickled may be long all the same: strings, NumPy arrays. From 16 KB on the bytes are put into shared
+memory themselves. So a message is short: Linux takes it into the socket at once and as a whole, or not at
+all.
 
-The loader must never wait for a worker to read: the worker may be waiting for the loader to read, or hang. What does not
-fit into the socket waits in `unsent`, which every later call tries first. Something is unsent only as long as
-the worker has messages to read, so its answers wake the loader, and the rest follows. A worker may wait: it has nothing
-better to do, and the loader closes the socket when it loses interest.
+The loader must never wait for a worker to read: the worker may be waiting for the loader to read, or hang.
+What does not fit into the socket waits in `unsent`, which every later call tries first. Something is unsent
+only as long as the worker has messages to read, so its answers wake the loader, and the rest follows. A
+worker may wait: it has nothing better to do, and the loader closes the socket when it loses interest.
 """
 import collections
 import io
@@ -150,7 +152,8 @@ class Channel:
     # ------------------------------------------------------------------------------------------ receiving
 
     def receive(self):
-        """The next message, Received; waits for it. Raises EOFError if the other end is closed, TooManyFiles."""
+        """The next message, Received; waits for it. Raises EOFError if the other end is closed,
+        TooManyFiles."""
         message = Received(b"", [], False)
         size, count, message.is_long = _HEADER.unpack(self._read(_HEADER.size, message.fds))
         message.payload = self._read(size, message.fds)

@@ -3,32 +3,35 @@
 In PyTorch: parts of `_MultiProcessingDataLoaderIter` in `torch/utils/data/dataloader.py`. See chapter 13.
 
 Note [ How the loader ends ]
-The main process and a worker have one thing in common: a pair of connected sockets, of which each owns one end. There
-is no lock, no event, no queue that several processes write to; so nobody can die with a lock in hand, or leave half a
-message where others read. All endings are one event: an end of a pair is closed. And the kernel does that too, for
-whoever dies, however that happens.
+The main process and a worker have one thing in common: a pair of connected sockets, of which each owns one
+end. There is no lock, no event, no queue that several processes write to; so nobody can die with a lock in
+hand, or leave half a message where others read. All endings are one event: an end of a pair is closed. And
+the kernel does that too, for whoever dies, however that happens.
 
-1. The loader ends: the iterator is exhausted or dropped half-way, the program ends with an error, by Ctrl-C or orderly.
-   `shutdown` hangs up: it shuts both directions of each pair down, which wakes a worker even while it waits to
-   receive or to send. The worker finishes the batch that it is at, sees before the next one that the loader has hung
-   up (or cannot send), and ends in an orderly way. Whoever has not ended after five seconds is terminated, and killed
-   if that does not help. Nothing in `shutdown` waits longer than that, and Ctrl-C waits for its end.
-   It runs when the iterator is exhausted, when it is deleted, and at the latest when the process ends, before
-   `multiprocessing` does its own cleaning up (an exit function with a priority).
-2. The main process is killed. The kernel closes its ends: the workers see the same as in 1. A worker that is busy in
-   the dataset's code is ended by its watching thread, five seconds later.
-   For this, no worker may own a copy of the main process's ends. Forked processes inherit them, so every process forked
-   from this one, worker or not, begins with closing them (`_close_inherited`).
-3. A worker dies. The kernel closes its end; who waits for data reads what it had sent before, then the end of the
-   stream, and raises. For this, the main process closes its copy of the worker's end as soon as the worker has started,
-   before the next one is forked. Should some other thread have forked in between, the end stays open: then
-   the worker's death is found by looking, every five seconds. If nobody waits, see Note [ Dead workers ].
-4. Somebody hangs. A worker that hangs in the dataset's code ends like one that is slow: 1 and 2. The main process never
-   waits for a worker but in `poll`, with a timeout, and in `shutdown`: what it sends does not wait (channel.py).
-   The pin-memory thread waits in the same `poll`; hanging up wakes it.
+1. The loader ends: the iterator is exhausted or dropped half-way, the program ends with an error, by Ctrl-C
+   or orderly. `shutdown` hangs up: it shuts both directions of each pair down, which wakes a worker even
+   while it waits to receive or to send. The worker finishes the batch that it is at, sees before the next
+   one that the loader has hung up (or cannot send), and ends in an orderly way. Whoever has not ended after
+   five seconds is terminated, and killed if that does not help. Nothing in `shutdown` waits longer than
+   that, and Ctrl-C waits for its end. It runs when the iterator is exhausted, when it is deleted, and at
+   the latest when the process ends, before `multiprocessing` does its own cleaning up (an exit function
+   with a priority).
+2. The main process is killed. The kernel closes its ends: the workers see the same as in 1. A worker that
+   is busy in the dataset's code is ended by its watching thread, five seconds later. For this, no worker
+   may own a copy of the main process's ends. Forked processes inherit them, so every process forked from
+   this one, worker or not, begins with closing them (`_close_inherited`).
+3. A worker dies. The kernel closes its end; who waits for data reads what it had sent before, then the end
+   of the stream, and raises. For this, the main process closes its copy of the worker's end as soon as the
+   worker has started, before the next one is forked. Should some other thread have forked in between, the
+   end stays open: then the worker's death is found by looking, every five seconds. If nobody waits, see
+   Note [ Dead workers ].
+4. Somebody hangs. A worker that hangs in the dataset's code ends like one that is slow: 1 and 2. The main
+   process never waits for a worker but in `poll`, with a timeout, and in `shutdown`: what it sends does not
+   wait (channel.py). The pin-memory thread waits in the same `poll`; hanging up wakes it.
 
-What was underway in a socket is freed with the socket: descriptors, and with them shared memory. A process forked by the user's program in the middle of a pass has a copy of the
-iterator but not of its workers: there `shutdown` does nothing.
+What was underway in a socket is freed with the socket: descriptors, and with them shared memory. A process
+forked by the user's program in the middle of a pass has a copy of the iterator but not of its workers:
+there `shutdown` does nothing.
 """
 import collections
 import multiprocessing.connection
@@ -86,10 +89,11 @@ class Crew:
             process.start()
         except (TypeError, AttributeError, PicklingError):
             warnings.warn(
-                "Got pickle error when attempting to start a worker Process. This might be because the worker Process "
-                "arguments are not picklable. Python 3.14+ changed the multiprocessing start method in non-Mac POSIX "
-                "platforms to 'forkserver', which requires the worker Process arguments to be picklable. You can also "
-                "try multiprocessing.set_start_method('fork').", stacklevel=2)
+                "Got pickle error when attempting to start a worker Process. This might be because the "
+                "worker Process arguments are not picklable. Python 3.14+ changed the multiprocessing start "
+                "method in non-Mac POSIX platforms to 'forkserver', which requires the worker Process "
+                "arguments to be picklable. You can also try "
+                "multiprocessing.set_start_method('fork').", stacklevel=2)
             raise
         finally:
             workers_end.close()
@@ -107,7 +111,8 @@ class Crew:
     def get(self, timeout):
         """(worker, object) of the next message, None after `timeout` seconds.
 
-        Raises RuntimeError if workers have died or a message cannot be received, Ended if there will be no more.
+        Raises RuntimeError if workers have died or a message cannot be received, Ended if there will
+        be no more.
         """
         while not self._inbox:
             if self._ended:
@@ -145,9 +150,10 @@ class Crew:
             self._has_died(worker_id)
         except TooManyFiles:
             raise RuntimeError(
-                "Too many open files. Communication with the workers is no longer possible. Please increase the limit "
-                "using `ulimit -n` in the shell or change the sharing strategy by calling "
-                "`torch.multiprocessing.set_sharing_strategy('file_system')` at the beginning of your code") from None
+                "Too many open files. Communication with the workers is no longer possible. Please increase "
+                "the limit using `ulimit -n` in the shell or change the sharing strategy by calling "
+                "`torch.multiprocessing.set_sharing_strategy('file_system')` at the beginning of your "
+                "code") from None
 
     # ----------------------------------------------------------------------------------------- dead workers
 
@@ -164,7 +170,8 @@ class Crew:
         self._raise_for([i for i, present in enumerate(self.present) if not present])
 
     def _raise_for(self, workers, cause=None):
-        """Raise RuntimeError for these workers and all others that are dead, if there are any, else `cause`."""
+        """Raise RuntimeError for these workers and all others that are dead, if there are any, else
+        `cause`."""
         with uninterrupted():
             workers = [i for i, process in enumerate(self.processes)
                        if i in workers or self.present[i] and not process.is_alive()]

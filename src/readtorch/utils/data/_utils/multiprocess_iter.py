@@ -16,8 +16,8 @@ from .worker import Orders, _IterableDatasetStopIteration, _ResumeIteration
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """A batch is a task, with a number: 0, 1, 2 … as indices are sent out. `_send_idx` is the next task to be sent,
-    `_rcvd_idx` the next one to be returned; in between lie those that are underway.
+    """A batch is a task, with a number: 0, 1, 2 … as indices are sent out. `_send_idx` is the next task to be
+    sent, `_rcvd_idx` the next one to be returned; in between lie those that are underway.
     """
 
     def __init__(self, loader):
@@ -29,14 +29,17 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if self._prefetch_factor <= 0:
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         self._crew = Crew(loader.multiprocessing_context or multiprocessing, self._orders(loader))
-        self._source = PinMemoryThread(self._crew, self._pin_memory_device) if self._pin_memory else self._crew
+        self._source = self._crew
+        if self._pin_memory:
+            self._source = PinMemoryThread(self._crew, self._pin_memory_device)
         self._reset(loader, first_iter=True)
 
     def _orders(self, loader):
         create_fetcher = functools.partial(
             _DatasetKind.create_fetcher, self._dataset_kind, auto_collation=self._auto_collation,
             collate_fn=self._collate_fn, drop_last=self._drop_last)
-        return Orders(create_fetcher, self._dataset, self._dataset_kind == _DatasetKind.Iterable, self._base_seed,
+        is_iterable = self._dataset_kind == _DatasetKind.Iterable
+        return Orders(create_fetcher, self._dataset, is_iterable, self._base_seed,
                       loader.worker_init_fn, self._num_workers, record.events is not None)
 
     def _reset(self, loader, first_iter=False):
@@ -98,7 +101,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     return worker_id
         return None
 
-    # ---------------------------------------------------------------------------------------- receiving batches
+    # ------------------------------------------------------------------------------- receiving batches
 
     def _next_data(self):
         while self._find_next_task():
@@ -146,7 +149,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return data
 
     def _get_data(self):
-        """(task, batch) of whatever comes next. Raises RuntimeError after `timeout` seconds, or if workers have died."""
+        """(task, batch) of whatever comes next. Raises RuntimeError after `timeout` seconds, or if workers
+        have died."""
         while True:
             message = self._source.get(self._timeout or MP_STATUS_CHECK_INTERVAL)
             if message is not None:
@@ -165,7 +169,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         pids = ", ".join(str(self._crew.processes[worker_id].pid) for worker_id in late)
         return f" (waiting for worker pid(s) {pids})"
 
-    # --------------------------------------------------------------------------------------------------- ending
+    # ------------------------------------------------------------------------------------------ ending
 
     def _shutdown_workers(self):
         """See Note [ How the loader ends ]."""

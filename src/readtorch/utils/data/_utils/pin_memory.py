@@ -22,7 +22,8 @@ def current_accelerator():
 
 
 def wanted_device(loader):
-    """The device for whose sake the batches of a loader are to be pinned, or None; warns if that cannot be."""
+    """The device for whose sake the batches of a loader are to be pinned, or None; warns if that cannot
+    be."""
     if not loader.pin_memory:
         return None
     if loader.pin_memory_device:

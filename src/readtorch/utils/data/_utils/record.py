@@ -1,6 +1,7 @@
 """What happened when, in the main process and in the workers. Off unless somebody asks for it.
 
-In PyTorch: only `torch.profiler`, which sees `__next__` as one range. The worker timeline of chapter 13 is drawn from it.
+In PyTorch: only `torch.profiler`, which sees `__next__` as one range. The worker timeline of chapter 13 is
+drawn from it.
 """
 import contextlib
 import time
@@ -10,8 +11,9 @@ from typing import NamedTuple
 class Event(NamedTuple):
     """One thing that happened.
 
-    what: in the order of a task's life "send", "fetch begin", "fetch end", "put", "receive", "pin begin", "pin end",
-    "yield"; of the consumer, "wait begin" and "wait end" of a call of `__next__`; of a worker, "start".
+    what: in the order of a task's life "send", "fetch begin", "fetch end", "put", "receive", "pin begin",
+    "pin end", "yield"; of the consumer, "wait begin" and "wait end" of a call of `__next__`; of a worker,
+    "start".
     """
 
     time: float  # seconds, the same clock in all processes
@@ -32,7 +34,8 @@ def note(who, what, task=None, worker=None, index=None):
 
 @contextlib.contextmanager
 def recording():
-    """`with recording() as events:` a list of Events of all loaders whose iterators are made and used inside."""
+    """`with recording() as events:` a list of Events of all loaders whose iterators are made and used
+    inside."""
     global events
     previous, events = events, []
     try:

@@ -3,13 +3,14 @@
 In PyTorch: `torch/utils/data/_utils/signal_handling.py` and `torch/csrc/DataLoader.cpp`. See chapter 13.
 
 Note [ Dead workers ]
-When a worker dies, the main process learns it in two ways. Whoever waits for its data finds its socket closed (crew.py).
-And the system sends SIGCHLD, whose handler raises wherever the main thread happens to be: a program that
-trains for a minute on one batch hears of it at once. Both say RuntimeError; who waits gets the signal's text as cause.
+When a worker dies, the main process learns it in two ways. Whoever waits for its data finds its socket closed
+(crew.py). And the system sends SIGCHLD, whose handler raises wherever the main thread happens to be: a
+program that trains for a minute on one batch hears of it at once. Both say RuntimeError; who waits gets the
+signal's text as cause.
 
-Raising anywhere is dangerous where things must be done wholly or not at all: start a process and remember it, take
-a message and its descriptors out of a socket. There both SIGCHLD and Ctrl-C wait for the end of the block
-(`uninterrupted`). Such blocks are short, or bounded by the time that a worker is given to end.
+Raising anywhere is dangerous where things must be done wholly or not at all: start a process and remember it,
+take a message and its descriptors out of a socket. There both SIGCHLD and Ctrl-C wait for the end of the
+block (`uninterrupted`). Such blocks are short, or bounded by the time that a worker is given to end.
 """
 import os
 import signal
@@ -49,12 +50,13 @@ def _failure(pid):
 
 
 def failure_text(pid, exitcode):
-    """What is wrong with a worker that ended with this code, as `Process.exitcode` has it; None if nothing is."""
+    """What is wrong with a worker that ended with this code, as `Process.exitcode` has it; None if nothing
+    is."""
     if not exitcode:
         return None
     if exitcode > 0:
-        return (f"DataLoader worker (pid {pid}) exited unexpectedly with exit code {exitcode}. Details are lost due to "
-                "multiprocessing. Rerunning with num_workers=0 may give better error trace.")
+        return (f"DataLoader worker (pid {pid}) exited unexpectedly with exit code {exitcode}. Details are "
+                "lost due to multiprocessing. Rerunning with num_workers=0 may give better error trace.")
     text = f"DataLoader worker (pid {pid}) is killed by signal: {signal.strsignal(-exitcode)}. "
     if -exitcode == signal.SIGBUS:
         text += ("It is possible that dataloader's workers are out of shared memory. "
@@ -80,7 +82,7 @@ def _set_SIGCHLD_handler():
 
 def _set_worker_signal_handlers():
     """What a worker does not want of the handlers that it was forked with."""
-    # in PyTorch: handlers in C that print a line about SIGBUS, SIGSEGV and SIGFPE before the worker dies of them
+    # in PyTorch: handlers in C that print a line about SIGBUS, SIGSEGV and SIGFPE before they kill
     _worker_pids.clear()
     if not _in_main_thread():
         return

@@ -57,7 +57,8 @@ class _IterableDatasetStopIteration:
 
 @dataclasses.dataclass(frozen=True)
 class _ResumeIteration:
-    """In place of indices: a new pass begins. The worker sends it back, so that the loader knows what is from before."""
+    """In place of indices: a new pass begins. The worker sends it back, so that the loader knows what is from
+    before."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +110,8 @@ def _begin(orders, worker_id):
     np.random.seed(_generate_state(orders.base_seed, worker_id))
     _worker_info = WorkerInfo(worker_id, orders.num_workers, seed, orders.dataset)
     record.in_worker(orders.recorded)
-    storage_sharing.strategy = "file_descriptor"  # its socket takes them along; nobody need remember names if it dies
+    # its socket takes them along; nobody need remember names if it dies
+    storage_sharing.strategy = "file_descriptor"
 
 
 def _generate_state(base_seed, worker_id):
@@ -126,7 +128,7 @@ class _Worker:
         self.channel = channel
         self.fetcher = None
         self.failure = None  # ExceptionWrapper in place of the next batch
-        self.exhausted = False  # its part of the stream has ended; the tasks that are already here are not done
+        self.exhausted = False  # its part of the stream has ended: the tasks that are here are not done
 
     def run(self):
         if record.events is not None:
