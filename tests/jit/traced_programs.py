@@ -216,6 +216,39 @@ def alphas(torch, x, y):
     return torch.add(x, y, alpha=2), torch.sub(x, y, alpha=3), x.addcmul(x, y, value=0.5), torch.lerp(x, y, 0.3)
 
 
+def linear_algebra(torch, x):
+    a = x @ x.t() + torch.eye(2) * 5
+    return torch.linalg.norm(a), torch.linalg.inv(a), torch.det(a), torch.linalg.svdvals(a), torch.cholesky_solve(x, a), \
+        torch.tensordot(x, x.t(), dims=1), torch.cdist(x, x), torch.kron(x, x)
+
+
+def order_statistics(torch, x):
+    return x.cumprod(0), x.sort(-1)[0], x.kthvalue(1), x.median(), x.quantile(0.5), torch.bincount(torch.tensor([1, 2])), \
+        x.amax(0), x.amin((0, 1)), torch.var_mean(x, 0), x.count_nonzero(), x.max(0).values, x.histc(4)
+
+
+def selections(torch, x):
+    return x.masked_select(x > 0), x.nonzero(), x.index_fill(0, torch.tensor([0]), 1.0), x.diagonal(), torch.diag(x[0]), \
+        x.unfold(1, 2, 1), x.as_strided((2, 2), (1, 1)), x.narrow(0, 0, 1), x.tile(2), x.movedim(0, 1), x.swapaxes(0, 1), x.ravel()
+
+
+def in_place_chain(torch, x):
+    y = x.clone()
+    return y.copy_(y * 2), y.fill_(3), y.zero_(), y.clamp_(0, 1), y.exp_(), y.sub_(1), y.div_(2), y.pow_(2), y.neg_()
+
+
+def like_another(torch, x):
+    return x.new_ones(2), x.new_tensor([1.0]), x.view_as(x), x.reshape_as(x), x.expand_as(x), x.contiguous(), x.isnan(), \
+        x.nan_to_num(), x.sum(dtype=torch.float64), torch.true_divide(x, 2), torch.fmod(x, 2), torch.hypot(x, x)
+
+
+def attention(torch, x):
+    F = torch.nn.functional
+    q = x[None]
+    return F.scaled_dot_product_attention(q, q, q), F.embedding(torch.tensor([1]), x), F.cosine_similarity(x, x), \
+        F.pairwise_distance(x, x + 1)
+
+
 FUNCTIONS = [
     (poly, [X]), (arithmetic, [X, Y]), (comparisons, [X, Y]), (reductions, [X]), (pairs, [X]), (views, [X]), (slices, [X]),
     (indexing, [X]), (writes, [X]), (write_through_view, [X]), (write_slices, [X]), (sizes, [X]), (size_arithmetic, [X]),
@@ -223,7 +256,9 @@ FUNCTIONS = [
     (casts, [X]), (pointwise, [X]), (activations, [X]), (losses, [X, Y]), (layers_by_hand, [X, V]), (images, [IMAGE]),
     (shapes_of_images, [IMAGE]), (loop_unrolled, [X]), (branch_taken, [X]), (a_tuple, [(X, Y)]), (a_dict, [{"a": X, "b": Y}]),
     (a_list, [[X, Y]]), (same_twice, [X, X]), (closure_constant, [X]), (detached, [X]), (no_grad, [X]), (out_of_order, [X, Y]),
-    (gathers, [X]), (repeats, [X]), (alphas, [X, Y])]
+    (gathers, [X]), (repeats, [X]), (alphas, [X, Y]),
+    (linear_algebra, [X]), (order_statistics, [X]), (selections, [X]), (in_place_chain, [X]), (like_another, [X]),
+    (attention, [X])]
 
 
 # ---------------------------------------------------------------------------------------------------------- modules
