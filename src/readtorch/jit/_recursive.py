@@ -240,6 +240,7 @@ class ConcreteModuleType:
         made += self._properties()
         for method in made:
             method.ensure_defined()
+        self._container_methods()
         for hooks, kept in zip(self.hooks, (self.type.hooks, self.type.pre_hooks)):
             for hook in hooks:
                 definition = definition_of(hook)
@@ -247,6 +248,15 @@ class ConcreteModuleType:
                 kept.append(compile_lazily(python_cu, f"{self.type.qualified}.{hook.__name__}", definition, resolver,
                                            self.make_self, self.type))
                 kept[-1].ensure_defined()
+
+    def _container_methods(self):
+        """`len` and `in` of containers: their entries are known."""
+        from readtorch.jit._script import define_methods_from_text  # it compiles modules
+        if self.container in ("list", "dict") and self.type.findMethod("__len__") is None:
+            define_methods_from_text(self, f"def __len__(self):\n  return {len(self.modules)}\n")
+        if self.container == "dict" and self.type.findMethod("__contains__") is None:
+            known = f"key in {list(self.modules)!r}" if self.modules else "False"
+            define_methods_from_text(self, f"def __contains__(self, key: str):\n  return {known}\n")
 
     def _properties(self):
         made, unused = [], getattr(self.python_class, "__jit_unused_properties__", ())

@@ -5,6 +5,7 @@ In PyTorch: `torch/jit/_script.py`. Explained in the chapter "Scripting".
 import ast
 import enum
 import inspect
+import textwrap
 import warnings
 
 import readtorch
@@ -83,7 +84,7 @@ def definition_function(function, name, resolver):
 
 def define_methods_from_text(concrete, source):
     """Methods of a module from a text in TorchScript."""
-    text, tree = parse_text(inspect.cleandoc(source), "<string>")
+    text, tree = parse_text(textwrap.dedent(source), "<string>")
     for node in tree.body:
         definition = build_definition(node, text, defaults=_literal_defaults(node))
         define_method(concrete.type, node.name, None, NativeResolver(), concrete.make_self, definition).ensure_defined()
@@ -126,7 +127,7 @@ class CompilationUnit:
             self.define(lang)
 
     def define(self, lang, rcb=None, _frames_up=0):
-        text, tree = parse_text(inspect.cleandoc(lang) if lang.startswith("\n ") else lang, "<string>")
+        text, tree = parse_text(textwrap.dedent(lang), "<string>")
         made = []
         for node in tree.body:
             definition = build_definition(node, text, defaults=_literal_defaults(node))

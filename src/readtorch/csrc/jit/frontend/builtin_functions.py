@@ -37,6 +37,10 @@ _FLOOR_DIVISION = """
 def floordiv(self : Tensor, other : {other}) -> Tensor:
   return torch.floor_divide(self, other)
 """
+_STRINGS = """
+def __contains__(self: str, key: str) -> bool:
+  return self.find(key, 0, len(self)) != -1
+"""
 _PROPERTIES = """
 def ndim(a : Tensor) -> int:
   return a.dim()
@@ -62,6 +66,7 @@ def _sources():
             yield "aten", _TUPLES.format(name=name, length=length, number=number)
     for other in ("number", "Tensor"):
         yield "aten", _FLOOR_DIVISION.format(other=other)
+    yield "aten", _STRINGS
     yield "prim", _PROPERTIES
 
 

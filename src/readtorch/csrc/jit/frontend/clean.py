@@ -11,12 +11,22 @@ from ..ir.graph import Graph
 
 
 def clean(graph):
+    _empty_lists(graph)
     NormalizeOps(graph)
     _fork_graphs(graph)
     LowerSimpleTuples(graph)
     ConstantPropagationImmutableTypes(graph)
     ConstantPooling(graph)
     CanonicalizeOutputs(graph)
+
+
+def _empty_lists(graph):
+    """A `[]` whose type nobody wanted to be another is a list of tensors."""
+    for node in graph.all_nodes():
+        if node.kind() == "prim::EmptyListLiteral":
+            made = graph.createList(node.output().type().elem, []).copyMetadata(node).insertBefore(node)
+            node.output().replaceAllUsesWith(made.output())
+            node.destroy()
 
 
 def _fork_graphs(graph):
@@ -35,6 +45,8 @@ def _fork_graphs(graph):
             return captured[value]
         inner.block().cloneFrom(block, outside)
         fork = graph.create("prim::fork", list(captured)).g_("Subgraph", inner).setSourceRange(node.sourceRange())
-        fork.insertBefore(node).output().setType(node.output().type())
+        name = node.output().debugName() if node.output().hasDebugName() else ""
+        node.output().setDebugName("")
+        fork.insertBefore(node).output().setType(node.output().type()).setDebugName(name)
         node.output().replaceAllUsesWith(fork.output())
         node.destroy()

@@ -144,6 +144,9 @@ class Expressions:
         range = self.range(node)
         if type_hint is not None and hint is None and not isinstance(type_hint, AnyType):
             raise ErrorReport(range, f"Expected an annotation of type List but got {type_name(type_hint)}")
+        if not node.elts and hint is None:
+            empty = self.graph.insertNode(self.graph.create("prim::EmptyListLiteral"))
+            return empty.output().setType(ListType(TensorType.get()))
         values = self._hinted(node.elts, hint.elem) if hint else self.values_of(node.elts)
         element = TensorType.get()
         if hint is not None:

@@ -2,7 +2,8 @@
 
     aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)
 
-`aten/schema.py` reads the same syntax for the dispatcher, which needs to know less: what is a tensor, what is written to.
+`aten/schema.py` reads the same syntax for the dispatcher, which needs to know less: what is a tensor, what is
+written to.
 
 In PyTorch: `torch/csrc/jit/frontend/function_schema_parser.cpp`.
 """
@@ -13,8 +14,18 @@ from ..ir.function_schema import Argument, FunctionSchema
 from ..ir.type import BoolType, FloatType, IntType, ListType, OptionalType, unwrap_optional
 from .schema_type_parser import TypeParser
 
-_NAMED_DEFAULTS = {"Mean": 1, "Sum": 2, "contiguous_format": 0, "long": 4, "None": None, "True": True, "False": False,
-                   "true": True, "false": False, "inf": float("inf")}
+_NAMED_DEFAULTS = {
+    "Mean": 1,
+    "Sum": 2,
+    "contiguous_format": 0,
+    "long": 4,
+    "None": None,
+    "True": True,
+    "False": False,
+    "true": True,
+    "false": False,
+    "inf": float("inf"),
+}
 
 
 def parse_schema(text):

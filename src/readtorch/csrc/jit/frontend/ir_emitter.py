@@ -120,12 +120,14 @@ class Emitter(Statements, ControlFlow, Assignments, Conditions, Expressions, Sub
             value.setDebugName(parameter.name)
         self.frame.set_value(self.range(parameter.node), parameter.name, value)
         has_default = parameter.name in self.definition.defaults
-        default = self._default(parameter, type) if has_default else None
+        default = self._default(parameter, type, length) if has_default else None
         return Argument(parameter.name, type, length, default, parameter.keyword_only, has_default)
 
-    def _default(self, parameter, type):
+    def _default(self, parameter, type, length):
         from ..python.pybind_utils import REJECTED, to_ivalue  # calls of functions, which hold graphs
         value = self.definition.defaults[parameter.name]
+        if length is not None and isinstance(value, (int, float)):
+            value = [value] * length
         converted = to_ivalue(value, type)
         if converted is REJECTED:
             raise RuntimeError(f"Expected a default value of type {type.annotation_str} on parameter \"{parameter.name}\".")

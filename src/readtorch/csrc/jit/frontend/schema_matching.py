@@ -1,14 +1,14 @@
 """Which overload a call in a program means, and what must be inserted so that its arguments fit.
 
-First every overload is tried as it is; then again with implicit conversions (a tensor to the number it holds, numbers one
-after another to a list, a string to a device).
+First every overload is tried as it is; then again with implicit conversions (a tensor to the number it holds,
+numbers one after another to a list, a string to a device).
 
 In PyTorch: `torch/csrc/jit/frontend/schema_matching.cpp`. Explained in the chapter "Scripting".
 """
 from dataclasses import dataclass
 
-from ..ir.type import (ComplexType, DeviceObjType, FloatType, IntType, ListType, NoneType, NumberType, OptionalType,
-                       StringType, TensorType, TupleType, VarType, unwrap_optional)
+from ..ir.type import (ComplexType, DeviceObjType, FloatType, IntType, ListType, NoneType, NumberType,
+                       OptionalType, StringType, TensorType, TupleType, VarType, unwrap_optional)
 from ..ir.unification import matchTypeVariables, tryEvalTypeVariables
 from ..ir.value import Value
 from .error_report import ErrorReport
@@ -34,7 +34,9 @@ def named(argument, name=None, range=None):
 
 @dataclass
 class MatchedSchema:
-    """A schema that a call fits. inputs: Values for all its arguments; return_types; return_names, or None."""
+    """A schema that a call fits. inputs: Values for all its arguments; return_types; return_names, or
+    None.
+    """
 
     schema: object
     inputs: list
@@ -42,7 +44,7 @@ class MatchedSchema:
     return_names: list | None
 
 
-# ------------------------------------------------------------------------------------------------------ one argument
+# ----------------------------------------------------------------------------------------------- one argument
 
 def try_convert_to_type(range, graph, concrete_type, value, allow_conversions):
     """A Value made from `value` that should be a `concrete_type`; the caller checks whether it is."""
@@ -84,8 +86,12 @@ def convertible_to_list(type, list_type):
     return isinstance(type, TupleType) and all(t.isSubtypeOf(list_type.elem) for t in type.types)
 
 
-_FROM_TENSOR = {FloatType: "aten::FloatImplicit", ComplexType: "aten::ComplexImplicit", IntType: "aten::IntImplicit",
-                NumberType: "aten::ScalarImplicit"}
+_FROM_TENSOR = {
+    FloatType: "aten::FloatImplicit",
+    ComplexType: "aten::ComplexImplicit",
+    IntType: "aten::IntImplicit",
+    NumberType: "aten::ScalarImplicit",
+}
 _FROM_NUMBER = {FloatType: "aten::Float", ComplexType: "aten::Complex", IntType: "aten::Int"}
 
 
@@ -103,11 +109,15 @@ def _implicit_conversion(have, want):
 def _repeats(value, argument):
     """Whether one number stands for a whole list: `int[2] stride`."""
     wanted = unwrap_optional(argument.type)
-    return (argument.N is not None and isinstance(wanted, ListType) and isinstance(value.type(), (IntType, FloatType))
-            and value.type() == wanted.elem)
+    return (
+        argument.N is not None
+        and isinstance(wanted, ListType)
+        and isinstance(value.type(), (IntType, FloatType))
+        and value.type() == wanted.elem
+    )
 
 
-# --------------------------------------------------------------------------------------------------------- one schema
+# ------------------------------------------------------------------------------------------------- one schema
 
 class _Matching:
     """One try of one schema. reasons: collects why it failed (None: nobody wants to know)."""
@@ -132,12 +142,16 @@ class _Matching:
             value = self.graph.insertNode(self.graph.createList(value.type(), [value] * argument.N)).output()
         reason = matchTypeVariables(argument.type, value.type(), self.env)
         if reason is not None:
-            return self.fail(f"Could not match type {value.type().annotation_str} to {argument.type.annotation_str} in "
-                             f"argument '{argument.name}': {reason}.\n")
+            return self.fail(
+                f"Could not match type {value.type().annotation_str} to {argument.type.annotation_str} in "
+                f"argument '{argument.name}': {reason}.\n"
+            )
         concrete = tryEvalTypeVariables(argument.type, self.env)
         if concrete is None:
-            return self.fail(f"Type variables in type {argument.type.annotation_str} could not be inferred from actual type "
-                             f"{value.type().annotation_str}")
+            return self.fail(
+                f"Type variables in type {argument.type.annotation_str} could not be inferred from actual type "
+                f"{value.type().annotation_str}"
+            )
         value = try_convert_to_type(self.range, self.graph, concrete, value, self.allow_conversions)
         if not value.type().isSubtypeOf(concrete):
             return self.fail(mismatch_message(argument, value.type()))
@@ -148,25 +162,35 @@ class _Matching:
         element = unwrap_optional(argument.type).elem
         kind = type(argument)
         values = [self.argument(kind("<varargs>", element), given) for given in rest]
-        return None if None in values else self.graph.insertNode(self.graph.createList(element, values)).output()
+        return (
+            None if None in values else self.graph.insertNode(self.graph.createList(element, values)).output()
+        )
 
 
 def mismatch_message(argument, type):
     """Why a value of type `type` cannot be passed for `argument`."""
-    message = (f"Expected a value of type '{argument.type.annotation_str}' for argument '{argument.name}' but instead found "
-               f"type '{type.annotation_str}'.\n")
+    message = (
+        f"Expected a value of type '{argument.type.annotation_str}' for argument '{argument.name}' but instead found "
+        f"type '{type.annotation_str}'.\n"
+    )
     if isinstance(type, TensorType) and type.isInferredType():
-        message += (f"Inferred the value for argument '{argument.name}' to be of type 'Tensor' because it was not annotated "
-                    "with an explicit type.\n")
+        message += (
+            f"Inferred the value for argument '{argument.name}' to be of type 'Tensor' because it was not annotated "
+            "with an explicit type.\n"
+        )
     if isinstance(type, ListType) and isinstance(type.elem, TensorType):
-        message += ("Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty "
-                    "list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list "
-                    "for Python 2)\n")
+        message += (
+            "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty "
+            "list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list "
+            "for Python 2)\n"
+        )
     return message
 
 
 def _takes_the_rest(schema, index):
-    """Whether argument `index` is a list, the last that can be given by position, and one number does not stand for it."""
+    """Whether argument `index` is a list, the last that can be given by position, and one number does not
+    stand for it.
+    """
     argument = schema.arguments[index]
     last = index + 1 == len(schema.arguments) or schema.arguments[index + 1].kwarg_only
     is_list = isinstance(argument.type, ListType) and not isinstance(argument.type.elem, VarType)
@@ -174,7 +198,9 @@ def _takes_the_rest(schema, index):
 
 
 def try_match_schema(schema, range, graph, args, kwargs, self=None, reasons=None, allow_conversions=True):
-    """A MatchedSchema, or None. args, kwargs: NamedValues; self: of a method call, for the argument of that name."""
+    """A MatchedSchema, or None. args, kwargs: NamedValues; self: of a method call, for the argument of that
+    name.
+    """
     if schema.full_name == "aten::view.dtype":
         return None  # a dtype is an int here: x.view(1) means a shape
     matching = _Matching(graph, schema, range, reasons, allow_conversions)
@@ -184,7 +210,11 @@ def try_match_schema(schema, range, graph, args, kwargs, self=None, reasons=None
         if argument.name == "self" and self is not None:
             given, self = self, None
         elif not argument.kwarg_only and used < len(args):
-            if allow_conversions and _takes_the_rest(schema, i) and not _is_list(args[used].value(graph), argument):
+            if (
+                allow_conversions
+                and _takes_the_rest(schema, i)
+                and not _is_list(args[used].value(graph), argument)
+            ):
                 value = matching.rest_as_list(argument, args[used:])
                 if value is None:
                     return None
@@ -210,11 +240,15 @@ def try_match_schema(schema, range, graph, args, kwargs, self=None, reasons=None
         inputs += [given.value(graph) for given in args[used:]]
         used = max(used, len(args))
     if used < len(args):
-        return matching.fail(f"Expected at most {used} arguments but found {len(args)} positional arguments.\n")
+        return matching.fail(
+            f"Expected at most {used} arguments but found {len(args)} positional arguments.\n"
+        )
     for given in kwargs:
         if given.name not in used_names:
             known = schema.argument_index(given.name) is not None
-            return matching.fail(f"Keyword argument {given.name} {'specified twice' if known else 'unknown'}.\n")
+            return matching.fail(
+                f"Keyword argument {given.name} {'specified twice' if known else 'unknown'}.\n"
+            )
     types = [tryEvalTypeVariables(r.type, matching.env) for r in schema.returns]
     names = [r.name for r in schema.returns]
     return MatchedSchema(schema, inputs, types, names if all(names) and len(names) > 1 else None)
@@ -225,7 +259,9 @@ def _default(graph, argument, range):
 
 
 def _is_list(value, argument):
-    return isinstance(value.type(), ListType) or convertible_to_list(value.type(), unwrap_optional(argument.type))
+    return isinstance(value.type(), ListType) or convertible_to_list(
+        value.type(), unwrap_optional(argument.type)
+    )
 
 
 def _keyword(schema, argument, kwargs):
@@ -236,7 +272,7 @@ def _keyword(schema, argument, kwargs):
     return next((given for given in kwargs if given.name in names), None)
 
 
-# ------------------------------------------------------------------------------------------------------------ several
+# ---------------------------------------------------------------------------------------------------- several
 
 def match_schema(schema, range, graph, args, kwargs=(), self=None):
     """The call of one function. Raises RuntimeError (with the source line) if the arguments do not fit."""
@@ -262,8 +298,11 @@ def match_schemas(schemas, range, graph, args, kwargs=(), self=None):
     for schema in schemas:
         try_match_schema(schema, range, graph, args, kwargs, self, reasons, True)
     lines = "".join(f"  {line}" for line in "".join(reasons).splitlines(keepends=True))
-    raise ErrorReport(range, f"Arguments for call are not valid.\nThe following variants are available:\n{lines}\n"
-                             "The original call is")
+    raise ErrorReport(
+        range,
+        f"Arguments for call are not valid.\nThe following variants are available:\n{lines}\n"
+        "The original call is",
+    )
 
 
 def _keywords(kwargs):
@@ -282,9 +321,14 @@ def emit_builtin_call(graph, kind, args, kwargs=(), range=None, self=None):
     from .builtin_functions import builtin_functions
     operators, functions = getAllOperatorsFor(kind), builtin_functions(kind)
     if not operators and not functions:
-        raise ErrorReport(range, f"Unknown builtin op: {kind}.\nCould not find any similar ops to {kind}. This op may not "
-                                 "exist or may not be currently supported in TorchScript.\n")
-    index, matched = match_schemas([o.schema for o in [*operators, *functions]], range, graph, args, kwargs, self)
+        raise ErrorReport(
+            range,
+            f"Unknown builtin op: {kind}.\nCould not find any similar ops to {kind}. This op may not "
+            "exist or may not be currently supported in TorchScript.\n",
+        )
+    index, matched = match_schemas(
+        [o.schema for o in [*operators, *functions]], range, graph, args, kwargs, self
+    )
     if index >= len(operators):
         return pack_outputs(graph, graph.insertGraph(functions[index - len(operators)].graph, matched.inputs))
     node = graph.insertNode(graph.create(kind, matched.inputs, 0)).setSourceRange(range)

@@ -3,26 +3,49 @@
     int[]   Tensor(a!)?   Dict(str, Tensor[])   (int, float)   Float(4, *, requires_grad=0, device=cpu)
     NamedTuple(x : Tensor, y : int)   __torch__.nets.Net
 
-In PyTorch: `torch/csrc/jit/frontend/schema_type_parser.cpp`; ours also reads named tuples and classes, so that every
-graph that was printed can be read back.
+In PyTorch: `torch/csrc/jit/frontend/schema_type_parser.cpp`; ours also reads named tuples and classes, so
+that every graph that was printed can be read back.
 """
 import re
 from dataclasses import dataclass, replace
 
 from ....c10.device import device as Device
 from ....c10.scalar_type import SCALAR_TYPE_NAMES
-from ..ir.type import (AnyClassType, AnyEnumType, AnyListType, AnyTupleType, AnyType, AwaitType, BoolType, ClassType,
-                       ComplexType, DeviceObjType, DictType, FloatType, FunctionType, FutureType, GeneratorType, IntType,
-                       ListType, NoneType, NumberType, OptionalType, QSchemeType, RRefType, StorageType, StreamObjType,
-                       StringType, TensorType, TupleType, VarType, union_of)
+from ..ir.type import (AnyClassType, AnyEnumType, AnyListType, AnyTupleType, AnyType, AwaitType, BoolType,
+                       ClassType, ComplexType, DeviceObjType, DictType, FloatType, FunctionType, FutureType,
+                       GeneratorType, IntType, ListType, NoneType, NumberType, OptionalType, QSchemeType,
+                       RRefType, StorageType, StreamObjType, StringType, TensorType, TupleType, VarType,
+                       union_of)
 
-NAMED = {"Tensor": TensorType, "int": IntType, "float": FloatType, "complex": ComplexType, "bool": BoolType, "str": StringType,
-         "Scalar": NumberType, "number": NumberType, "NoneType": NoneType, "None": NoneType, "Any": AnyType,
-         "Device": DeviceObjType, "Generator": GeneratorType, "Stream": StreamObjType, "Storage": StorageType,
-         "QScheme": QSchemeType, "AnyClassType": AnyClassType, "AnyEnumType": AnyEnumType, "list": AnyListType,
-         "tuple": AnyTupleType, "SymInt": IntType, "SymBool": BoolType,
-         # These are numbers in TorchScript, and a schema prints them by name.
-         "ScalarType": IntType, "Layout": IntType, "MemoryFormat": IntType, "Dimname": StringType}
+NAMED = {
+    "Tensor": TensorType,
+    "int": IntType,
+    "float": FloatType,
+    "complex": ComplexType,
+    "bool": BoolType,
+    "str": StringType,
+    "Scalar": NumberType,
+    "number": NumberType,
+    "NoneType": NoneType,
+    "None": NoneType,
+    "Any": AnyType,
+    "Device": DeviceObjType,
+    "Generator": GeneratorType,
+    "Stream": StreamObjType,
+    "Storage": StorageType,
+    "QScheme": QSchemeType,
+    "AnyClassType": AnyClassType,
+    "AnyEnumType": AnyEnumType,
+    "list": AnyListType,
+    "tuple": AnyTupleType,
+    "SymInt": IntType,
+    "SymBool": BoolType,
+    # These are numbers in TorchScript, and a schema prints them by name.
+    "ScalarType": IntType,
+    "Layout": IntType,
+    "MemoryFormat": IntType,
+    "Dimname": StringType,
+}
 NUMBERS_BY_NAME = {"ScalarType", "Layout", "MemoryFormat"}
 _SCALAR_TYPES = {name: dtype for dtype, name in SCALAR_TYPE_NAMES.items()}
 _OF_ONE = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
@@ -37,9 +60,11 @@ class Function:
 
 @dataclass
 class AliasInfo:
-    """The `(a!)` of a schema: the sets of memory that the value may be in, and whether the operator writes to it.
+    """The `(a!)` of a schema: the sets of memory that the value may be in, and whether the operator writes to
+    it.
 
-    of_list: it stands behind the brackets, `t[](a!)`: the list is written to. `Tensor(a!)[]`: its elements are.
+    of_list: it stands behind the brackets, `t[](a!)`: the list is written to. `Tensor(a!)[]`: its elements
+    are.
     """
 
     before: tuple
@@ -51,7 +76,8 @@ class AliasInfo:
 class TypeParser:
     """Reads types from a text, one after another.
 
-    classes: qualified name -> type; a name that is not there makes a new, empty class (None: no classes are allowed).
+    classes: qualified name -> type; a name that is not there makes a new, empty class (None: no classes are
+    allowed).
     """
 
     def __init__(self, text, position=0, classes=None):

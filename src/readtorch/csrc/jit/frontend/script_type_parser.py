@@ -84,6 +84,8 @@ class ScriptTypeParser:
     def broadcast_length(self, node):
         """`BroadcastingList2[int]` -> 2: how many entries one number stands for; None for anything else."""
         name = dotted_name(node.value) if isinstance(node, ast.Subscript) else None
+        if name == "Optional":
+            return self.broadcast_length(node.slice)
         digits = (name or "").removeprefix("BroadcastingList")
         return int(digits) if name and digits != name and digits.isdigit() else None
 

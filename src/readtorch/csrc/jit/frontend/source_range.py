@@ -11,7 +11,8 @@ CONTEXT = 3  # how many lines around the marked one `highlight` shows
 class Source:
     """A text, and the file and line at which it begins (None if it has none).
 
-    leading: how many blanks were cut from the left of every line, so that columns can be given as in the file.
+    leading: how many blanks were cut from the left of every line, so that columns can be given as in the
+    file.
     """
 
     text: str

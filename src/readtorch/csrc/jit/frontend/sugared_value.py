@@ -180,6 +180,8 @@ class SimpleValue(SugaredValue):
 
     def as_tuple(self, range, emitter, size=None):
         type, graph = self.type(), emitter.graph
+        if isinstance(type, TupleType) and self.value.node().kind() == "prim::TupleConstruct":
+            return [SimpleValue(v) for v in self.value.node().inputs()]
         if isinstance(type, TupleType):
             return [SimpleValue(v) for v in graph.insertNode(graph.createTupleUnpack(self.value)).outputs()]
         if isinstance(type, ListType):

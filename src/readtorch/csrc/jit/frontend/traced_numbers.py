@@ -1,9 +1,10 @@
 """Sizes and numbers during a trace.
 
-`x.shape[0]` is then a tensor, so that what is computed from it is written down. Where an operator wants a number, the
-tensor becomes one that remembers which Value it is.
+`x.shape[0]` is then a tensor, so that what is computed from it is written down. Where an operator wants a
+number, the tensor becomes one that remembers which Value it is.
 
-In PyTorch: `getSizeOf` and `ArgumentStash` in `torch/csrc/jit/frontend/tracer.cpp`. Explained in the chapter "Tracing".
+In PyTorch: `getSizeOf` and `ArgumentStash` in `torch/csrc/jit/frontend/tracer.cpp`. Explained in the chapter
+"Tracing".
 """
 import numpy as np
 
@@ -33,7 +34,9 @@ class TracedFloat(float):
 
 def traced_value(number):
     """The Value that a number stands for in the trace that is under way, or None."""
-    return number.value if isinstance(number, (TracedInt, TracedFloat)) and number.state is tls.tracer else None
+    return (
+        number.value if isinstance(number, (TracedInt, TracedFloat)) and number.state is tls.tracer else None
+    )
 
 
 class TracedSizes:

@@ -1,9 +1,11 @@
 """Tracing: run a function once, and write down the operators that it calls.
 
-The Tracer key is on every tensor. While a trace is under way the key is let through, so every call comes here first, is
-written into the graph, and goes on to where it would have gone. Nothing but operators is seen: an `if` leaves no mark.
+The Tracer key is on every tensor. While a trace is under way the key is let through, so every call comes here
+first, is written into the graph, and goes on to where it would have gone. Nothing but operators is seen: an
+`if` leaves no mark.
 
-In PyTorch: `torch/csrc/jit/frontend/tracer.cpp`; the kernels are written by `tools/autograd/gen_trace_type.py`.
+In PyTorch: `torch/csrc/jit/frontend/tracer.cpp`; the kernels are written by
+`tools/autograd/gen_trace_type.py`.
 Explained in the chapter "Tracing".
 """
 from ....aten import dispatcher
@@ -19,13 +21,19 @@ from ..runtime.future import Future
 from .traced_boundary import TracedBoundary
 from .traced_numbers import TracedSizes, traced_value
 
-DATAFLOW = (" might cause the trace to be incorrect. We can't record the data flow of Python values, so this value will be "
-            "treated as a constant in the future. This means that the trace might not generalize to other inputs!")
-CONSTRUCTOR = (" results are registered as constants in the trace. You can safely ignore this warning if you use this "
-               "function to create tensors out of constant variables that would be the same every time you call this "
-               "function. In any other case, this might cause the trace to be incorrect.")
-RESIZE = (" can't be represented in the JIT at the moment, so we won't connect any uses of this value with its current "
-          "trace. If you happen to use it again, it will show up as a constant in the graph.")
+DATAFLOW = (
+    " might cause the trace to be incorrect. We can't record the data flow of Python values, so this value will be "
+    "treated as a constant in the future. This means that the trace might not generalize to other inputs!"
+)
+CONSTRUCTOR = (
+    " results are registered as constants in the trace. You can safely ignore this warning if you use this "
+    "function to create tensors out of constant variables that would be the same every time you call this "
+    "function. In any other case, this might cause the trace to be incorrect."
+)
+RESIZE = (
+    " can't be represented in the JIT at the moment, so we won't connect any uses of this value with its current "
+    "trace. If you happen to use it again, it will show up as a constant in the graph."
+)
 
 
 class TracingState(TracedSizes, TracedBoundary):
@@ -38,14 +46,16 @@ class TracingState(TracedSizes, TracedBoundary):
         self.values = {}  # id -> (the thing, which must live as long as its id is in use, Value)
         self.module_names = None  # nn.Module -> path, while a module is traced
 
-    # ------------------------------------------------------------------------------------------------ warnings
+    # ----------------------------------------------------------------------------------------------- warnings
 
     def warn(self, message):
         python_tracer.warn(message)
 
     def warn_of_conversion(self, kind):
         """A tensor becomes a Python `kind`, and what is done with that is not seen."""
-        python_tracer.warn(f"Converting a tensor to a {'' if kind == 'NumPy array' else 'Python '}{kind}" + DATAFLOW)
+        python_tracer.warn(
+            f"Converting a tensor to a {'' if kind == 'NumPy array' else 'Python '}{kind}" + DATAFLOW
+        )
 
     def warn_of_constructor(self, name):
         """A tensor is made from Python's or NumPy's values."""
@@ -67,7 +77,9 @@ class TracingState(TracedSizes, TracedBoundary):
 
     def _unpack(self, things, value):
         create = self.graph.createListUnpack if isinstance(things, list) else self.graph.createTupleUnpack
-        node = self.graph.insertNode(create(value, len(things)) if isinstance(things, list) else create(value))
+        node = self.graph.insertNode(
+            create(value, len(things)) if isinstance(things, list) else create(value)
+        )
         for thing, output in zip(things, node.outputs()):
             self.set_value(thing, output)
 
@@ -90,8 +102,10 @@ class TracingState(TracedSizes, TracedBoundary):
         if isinstance(thing, Future):
             raise RuntimeError("Tried to trace Future or Object that the tracer was not aware of.")
         if hasattr(thing, "slots"):
-            raise RuntimeError(f"Tried to trace {thing} but it is not part of the active trace. Modules that are called "
-                               "during a trace must be registered as submodules of the thing being traced.")
+            raise RuntimeError(
+                f"Tried to trace {thing} but it is not part of the active trace. Modules that are called "
+                "during a trace must be registered as submodules of the thing being traced."
+            )
         return self.constant(thing)
 
     def _tensor_constant(self, tensor):
@@ -100,7 +114,7 @@ class TracingState(TracedSizes, TracedBoundary):
         self.values[id(tensor)] = (tensor, value)
         return value
 
-    # -------------------------------------------------------------------------------------------------- writing
+    # ------------------------------------------------------------------------------------------------ writing
 
     def constant(self, value, type=None):
         """A new constant; a None has no line, as in PyTorch."""
@@ -124,7 +138,12 @@ class TracingState(TracedSizes, TracedBoundary):
         has_tensors = any(a.type.is_tensor for a in schema.arguments)
         takes_numbers = name.removesuffix("_") in _HAVE_NUMBER_OVERLOADS
         for argument, thing in zip(schema.arguments, arguments):
-            if takes_numbers and isinstance(thing, TensorImpl) and thing._keys & WRAPPED_NUMBER and not self.has_value(thing):
+            if (
+                takes_numbers
+                and isinstance(thing, TensorImpl)
+                and thing._keys & WRAPPED_NUMBER
+                and not self.has_value(thing)
+            ):
                 node.addInput(self.constant(thing._array.item()))
                 continue
             node.addInput(self._argument(argument, thing, has_tensors))
@@ -145,12 +164,16 @@ class TracingState(TracedSizes, TracedBoundary):
             return self.number(float(thing) if kind.base == "float" and isinstance(thing, int) else thing)
         if kind.base == "Tensor":
             element = OptionalType(TensorType.get()) if kind.inner_optional else TensorType.get()
-            return self.list_of(element, [self.constant(None) if t is None else self.get_value(t) for t in thing])
+            return self.list_of(
+                element, [self.constant(None) if t is None else self.get_value(t) for t in thing]
+            )
         values = [self.number(t) for t in thing]
         return self.list_of(_LIST_TYPES[kind.base].get(), values)
 
     def call(self, kind, arguments, function):
-        """Write a call that is no operator of the dispatcher as one node, `kind` of `arguments`; returns `function()`."""
+        """Write a call that is no operator of the dispatcher as one node, `kind` of `arguments`; returns
+        `function()`.
+        """
         node = self.graph.create(kind, (), 0).setSourceRange(python_tracer.source_range())
         for thing in arguments:
             node.addInput(self.any_value(thing))
@@ -163,7 +186,9 @@ class TracingState(TracedSizes, TracedBoundary):
     def any_value(self, thing):
         if isinstance(thing, (list, tuple)):
             is_tensors = thing and isinstance(thing[0], TensorImpl)
-            return self.list_of(TensorType.get() if is_tensors else IntType.get(), [self.any_value(t) for t in thing])
+            return self.list_of(
+                TensorType.get() if is_tensors else IntType.get(), [self.any_value(t) for t in thing]
+            )
         return self.get_value(thing) if isinstance(thing, TensorImpl) else self.number(thing)
 
     def converted(self, tensor, dtype, device, copy, memory_format, function):
@@ -175,7 +200,9 @@ class TracingState(TracedSizes, TracedBoundary):
         return self.call("aten::to", [tensor, *place, kind, False, copy, form], function)
 
     def constructed(self, tensor, detach=True):
-        """A tensor that was made from Python's values: a constant, brought to its type and place. Returns it."""
+        """A tensor that was made from Python's values: a constant, brought to its type and place. Returns
+        it.
+        """
         with Paused():
             device, dtype = tensor.device, tensor.dtype
         self.call("aten::to", [tensor, device, dtype, False, False, None], lambda: tensor)
@@ -222,7 +249,9 @@ class TracingState(TracedSizes, TracedBoundary):
         self.graph.setInsertPoint(node.addBlock())
 
     def fork(self, function):
-        """`fork` during a trace: what it does goes into a block, which becomes the task's graph. Returns its Future."""
+        """`fork` during a trace: what it does goes into a block, which becomes the task's graph. Returns its
+        Future.
+        """
         node = self.graph.insertNode(self.graph.create("prim::TracedFork"))
         place = self.graph.insertPoint()
         block = node.addBlock()
@@ -252,11 +281,29 @@ class TracingState(TracedSizes, TracedBoundary):
 
 # A convolution is written down one level deeper, as in PyTorch: with cuDNN's flags.
 # The others are names of one operator.
-_RECORDED_AS = {"convolution": "_convolution", "det": "linalg_det", "swapaxes": "transpose", "swapdims": "transpose",
-                "true_divide": "div"}
+_RECORDED_AS = {
+    "convolution": "_convolution",
+    "det": "linalg_det",
+    "swapaxes": "transpose",
+    "swapdims": "transpose",
+    "true_divide": "div",
+}
 _MORE_FLAGS = {"convolution": (False, False, True, True)}
-# PyTorch's Python binding passes a number beside a tensor as a number to these, as a tensor to `add`, `mul` and the like.
-_HAVE_NUMBER_OVERLOADS = {"eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"}
+# PyTorch's Python binding passes a number beside a tensor as a number to these, as a tensor to `add`, `mul`
+# and the like.
+_HAVE_NUMBER_OVERLOADS = {
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "remainder",
+    "fmod",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+}
 _LIST_TYPES = {"int": IntType, "float": FloatType, "Scalar": NumberType}
 
 
@@ -268,12 +315,16 @@ def _implied(name, has_tensors):
     return device("cpu") if name == "device" and not has_tensors else None
 
 
-# ----------------------------------------------------------------------------------------------------- the Tracer key
+# --------------------------------------------------------------------------------------------- the Tracer key
 
 # These give a tuple here, in PyTorch a list.
-_RETURN_LISTS = {f"aten::{name}" for name in (
-    "split split_with_sizes unsafe_split unsafe_split_with_sizes chunk unsafe_chunk unbind tensor_split hsplit vsplit dsplit "
-    "meshgrid broadcast_tensors atleast_1d atleast_2d atleast_3d").split()}
+_RETURN_LISTS = {
+    f"aten::{name}"
+    for name in (
+        "split split_with_sizes unsafe_split unsafe_split_with_sizes chunk unsafe_chunk unbind tensor_split hsplit vsplit dsplit "
+        "meshgrid broadcast_tensors atleast_1d atleast_2d atleast_3d"
+    ).split()
+}
 
 # Their parts are recorded instead (DONT_RECORD_TRACE in gen_trace_type.py).
 NOT_RECORDED = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
@@ -334,11 +385,20 @@ class _Tracing(MaskGuard):
         super().__exit__(*exception)
 
 
-def trace(function, inputs, strict=True, force_outplace=False, self_object=None, argument_names=(), module_names=None):
+def trace(
+    function,
+    inputs,
+    strict=True,
+    force_outplace=False,
+    self_object=None,
+    argument_names=(),
+    module_names=None,
+):
     """Call `function(*inputs)` and return (graph, what it returned).
 
-    self_object: the ScriptObject of the module that is traced: its parameters and those of its submodules become
-    attributes of the graph's first input. argument_names: names for the inputs. module_names: nn.Module -> its path.
+    self_object: the ScriptObject of the module that is traced: its parameters and those of its submodules
+    become attributes of the graph's first input. argument_names: names for the inputs. module_names:
+    nn.Module -> its path.
     """
     if tls.tracer is not None:
         raise RuntimeError("Tracing can't be nested")
@@ -346,22 +406,28 @@ def trace(function, inputs, strict=True, force_outplace=False, self_object=None,
     state.module_names = module_names
     with _Tracing(state):
         if self_object is not None:
-            _gather_attributes(state, state.graph.addInput("self").setType(self_object.type), self_object, "__module")
+            _gather_attributes(
+                state, state.graph.addInput("self").setType(self_object.type), self_object, "__module"
+            )
         names = argument_names if len(argument_names) == len(inputs) else [""] * len(inputs)
         given = []
         for name, each in zip(names, inputs):
             given.append(state.add_input(each, type_of_value(each), state.graph.addInput(name)))
         result = function(*given)
         if result is None:
-            raise RuntimeError("The traced function didn't return any values! Side-effects are not captured in traces, so "
-                               "it would be a no-op.")
+            raise RuntimeError(
+                "The traced function didn't return any values! Side-effects are not captured in traces, so "
+                "it would be a no-op."
+            )
         state.graph.registerOutput(state.get_output(result, 1))
     FixupTraceScopeBlocks(state.graph, self_object and self_object.type)
     return state.graph, result
 
 
 def _gather_attributes(state, self_value, object, prefix):
-    """A prim::TracedAttr for every attribute of a module and of its submodules, which stands for its value."""
+    """A prim::TracedAttr for every attribute of a module and of its submodules, which stands for its
+    value.
+    """
     state.set_value(object, self_value)
     for attribute, value in zip(object.type.attributes, object.slots):
         path = f"{prefix}.{attribute.name}"

@@ -29,7 +29,7 @@ def to_sugared_value(object, emitter, range, is_constant=False):
         type = object.script_type()
         if isinstance(type, FunctionType):
             return FunctionValue(type.function)
-    if isinstance(object, types.ModuleType):
+    if isinstance(object, (types.ModuleType, types.SimpleNamespace)):
         return PythonModuleValue(object)
     form = _special_form(object)
     if form is not None:

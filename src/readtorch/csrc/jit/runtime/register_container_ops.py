@@ -227,6 +227,11 @@ prim("aten::sum.complex(complex[] self) -> complex")(_sum)
 prim("aten::any.str(str[] self) -> bool")(_any)
 
 
+@prim("aten::list_with_default(int[] list, int[] defaults) -> int[]")
+def list_with_default(list, defaults):
+    return [default if size is None else size for size, default in zip(list, defaults[-len(list):])]
+
+
 @prim("prim::rangelist(int n) -> int[]")
 def rangelist(n):
     return list(range(n))

@@ -73,7 +73,6 @@ prim("aten::len.str(str s) -> int")(len)
 prim("aten::list(str t) -> str[]")(list)
 prim("aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str")(
     lambda string, start, end, step: string[start:end:step])
-prim("aten::__contains__.str_in_str(str l, str item) -> bool")(lambda l, item: item in l)
 prim("aten::ord(str string) -> int")(ord)
 prim("aten::chr(int i) -> str")(chr)
 prim("aten::bin(int i) -> str")(bin)

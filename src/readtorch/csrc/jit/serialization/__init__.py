@@ -1,0 +1,1 @@
+"""Graphs as Python text, and archives. In PyTorch: `torch/csrc/jit/serialization`."""
