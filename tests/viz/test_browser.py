@@ -101,8 +101,31 @@ def devices():
     return DeviceTimeline(device_pieces.two_runs(), title="Device timeline", run=1)
 
 
+def activations():
+    x = torch.linspace(-1, 1, 24).reshape(12, 2)
+
+    def training(scale):
+        net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 3), torch.nn.Tanh())
+        with torch.no_grad():
+            for parameter in net.parameters():
+                parameter.copy_(torch.linspace(-scale, scale, parameter.numel()).reshape(parameter.shape))
+
+        def train(step):
+            loss = (net(x) - 1).square().mean()
+            net.zero_grad()
+            loss.backward()
+            with torch.no_grad():
+                for parameter in net.parameters():
+                    parameter -= parameter.grad
+            return loss
+
+        return net, train
+
+    return viz.activation_statistics({"small": training(0.1), "large": training(2.0)}, steps=20, layers=torch.nn.Tanh)
+
+
 FIGURES = [allocator, autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
-           surface, loader, devices]
+           surface, loader, devices, activations]
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
@@ -478,6 +501,28 @@ def test_devices_by_keys_by_pointing_by_run_and_by_zoom(visit, page_with):
         assert "mm on cuda:0, for forward" in now.inner_text()
         assert page.locator(".rt-lanes").get_attribute("aria-label") == (
             "Timeline of 2 devices. 1 kernel in 100 µs. Busy: cuda:0 90 %, cuda:1 0 %.")
+        assert seen.problems == []
+
+
+def test_activations_by_keys_by_pointing_and_by_quantity(visit, page_with):
+    with visit(page_with(activations())) as seen:
+        page, now = seen.page, seen.page.locator(".rt-now")
+        assert page.locator(".rt-panel").count() == 2 and page.locator(".rt-panel .rt-chart .rt-line").count() == 4
+        page.locator(".rt-slider").focus()
+        assert "After 0 steps, standard deviation of the last layer: small" in now.inner_text()
+        rows = page.locator(".rt-moments")
+        bars = page.locator(".rt-bars").first
+        before = rows.all_inner_texts(), bars.get_attribute("d")
+        assert before[0][0].startswith("mean ") and "loss" in page.locator(".rt-panel .rt-dhead").first.inner_text()
+        press(page, ".", "ArrowRight", "End")
+        assert page.locator(".rt-count").inner_text() == "step 19 of 19"
+        assert rows.all_inner_texts() != before[0] and bars.get_attribute("d") != before[1]
+        page.get_by_label("shows").select_option("means")
+        assert "After 19 steps, mean of the last layer" in now.inner_text()
+        label = page.locator(".rt-chart").last.get_attribute("aria-label")
+        assert label.startswith("large: mean of each layer's output. At step 19: 1 ")
+        page.locator(".rt-chart").first.click(position={"x": 45, "y": 50})
+        assert page.locator(".rt-count").inner_text() == "step 0 of 19"
         assert seen.problems == []
 
 

@@ -19,6 +19,7 @@ that shows itself when it is the last value of a cell::
     viz.schedule_plotter({"steps": lambda optimizer: StepLR(optimizer, 30)})  # learning rates, step by step
     viz.loss_surface(f, {"SGD": lambda params: SGD(params, 0.1)}, (1, 2), (-2, 2), (-2, 2))  # paths on f
     viz.worker_timeline(loader, work=train_step)      # who fetches which batch, and who waits for it
+    viz.activation_statistics({"net": (net, train)})  # outputs of layers during a training, as histograms
     viz.device_timeline(train_step)                   # kernels on simulated devices, and who waits for whom
     viz.allocator()                                   # the caching allocator, event by event, and why
     viz.allocator("snapshot.pickle")                  # … from a saved snapshot, ours or PyTorch's
@@ -29,8 +30,9 @@ The models behind the figures (``record_backward``, ``graph_layout``, …) need 
 """
 from __future__ import annotations
 
-__all__ = ["allocator", "autograd", "checkpoint_diff", "device_timeline", "dispatch", "hook_timeline", "house_map",
-           "loss_surface", "module_tree", "plot", "schedule_plotter", "strides", "worker_timeline"]
+__all__ = ["activation_statistics", "allocator", "autograd", "checkpoint_diff", "device_timeline", "dispatch",
+           "hook_timeline", "house_map", "loss_surface", "module_tree", "plot", "schedule_plotter", "strides",
+           "worker_timeline"]
 
 
 def allocator(source=None, device=None, title="Allocator explorer", step=0, address=""):
@@ -177,6 +179,20 @@ def worker_timeline(loaders, work=None, batches=None, run=0, step=0, title="Work
     from .record_loader import record_loader
 
     return WorkerTimeline(record_loader(loaders, work, batches), title=title, run=run, step=step)
+
+
+def activation_statistics(runs, steps=60, layers=None, step=0, title="Activation statistics"):
+    """What comes out of the layers of networks while they are trained: mean, deviation, histogram (chapter 10).
+
+    runs: a dict ``{label: (module, train)}`` of at most 4, drawn side by side; ``train(i)`` makes the i-th training step
+    and may return the loss. They are trained for real. steps: at most 300. layers: a class or a tuple of classes
+    whose outputs are looked at; by default all modules that contain none. step: the step shown first.
+    """
+    from ._widgets import ActivationStatistics
+    from .record_activations import record_activations
+
+    step = step if step >= 0 else steps + step
+    return ActivationStatistics(record_activations(runs, steps, layers), title=title, step=step)
 
 
 def device_timeline(runs, warm=1, run=0, step=0, title="Device timeline"):

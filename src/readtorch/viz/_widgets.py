@@ -100,6 +100,14 @@ class DeviceTimeline(StaticWidget):
     zoom = Int(1).tag(sync=True)   # 1, 4, 16 or 64
 
 
+class ActivationStatistics(StaticWidget):
+    _esm = front_end("activations")
+    fallback = "Activation statistics: what comes out of each layer during a training (needs JavaScript)."
+
+    step = Int(0).tag(sync=True)
+    quantity = Unicode("deviations").tag(sync=True)   # or "means"
+
+
 class AllocatorExplorer(StaticWidget):
     _esm = front_end("allocator", "_history", "_memory_chart", "_memory_rows")
     fallback = "Allocator explorer: segments and blocks after each event of an allocator (needs JavaScript)."

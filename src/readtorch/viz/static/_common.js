@@ -214,6 +214,25 @@ function pathOf(points) {
     .join("");
 }
 
+// A scale: from numbers to places between 0 and 1, and the numbers that are written beside it.
+function linearScale(values) {
+  const top = Math.max(...values, 1e-12),
+    low = Math.min(...values, 0);
+  const rough = (top - low) / 5,
+    power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
+  const first = Math.floor(low / step),
+    last = Math.ceil(top / step - 1e-9);
+  const ticks = Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
+  return { ticks, place: (x) => (x - ticks[0]) / (ticks.at(-1) - ticks[0]) };
+}
+
+// Round numbers from 0 to `last`.
+function stepTicks(last) {
+  const step = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250].find((s) => last / s <= 6) ?? 500;
+  return Array.from({ length: Math.floor(last / step) + 1 }, (_, k) => k * step);
+}
+
 // Round moments from 0 to `total`, about `most` of them.
 function timeTicks(total, most) {
   const rough = total / most,

@@ -1,21 +1,8 @@
 // Schedule plotter: the learning rates of several schedules over the epochs, and what they are at one of them.
 
 const EDGE = { left: 58, right: 10, top: 10, bottom: 38 };
-// ---- scales: from numbers to places between 0 and 1, and the numbers that are written beside them
 
-function linearScale(values) {
-  const top = Math.max(...values, 1e-12),
-    low = Math.min(...values, 0);
-  const rough = (top - low) / 5,
-    power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
-  const first = Math.floor(low / step),
-    last = Math.ceil(top / step - 1e-9);
-  const ticks = Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
-  return { ticks, place: (x) => (x - ticks[0]) / (ticks.at(-1) - ticks[0]) };
-}
-
-// What is not positive has no place on it: null.
+// A scale as linearScale's. What is not positive has no place on it: null.
 function logScale(values) {
   const positive = values.filter((x) => x > 0);
   if (!positive.length) return linearScale([]);
@@ -27,11 +14,6 @@ function logScale(values) {
   const powers = whole.filter((p) => (top - p) % every === 0);
   const place = (x) => (x > 0 && Math.log10(x) >= low ? (Math.log10(x) - low) / (top - low) : null);
   return { ticks: powers.map((p) => 10 ** p), place };
-}
-
-function epochTicks(last) {
-  const step = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250].find((s) => last / s <= 6) ?? 500;
-  return Array.from({ length: Math.floor(last / step) + 1 }, (_, k) => k * step);
 }
 
 function render({ model, el }) {
@@ -168,7 +150,7 @@ function render({ model, el }) {
       );
     });
     const foot = height - EDGE.bottom + 16;
-    const times = epochTicks(last).map((t) => text({ x: x(t), y: foot }, t, { "text-anchor": "middle" }));
+    const times = stepTicks(last).map((t) => text({ x: x(t), y: foot }, t, { "text-anchor": "middle" }));
     const name = s("text", { x: x(last / 2), y: foot + 16, "text-anchor": "middle" }, "steps of the scheduler");
     return [...levels, ...times, name];
   }
