@@ -1,4 +1,6 @@
-"""Random programs, written straight into graphs: numbers, lists, tuples, tensors that are written to, If and Loop."""
+"""Random programs, written straight into graphs: numbers, lists, tuples, tensors that are written to, If and
+Loop.
+"""
 import random
 
 from readtorch.csrc.jit.ir import Graph
@@ -9,7 +11,9 @@ _TYPES = {INT: IntType.get(), BOOL: BoolType.get(), TENSOR: TensorType.get(), IN
 
 
 class RandomProgram:
-    """graph: inputs %x, %y (tensors of shape [3]), %n, %m (ints), %l (a list of ints); one tuple as output."""
+    """graph: inputs %x, %y (tensors of shape [3]), %n, %m (ints), %l (a list of ints); one tuple as
+    output.
+    """
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -30,12 +34,19 @@ class RandomProgram:
 
     def statements(self, scope, depth, count):
         for _ in range(count):
-            choices = [self.number] * 4 + [self.condition] + [self.tensor] * 4 + [self.write] * 2 + [self.list] * 3 + [self.tuple]
+            choices = (
+                [self.number] * 4
+                + [self.condition]
+                + [self.tensor] * 4
+                + [self.write] * 2
+                + [self.list] * 3
+                + [self.tuple]
+            )
             if depth < 3:
                 choices += [self.branch, self.loop] * 2
             self.random.choice(choices)(scope, depth)
 
-    # ----------------------------------------------------------------------------------------------- one statement
+    # ------------------------------------------------------------------------------------------ one statement
 
     def small(self, value):
         """An int in 0..6: what is repeated and multiplied stays small."""
@@ -43,13 +54,17 @@ class RandomProgram:
 
     def number(self, scope, depth):
         a = self.random.choice([self.pick(scope, INT), self.random.randint(-3, 3)])
-        kind = self.random.choice(["aten::add", "aten::sub", "aten::mul", "prim::min", "prim::max", "aten::floordiv"])
+        kind = self.random.choice(
+            ["aten::add", "aten::sub", "aten::mul", "prim::min", "prim::max", "aten::floordiv"]
+        )
         b = self.random.randint(1, 4) if kind == "aten::floordiv" else self.pick(scope, INT)
         value = self.op(kind, a if kind != "aten::floordiv" else self.pick(scope, INT), b)
         scope[INT].append(self.small(value) if kind == "aten::mul" else value)
 
     def condition(self, scope, depth):
-        kind = self.random.choice(["aten::lt", "aten::eq", "aten::ge", "aten::__not__", "aten::__and__", "aten::__or__"])
+        kind = self.random.choice(
+            ["aten::lt", "aten::eq", "aten::ge", "aten::__not__", "aten::__and__", "aten::__or__"]
+        )
         if kind == "aten::__not__":
             value = self.op(kind, self.pick(scope, BOOL))
         else:
@@ -59,7 +74,9 @@ class RandomProgram:
 
     def tensor(self, scope, depth):
         x = self.pick(scope, TENSOR)
-        kind = self.random.choice("relu neg tanh sigmoid add mul sub add_number mul_one view expand_as clone detach".split())
+        kind = self.random.choice(
+            "relu neg tanh sigmoid add mul sub add_number mul_one view expand_as clone detach".split()
+        )
         if kind in ("add", "mul", "sub"):
             value = self.op(f"aten::{kind}", self.op("aten::tanh", x), self.pick(scope, TENSOR))
         elif kind == "add_number":
@@ -97,11 +114,19 @@ class RandomProgram:
         elif kind == "len":
             scope[INT].append(self.op("aten::len", l))
         elif kind == "slice":
-            scope[INTS].append(self.op("aten::add", self.op("aten::slice", l, 1), self.op("aten::slice", l, None, 4)))
+            scope[INTS].append(
+                self.op("aten::add", self.op("aten::slice", l, 1), self.op("aten::slice", l, None, 4))
+            )
         elif kind == "sum":
             scope[INT].append(self.small(self.op("aten::sum", l)))
         elif kind == "add":
-            scope[INTS].append(self.op("aten::add", self.op("aten::slice", l, None, 5), self.op("aten::slice", self.pick(scope, INTS), None, 5)))
+            scope[INTS].append(
+                self.op(
+                    "aten::add",
+                    self.op("aten::slice", l, None, 5),
+                    self.op("aten::slice", self.pick(scope, INTS), None, 5),
+                )
+            )
         elif kind == "get":
             scope[INT].append(self.op("aten::__getitem__", l, -1))
         else:
@@ -121,7 +146,7 @@ class RandomProgram:
             part = self.graph.insertNode(self.graph.createTupleIndex(whole, index, _TYPES[kinds[i]])).output()
             scope[kinds[i]].append(part)
 
-    # ---------------------------------------------------------------------------------------------- control flow
+    # ------------------------------------------------------------------------------------------- control flow
 
     def body(self, block, scope, depth):
         """Statements in a block, which sees what is outside; returns its own scope."""
@@ -135,7 +160,9 @@ class RandomProgram:
 
     def branch(self, scope, depth):
         constant = self.random.random() < 0.2
-        condition = self.graph.insertConstant(self.random.random() < 0.5) if constant else self.pick(scope, BOOL)
+        condition = (
+            self.graph.insertConstant(self.random.random() < 0.5) if constant else self.pick(scope, BOOL)
+        )
         node = self.graph.insertNode(self.graph.create("prim::If", [condition], 0))
         kinds = self.kinds()
         for _ in range(2):
@@ -148,7 +175,11 @@ class RandomProgram:
 
     def loop(self, scope, depth):
         constant = self.random.random() < 0.5
-        turns = self.graph.insertConstant(self.random.randint(0, 4)) if constant else self.small(self.pick(scope, INT))
+        turns = (
+            self.graph.insertConstant(self.random.randint(0, 4))
+            if constant
+            else self.small(self.pick(scope, INT))
+        )
         kinds = self.kinds()
         start = [self.pick(scope, kind) for kind in kinds]
         true = self.graph.insertConstant(True)

@@ -1,4 +1,6 @@
-"""Random programs mean the same before and after every pass, after all of them, and after being printed and read."""
+"""Random programs mean the same before and after every pass, after all of them, and after being printed and
+read.
+"""
 import pytest
 
 import readtorch as rt

@@ -51,7 +51,10 @@ def test_functions(function, inputs):
     our_trace.graph.lint()
     assert operators(our_trace.graph) == operators(their_trace.graph)
     other = [i if isinstance(i, (tuple, dict, list)) else i * 1.5 + 0.25 for i in inputs]
-    assert_close(flat(our_trace(*with_tensors(rt, tuple(other)))), flat(their_trace(*with_tensors(torch, tuple(other)))))
+    assert_close(
+        flat(our_trace(*with_tensors(rt, tuple(other)))),
+        flat(their_trace(*with_tensors(torch, tuple(other)))),
+    )
     text = str(our_trace.graph)
     assert str(parse_ir(text)) == text
 
@@ -62,8 +65,15 @@ def test_types_and_names_are_the_references(function, inputs):
     for library in (torch, rt):
         program = of_library(library, function, len(inputs))
         graph = quietly(library, program, with_tensors(library, tuple(inputs)), check_trace=False).graph
-        graphs.append([(n.kind(), [str(o.type()) if library is torch else o.type().annotation_str for o in n.outputs()])
-                       for n in graph.nodes()])
+        graphs.append(
+            [
+                (
+                    n.kind(),
+                    [str(o.type()) if library is torch else o.type().annotation_str for o in n.outputs()],
+                )
+                for n in graph.nodes()
+            ]
+        )
     assert graphs[0] == graphs[1]
 
 
@@ -72,9 +82,14 @@ def test_modules(name):
     torch.manual_seed(0)
     (theirs, inputs), (ours, _) = modules(torch)[name], modules(rt)[name]
     theirs.eval(), ours.eval()
-    ours.load_state_dict({key: rt.from_numpy(value.numpy().copy()) for key, value in theirs.state_dict().items()})
+    ours.load_state_dict(
+        {key: rt.from_numpy(value.numpy().copy()) for key, value in theirs.state_dict().items()}
+    )
     their_inputs, our_inputs = with_tensors(torch, tuple(inputs)), with_tensors(rt, tuple(inputs))
-    their_trace, our_trace = quietly(torch, theirs, their_inputs, check_trace=False), quietly(rt, ours, our_inputs)
+    their_trace, our_trace = (
+        quietly(torch, theirs, their_inputs, check_trace=False),
+        quietly(rt, ours, our_inputs),
+    )
     for graph in ("graph", "inlined_graph"):
         getattr(our_trace, graph).lint()
         assert operators(getattr(our_trace, graph)) == operators(getattr(their_trace, graph)), graph
@@ -98,7 +113,7 @@ def test_gradients_reach_parameters_and_inputs():
     assert rt.equal(gradient, x.grad)
 
 
-# ------------------------------------------------------------------------------------------------------------ warnings
+# --------------------------------------------------------------------------------------------------- warnings
 
 def leaks(library, x):
     if x.sum() > 0:
@@ -130,7 +145,7 @@ def test_warns_of_lists():
     assert [w[:2] for w in ours] == [w[:2] for w in theirs] and ours
 
 
-# -------------------------------------------------------------------------------------------------------------- errors
+# ----------------------------------------------------------------------------------------------------- errors
 
 def error_of(library, function, inputs, **options):
     with pytest.raises(Exception) as caught:
@@ -138,9 +153,17 @@ def error_of(library, function, inputs, **options):
     return caught.type.__name__, str(caught.value)
 
 
-@pytest.mark.parametrize("program", [
-    lambda T: (lambda x: 3, (T.ones(1),)), lambda T: (lambda x: (x, 3), (T.ones(1),)), lambda T: (lambda x: None, (T.ones(1),)),
-    lambda T: (lambda x: {"a": x}, (T.ones(1),)), lambda T: (lambda x: x, (1,))], ids="int pair None dict input".split())
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda T: (lambda x: 3, (T.ones(1),)),
+        lambda T: (lambda x: (x, 3), (T.ones(1),)),
+        lambda T: (lambda x: None, (T.ones(1),)),
+        lambda T: (lambda x: {"a": x}, (T.ones(1),)),
+        lambda T: (lambda x: x, (1,)),
+    ],
+    ids="int pair None dict input".split(),
+)
 def test_errors_have_the_references_words(program):
     assert error_of(rt, *program(rt)) == error_of(torch, *program(torch))
 
@@ -150,8 +173,10 @@ def test_a_tensor_that_requires_grad_is_no_constant():
         w = library.ones(3, requires_grad=True)
         kind, message = error_of(library, lambda x: x * w, (library.ones(3),))
         assert kind == "RuntimeError"
-        assert message.startswith("Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or "
-                                  "input, or detaching the gradient\nTensor:\n")
+        assert message.startswith(
+            "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or "
+            "input, or detaching the gradient\nTensor:\n"
+        )
 
 
 def test_wrong_arguments_of_a_trace():
@@ -166,7 +191,7 @@ def test_wrong_arguments_of_a_trace():
         assert texts[0] == texts[1]
 
 
-# ---------------------------------------------------------------------------------------------------------- check_trace
+# ------------------------------------------------------------------------------------------------ check_trace
 
 def test_check_trace_finds_what_differs_from_run_to_run():
     state = []
@@ -200,7 +225,7 @@ def test_check_inputs_take_the_other_branch():
         rt.jit.trace(branch, (rt.ones(2),), check_inputs=[(-rt.ones(2) * 3,)])
 
 
-# ---------------------------------------------------------------------------------------------------------------- others
+# ----------------------------------------------------------------------------------------------------- others
 
 def test_trace_module_has_several_methods():
     class Two(rt.nn.Module):
@@ -248,5 +273,7 @@ def test_an_error_inside_ends_the_trace():
 
 
 def test_force_outplace():
-    trace = quietly(rt, lambda x: x.clone().add_(1).mul_(2), (rt.ones(2),), _force_outplace=True, check_trace=False)
+    trace = quietly(
+        rt, lambda x: x.clone().add_(1).mul_(2), (rt.ones(2),), _force_outplace=True, check_trace=False
+    )
     assert operators(trace.graph) == ["aten::clone", "aten::add", "aten::mul"]

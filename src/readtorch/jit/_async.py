@@ -9,7 +9,9 @@ __all__ = ["Future", "fork", "wait"]
 
 
 def fork(func, *args, **kwargs):
-    """Start `func(*args, **kwargs)` and return its Future. In Python it runs at once; in TorchScript in a task of its own."""
+    """Start `func(*args, **kwargs)` and return its Future. In Python it runs at once; in TorchScript in a
+    task of its own.
+    """
     trace = trace_under_way()
     if trace is not None:
         return trace.fork(lambda: func(*args, **kwargs))

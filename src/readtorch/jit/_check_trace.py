@@ -23,8 +23,10 @@ class TracingCheckError(Exception):
         if graph_diff_error is not None:
             self.message += f"ERROR: Graphs differed across invocations!\n{indent(graph_diff_error)}\n"
         if tensor_compare_error is not None:
-            self.message += ("ERROR: Tensor-valued Constant nodes differed in value across invocations. This often indicates "
-                             f"that the tracer has encountered untraceable code.\n{indent(tensor_compare_error)}\n")
+            self.message += (
+                "ERROR: Tensor-valued Constant nodes differed in value across invocations. This often indicates "
+                f"that the tracer has encountered untraceable code.\n{indent(tensor_compare_error)}\n"
+            )
         super().__init__(self.message)
 
 
@@ -56,7 +58,9 @@ def check_module(module, again, mod, name, examples, tolerance, by_keyword):
     single = isinstance(examples, (readtorch.Tensor, dict))
     inputs = () if kwargs else clone_inputs((examples,) if single else tuple(examples))
     method, second = (m._c.type.getMethod(name) for m in (module, again))
-    _Check(_Method(module._c, method), func, lambda: _Method(again._c, second), inputs, kwargs, tolerance).run()
+    _Check(
+        _Method(module._c, method), func, lambda: _Method(again._c, second), inputs, kwargs, tolerance
+    ).run()
 
 
 check_module.cloned = clone_inputs
@@ -101,19 +105,29 @@ class _Check:
         except Exception as e:
             message = f"encountered an exception while running the {what} with test inputs.\nException:\n{indent(str(e))}"
             raise TracingCheckError(self.graph_differences(), self.constant_differences(), message) from e
-        return [o for o in (result if isinstance(result, tuple) else (result,)) if isinstance(o, readtorch.Tensor)]
+        return [
+            o for o in (result if isinstance(result, tuple) else (result,)) if isinstance(o, readtorch.Tensor)
+        ]
 
     def compare(self, outputs, references, what):
         """Whether they are close; warns of each that is not."""
         all_close = True
         for i, (output, reference) in enumerate(zip(outputs, references), 1):
             try:
-                wide = (lambda t: t.to(readtorch.complex128)) if output.is_complex() else (lambda t: t.double())
-                readtorch.testing.assert_close(wide(output), wide(reference), rtol=self.tolerance, atol=1e-5, equal_nan=True)
+                wide = (
+                    (lambda t: t.to(readtorch.complex128)) if output.is_complex() else (lambda t: t.double())
+                )
+                readtorch.testing.assert_close(
+                    wide(output), wide(reference), rtol=self.tolerance, atol=1e-5, equal_nan=True
+                )
             except AssertionError as error:
                 self.warn_of_random_nodes()
-                warnings.warn(f"Output nr {i}. of the traced function does not match the corresponding output of the {what}. "
-                              f"Detailed error:\n{error}", TracerWarning, stacklevel=5)
+                warnings.warn(
+                    f"Output nr {i}. of the traced function does not match the corresponding output of the {what}. "
+                    f"Detailed error:\n{error}",
+                    TracerWarning,
+                    stacklevel=5,
+                )
                 all_close = False
         return all_close
 
@@ -121,12 +135,16 @@ class _Check:
         nodes = [node for node in self.traced.graph.nodes() if node.isNondeterministic()]
         if nodes and not self.has_warned:
             listed = "\n".join([indent(str(node)) for node in nodes][:20])
-            warnings.warn("Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n"
-                          f"{listed}\nThis may cause errors in trace checking. To disable trace checking, pass "
-                          "check_trace=False to torch.jit.trace()", TracerWarning, stacklevel=6)
+            warnings.warn(
+                "Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n"
+                f"{listed}\nThis may cause errors in trace checking. To disable trace checking, pass "
+                "check_trace=False to torch.jit.trace()",
+                TracerWarning,
+                stacklevel=6,
+            )
         self.has_warned = True
 
-    # ------------------------------------------------------------------------------------------- the two graphs
+    # ----------------------------------------------------------------------------------------- the two graphs
 
     def canonical(self, function):
         graph = Canonicalize(function.graph)
@@ -154,7 +172,9 @@ class _Check:
         for a, b in zip(first.nodes(), second.nodes()):
             if a.kind() != b.kind():
                 return None
-            if a.kind() == "prim::Constant" and all(n.hasAttribute("value") and n.kindOf("value") == "t" for n in (a, b)):
+            if a.kind() == "prim::Constant" and all(
+                n.hasAttribute("value") and n.kindOf("value") == "t" for n in (a, b)
+            ):
                 try:
                     readtorch.testing.assert_close(a.t("value"), b.t("value"), equal_nan=True)
                 except AssertionError as error:

@@ -14,17 +14,22 @@ from readtorch.jit._traced_module import TopLevelTracedModule, TracedModule
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     """A copy of a scripted or traced module that holds its parameters and attributes as constants.
 
-    preserved_attrs: names of methods and attributes to keep beside `forward`. optimize_numerics: also rewrite what gives the
-    same only up to rounding. Raises RuntimeError for what is no such module, or is in training mode.
+    preserved_attrs: names of methods and attributes to keep beside `forward`. optimize_numerics: also rewrite
+    what gives the same only up to rounding. Raises RuntimeError for what is no such module, or is in training
+    mode.
     """
     warnings.warn("`torch.jit.freeze` is deprecated. Please use `torch.compile` instead.", DeprecationWarning,
                   stacklevel=2)
     if not isinstance(mod, TracedModule):
-        raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script "
-                           "your 'nn.Module'.")
+        raise RuntimeError(
+            "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script "
+            "your 'nn.Module'."
+        )
     if mod.training:
-        raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on your "
-                           "module before freezing.")
+        raise RuntimeError(
+            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your "
+            "module before freezing."
+        )
     preserved = list(preserved_attrs or ())
     frozen = TopLevelTracedModule(freeze_module(mod._c, preserved))
     methods = [name for name in preserved if mod._c.type.findMethod(name) is not None]
@@ -42,12 +47,16 @@ def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None
 
 
 def optimize_for_inference(mod, other_methods=None):
-    """Freeze a module if it is not frozen, and rewrite it for running only. In PyTorch: also for oneDNN and cuDNN."""
+    """Freeze a module if it is not frozen, and rewrite it for running only. In PyTorch: also for oneDNN and
+    cuDNN.
+    """
     warnings.warn("`torch.jit.optimize_for_inference` is deprecated. Please use `torch.compile` instead.",
                   DeprecationWarning, stacklevel=2)
     if not isinstance(mod, TracedModule):
-        raise RuntimeError("optimize_for_inference expects a ScriptModule as input. Please use torch.jit.script or "
-                           "torch.jit.trace to script your 'nn.Module'.")
+        raise RuntimeError(
+            "optimize_for_inference expects a ScriptModule as input. Please use torch.jit.script or "
+            "torch.jit.trace to script your 'nn.Module'."
+        )
     methods = list(other_methods or ())
     if mod._c.hasattr("training"):
         return freeze(mod.eval(), preserved_attrs=methods)

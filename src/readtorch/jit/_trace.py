@@ -9,7 +9,7 @@ import warnings
 import readtorch
 from readtorch.c10.dispatch_key import trace_under_way
 from readtorch.csrc.jit.api.compilation_unit import python_cu
-from readtorch.csrc.jit.frontend import tracer
+from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  (the Tracer key's kernels)
 from readtorch.csrc.jit.ir.constants import qualified_name
 from readtorch.csrc.jit.ir.type import DictType, ListType, OptionalType, TensorType, TupleType
 from readtorch.csrc.jit.python.python_tracer import TracerWarning
@@ -25,31 +25,62 @@ def is_tracing():
     return trace_under_way() is not None
 
 
-def trace(func, example_inputs=None, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True,
-          _force_outplace=False, _module_class=None, _compilation_unit=python_cu, example_kwarg_inputs=None, _store_inputs=True):
-    """Run `func` once on `example_inputs` and return what it did as a ScriptFunction (a ScriptModule for a module).
+def trace(
+    func,
+    example_inputs=None,
+    optimize=None,
+    check_trace=True,
+    check_inputs=None,
+    check_tolerance=1e-5,
+    strict=True,
+    _force_outplace=False,
+    _module_class=None,
+    _compilation_unit=python_cu,
+    example_kwarg_inputs=None,
+    _store_inputs=True,
+):
+    """Run `func` once on `example_inputs` and return what it did as a ScriptFunction (a ScriptModule for a
+    module).
 
-    check_trace: run both once more and compare, on `check_inputs` if given. strict: refuse dicts as outputs and warn of
-    lists. Raises RuntimeError for inputs and outputs that a trace cannot follow, TracingCheckError if a second trace differs.
+    check_trace: run both once more and compare, on `check_inputs` if given. strict: refuse dicts as outputs
+    and warn of lists. Raises RuntimeError for inputs and outputs that a trace cannot follow,
+    TracingCheckError if a second trace differs.
     """
-    warnings.warn("`torch.jit.trace` is deprecated. Please switch to `torch.compile` or `torch.export`.", DeprecationWarning)
+    warnings.warn(
+        "`torch.jit.trace` is deprecated. Please switch to `torch.compile` or `torch.export`.",
+        DeprecationWarning,
+    )
     _warn_of_optimize(optimize)
     module = _module_of(func)
     if module is not None:
         if isinstance(module, TracedModule):
-            warnings.warn("The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.",
-                          stacklevel=2)
+            warnings.warn(
+                "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.",
+                stacklevel=2,
+            )
             return func
         inputs = _example_inputs(example_inputs, example_kwarg_inputs)
         checks = None if check_inputs is None else [{"forward": c} for c in check_inputs]
-        return _trace_module(module, {"forward": inputs}, check_trace, checks, check_tolerance, strict, _force_outplace,
-                             example_kwarg_inputs is not None)
+        return _trace_module(
+            module,
+            {"forward": inputs},
+            check_trace,
+            checks,
+            check_tolerance,
+            strict,
+            _force_outplace,
+            example_kwarg_inputs is not None,
+        )
     if isinstance(getattr(func, "__self__", None), readtorch.nn.Module):
-        raise AttributeError("trace doesn't support compiling individual module's functions.\nPlease use trace_module")
+        raise AttributeError(
+            "trace doesn't support compiling individual module's functions.\nPlease use trace_module"
+        )
     inputs, kwargs = _function_inputs(func, example_inputs, example_kwarg_inputs)
     traced = _trace_function(func, inputs, strict, _force_outplace, kwargs)
     if check_trace:
-        retrace = functools.partial(_trace_function, func, strict=strict, force_outplace=_force_outplace, names=kwargs)
+        retrace = functools.partial(
+            _trace_function, func, strict=strict, force_outplace=_force_outplace, names=kwargs
+        )
         for example in check_inputs if check_inputs is not None else [inputs]:
             check_function(traced, _called_with(func, kwargs), retrace, make_tuple(example), check_tolerance)
     return traced
@@ -57,8 +88,11 @@ def trace(func, example_inputs=None, optimize=None, check_trace=True, check_inpu
 
 def _warn_of_optimize(optimize):
     if optimize is not None:
-        warnings.warn("`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
-                      FutureWarning, stacklevel=3)
+        warnings.warn(
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+            FutureWarning,
+            stacklevel=3,
+        )
 
 
 def _module_of(func):
@@ -96,7 +130,7 @@ def _called_with(func, names):
     return func if names is None else lambda *args: func(**dict(zip(names, args)))
 
 
-# ------------------------------------------------------------------------------------------------------------- functions
+# -------------------------------------------------------------------------------------------------- functions
 
 def _trace_function(func, inputs, strict=True, force_outplace=False, names=None):
     check_traceable(inputs)
@@ -124,8 +158,10 @@ def check_traceable(inputs):
     from readtorch.csrc.jit.ir.constants import type_of_value
     types = [type_of_value(each) for each in inputs]
     if not all(map(_is_traceable, types)):
-        raise RuntimeError(f"Type '{TupleType(types).annotation_str}' cannot be traced. Only Tensors and (possibly nested) "
-                           "Lists, Dicts, and Tuples of Tensors can be traced")
+        raise RuntimeError(
+            f"Type '{TupleType(types).annotation_str}' cannot be traced. Only Tensors and (possibly nested) "
+            "Lists, Dicts, and Tuples of Tensors can be traced"
+        )
 
 
 def _is_traceable(type):
@@ -138,14 +174,29 @@ def _is_traceable(type):
     return isinstance(type, TupleType) and all(map(_is_traceable, type.types))
 
 
-# --------------------------------------------------------------------------------------------------------------- modules
+# ---------------------------------------------------------------------------------------------------- modules
 
-def trace_module(mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True,
-                 _force_outplace=False, _module_class=None, _compilation_unit=python_cu, example_inputs_is_kwarg=False,
-                 _store_inputs=True):
-    """Trace several methods of a module. inputs: method name -> example inputs. Returns a ScriptModule with these methods."""
-    warnings.warn("`torch.jit.trace_method` is deprecated. Please switch to `torch.compile` or `torch.export`.",
-                  DeprecationWarning)
+def trace_module(
+    mod,
+    inputs,
+    optimize=None,
+    check_trace=True,
+    check_inputs=None,
+    check_tolerance=1e-5,
+    strict=True,
+    _force_outplace=False,
+    _module_class=None,
+    _compilation_unit=python_cu,
+    example_inputs_is_kwarg=False,
+    _store_inputs=True,
+):
+    """Trace several methods of a module. inputs: method name -> example inputs. Returns a ScriptModule with
+    these methods.
+    """
+    warnings.warn(
+        "`torch.jit.trace_method` is deprecated. Please switch to `torch.compile` or `torch.export`.",
+        DeprecationWarning,
+    )
     _warn_of_optimize(optimize)
     if not isinstance(mod, readtorch.nn.Module):
         raise AttributeError("expected torch.nn.Module as the first argument")
@@ -155,7 +206,9 @@ def trace_module(mod, inputs, optimize=None, check_trace=True, check_inputs=None
                          example_inputs_is_kwarg)
 
 
-def _trace_module(mod, inputs, check_trace, check_inputs, check_tolerance, strict, force_outplace, by_keyword):
+def _trace_module(
+    mod, inputs, check_trace, check_inputs, check_tolerance, strict, force_outplace, by_keyword
+):
     module = _trace_methods(mod, inputs, strict, force_outplace, by_keyword)
     if check_trace:
         for examples in check_inputs if check_inputs is not None else [inputs]:
@@ -168,13 +221,18 @@ def _trace_module(mod, inputs, check_trace, check_inputs, check_tolerance, stric
 def _trace_methods(mod, inputs, strict, force_outplace, by_keyword):
     """A new ScriptModule whose methods are traces of `mod`'s."""
     object = make_object(mod)
-    paths = {mod: None, **{child: f"__module.{name}" for name, child in mod.named_modules() if child is not mod}}
+    paths = {
+        mod: None,
+        **{child: f"__module.{name}" for name, child in mod.named_modules() if child is not mod},
+    }
     for name, examples in inputs.items():
         func = mod if name == "forward" else getattr(mod, name)
         given, names = _method_inputs(mod, name, examples, by_keyword)
         check_traceable(given)
         arguments = names or argument_names(getattr(mod, name))
-        graph, _ = tracer.trace(_called_with(func, names), given, strict, force_outplace, object, arguments, paths)
+        graph, _ = tracer.trace(
+            _called_with(func, names), given, strict, force_outplace, object, arguments, paths
+        )
         _define_method(object.type, name, graph, arguments, len(given))
     return TopLevelTracedModule(object)
 
@@ -185,8 +243,10 @@ def _method_inputs(mod, name, examples, by_keyword):
     known = argument_names(getattr(mod, name))
     for key in examples:
         if key not in known:
-            raise NameError(f"'{key}' is not in forward() method's arguments,\n                         valid arguments name "
-                            f"are [{','.join(known)}]")
+            raise NameError(
+                f"'{key}' is not in forward() method's arguments,\n                         valid arguments name "
+                f"are [{','.join(known)}]"
+            )
     return tuple(examples.values()), tuple(examples)
 
 

@@ -8,7 +8,9 @@ from .function_impl import GraphFunction
 
 
 class CompilationUnit:
-    """functions: qualified name -> GraphFunction, methods among them; types: qualified name -> class, tuple, enum type."""
+    """functions: qualified name -> GraphFunction, methods among them; types: qualified name -> class, tuple,
+    enum type.
+    """
 
     def __init__(self):
         self.functions = {}

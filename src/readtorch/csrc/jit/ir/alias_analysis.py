@@ -1,25 +1,45 @@
 """Which values may share memory, and which of them are written to.
 
-Coarser than PyTorch's: every value belongs to one set, and what is in a container is in the container's set. All inputs of
-the graph, what comes out of attributes and what is put into containers by operators is in one set, the *wildcard*.
+Coarser than PyTorch's: every value belongs to one set, and what is in a container is in the container's set.
+All inputs of the graph, what comes out of attributes and what is put into containers by operators is in one
+set, the
+*wildcard*.
 
 In PyTorch: `torch/csrc/jit/ir/alias_analysis.cpp`. Explained in the chapter "The fuser".
 """
-from .type import (AnyType, ClassType, DictType, FutureType, InterfaceType, ListType, OptionalType, TensorType, TupleType,
-                   UnionType, VarType)
+from .type import (AnyType, ClassType, DictType, FutureType, InterfaceType, ListType, OptionalType,
+                   TensorType, TupleType, UnionType, VarType)
 
 _MAKES_CONTAINER = {"prim::ListConstruct", "prim::DictConstruct", "prim::TupleConstruct"}
-_PASSES_ON = _MAKES_CONTAINER | {"prim::ListUnpack", "prim::TupleUnpack", "prim::TupleIndex", "prim::TupleSlice",
-                                 "prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::GetAttr",
-                                 "prim::TensorExprGroup", "prim::profile"}
+_PASSES_ON = _MAKES_CONTAINER | {
+    "prim::ListUnpack",
+    "prim::TupleUnpack",
+    "prim::TupleIndex",
+    "prim::TupleSlice",
+    "prim::unchecked_cast",
+    "prim::unchecked_unwrap_optional",
+    "prim::GetAttr",
+    "prim::TensorExprGroup",
+    "prim::profile",
+}
 # What they call may do anything with what it is given.
-_OPAQUE = {"prim::CallFunction", "prim::CallMethod", "prim::PythonOp", "prim::fork", "aten::wait", "prim::Enter", "prim::Exit",
-           "prim::SetAttr"}
+_OPAQUE = {
+    "prim::CallFunction",
+    "prim::CallMethod",
+    "prim::PythonOp",
+    "prim::fork",
+    "aten::wait",
+    "prim::Enter",
+    "prim::Exit",
+    "prim::SetAttr",
+}
 
 
 def isMutableType(type):
     """Whether a value of this type can be written to, or holds something that can."""
-    if isinstance(type, (TensorType, ListType, DictType, ClassType, InterfaceType, FutureType, AnyType, VarType)):
+    if isinstance(
+        type, (TensorType, ListType, DictType, ClassType, InterfaceType, FutureType, AnyType, VarType)
+    ):
         return True
     if isinstance(type, (TupleType, UnionType, OptionalType)):
         return any(map(isMutableType, type.containedTypes()))
@@ -137,8 +157,15 @@ class AliasDb:
         return any(self.root(v) in roots for v in self.writes.get(node, ()))
 
     def safeToChangeAliasingRelationship(self, a, b):
-        """Whether `b` may stand for `a`: nobody writes to either, and the caller cannot compare or write to them."""
-        return not self.hasWriters(a) and not self.hasWriters(b) and not self._escapes(a) and not self._escapes(b)
+        """Whether `b` may stand for `a`: nobody writes to either, and the caller cannot compare or write to
+        them.
+        """
+        return (
+            not self.hasWriters(a)
+            and not self.hasWriters(b)
+            and not self._escapes(a)
+            and not self._escapes(b)
+        )
 
     def _escapes(self, value):
         outputs = {self.root(v) for v in self.graph.outputs() if isMutableType(v.type())}

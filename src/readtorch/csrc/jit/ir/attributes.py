@@ -1,13 +1,27 @@
 """What is written in a node's square brackets: `prim::GetAttr[name="weight"]`, `prim::Constant[value=2]`.
 
-Each attribute has a kind, named by a letter or two as in PyTorch: `node.s_("name", "weight")`, `node.s("name")`.
+Each attribute has a kind, named by a letter or two as in PyTorch: `node.s_("name", "weight")`,
+`node.s("name")`.
 
 In PyTorch: `torch/csrc/jit/ir/attributes.h`.
 """
 
 KINDS = {
-    "i": "int", "is": "ints", "f": "float", "fs": "floats", "c": "complex", "s": "str", "ss": "strs", "t": "Tensor",
-    "ts": "Tensors", "g": "Graph", "gs": "Graphs", "ty": "Type", "tys": "Types", "ival": "any value"}
+    "i": "int",
+    "is": "ints",
+    "f": "float",
+    "fs": "floats",
+    "c": "complex",
+    "s": "str",
+    "ss": "strs",
+    "t": "Tensor",
+    "ts": "Tensors",
+    "g": "Graph",
+    "gs": "Graphs",
+    "ty": "Type",
+    "tys": "Types",
+    "ival": "any value",
+}
 
 
 def _setter(kind):

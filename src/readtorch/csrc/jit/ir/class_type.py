@@ -68,8 +68,10 @@ class ClassType(Type):
     def addAttribute(self, name, type, is_parameter=False, is_buffer=False):
         """A new slot; returns its number."""
         if self.hasAttribute(name):
-            raise RuntimeError(f"attempting to add attribute '{name}' to {self.annotation_str} but a field of the same "
-                               "name already exists")
+            raise RuntimeError(
+                f"attempting to add attribute '{name}' to {self.annotation_str} but a field of the same "
+                "name already exists"
+            )
         kind = "parameter" if is_parameter else "buffer" if is_buffer else "regular"
         self.attributes.append(ClassAttribute(name, type, kind))
         return len(self.attributes) - 1

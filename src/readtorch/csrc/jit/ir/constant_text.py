@@ -1,7 +1,7 @@
 """How a constant is printed: as C++ prints it, with which PyTorch prints graphs.
 
-In PyTorch: `IValue::repr` in `aten/src/ATen/core/ivalue.cpp`, `printQuotedString` in `c10/util/StringUtil.h`, `print` of
-tensors in `aten/src/ATen/core/Formatting.cpp`.
+In PyTorch: `IValue::repr` in `aten/src/ATen/core/ivalue.cpp`, `printQuotedString` in `c10/util/StringUtil.h`,
+`print` of tensors in `aten/src/ATen/core/Formatting.cpp`.
 """
 import enum
 import math
@@ -11,8 +11,18 @@ from ....c10.scalar_type import SCALAR_TYPE_NAMES
 from ....c10.tensor_impl import TensorImpl
 
 MOST_ELEMENTS = 10  # a tensor with more is printed as <Tensor>
-_ESCAPES = {"\\": "\\\\", "'": "\\'", '"': '\\"', "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",
-            "\t": "\\t", "\v": "\\v"}
+_ESCAPES = {
+    "\\": "\\\\",
+    "'": "\\'",
+    '"': '\\"',
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
 
 
 def constant_text(value):
@@ -63,7 +73,7 @@ def _escaped(c):
     return c if " " <= c <= "~" else "".join(f"\\{byte:03o}" for byte in c.encode())
 
 
-# ------------------------------------------------------------------------------------------------------------- tensors
+# ---------------------------------------------------------------------------------------------------- tensors
 
 LINE = 80  # characters
 
@@ -129,7 +139,9 @@ def _nested(values, dims, form, where=()):
     parts = []
     for i, inner in enumerate(values, 1):
         header = f"({','.join(map(str, (*where, i)))},.,.) = \n"
-        parts.append(header + _matrix(inner, form, 1) if dims == 3 else _nested(inner, dims - 1, form, (*where, i)))
+        parts.append(
+            header + _matrix(inner, form, 1) if dims == 3 else _nested(inner, dims - 1, form, (*where, i))
+        )
     return "\n".join(parts)
 
 

@@ -7,8 +7,8 @@ import enum
 from ....c10.device import device as Device
 from ....c10.tensor_impl import TensorImpl
 from .enums import as_number
-from .type import (BoolType, ComplexType, DeviceObjType, DictType, EnumType, FloatType, FunctionType, IntType, ListType,
-                   NoneType, OptionalType, StringType, TensorType, TupleType, Type)
+from .type import (BoolType, ComplexType, DeviceObjType, DictType, EnumType, FloatType, FunctionType, IntType,
+                   ListType, NoneType, OptionalType, StringType, TensorType, TupleType, Type)
 from .unification import unifyTypeList
 
 _OF_PYTHON = {bool: BoolType, int: IntType, float: FloatType, complex: ComplexType, str: StringType,
@@ -31,12 +31,16 @@ def type_of_value(value):
     if isinstance(value, list):
         return ListType(_element_type(value, "List"))
     if isinstance(value, dict):
-        return DictType(_element_type(list(value), "Dictionary"), _element_type(list(value.values()), "Dictionary"))
+        return DictType(
+            _element_type(list(value), "Dictionary"), _element_type(list(value.values()), "Dictionary")
+        )
     if isinstance(value, (int, str)):  # subclasses, such as Size's entries
         return IntType.get() if isinstance(value, int) else StringType.get()
-    raise RuntimeError(f"Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs "
-                       f"or outputs of traced functions, but instead got value of type {type(value).__name__}.\n"
-                       f"Value: {value}")
+    raise RuntimeError(
+        f"Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs "
+        f"or outputs of traced functions, but instead got value of type {type(value).__name__}.\n"
+        f"Value: {value}"
+    )
 
 
 def _tuple_type(value):
@@ -51,8 +55,10 @@ def _element_type(values, what):
         raise RuntimeError(f"{what} trace inputs must have elements")
     found = unifyTypeList([type_of_value(v) for v in values])
     if found is None:
-        raise RuntimeError(f"{what} inputs to traced functions must have consistent element type. "
-                           f"Found {' and '.join(dict.fromkeys(type_of_value(v).annotation_str for v in values))}")
+        raise RuntimeError(
+            f"{what} inputs to traced functions must have consistent element type. "
+            f"Found {' and '.join(dict.fromkeys(type_of_value(v).annotation_str for v in values))}"
+        )
     return found
 
 
@@ -77,7 +83,7 @@ def enum_type(cls):
     return EnumType(qualified_name(cls), value_type, {m.name: m.value for m in cls}, cls)
 
 
-# ---------------------------------------------------------------------------------------------------- prim::Constant
+# --------------------------------------------------------------------------------------------- prim::Constant
 
 def insert_constant(graph, value, type=None, range=None):
     """Insert a prim::Constant that is worth `value`; returns its output."""
@@ -89,7 +95,9 @@ def insert_constant(graph, value, type=None, range=None):
 
 
 def set_constant(node, value, type=None):
-    """Let the prim::Constant `node` be worth `value`. type: where the value leaves it open (None, an empty list)."""
+    """Let the prim::Constant `node` be worth `value`. type: where the value leaves it open (None, an empty
+    list).
+    """
     output = node.output()
     if value is None:
         output.setType(type if isinstance(type, OptionalType) else NoneType.get())
@@ -120,8 +128,10 @@ def set_constant(node, value, type=None):
 
 def _set_tensor(node, value):
     if value.requires_grad:
-        raise RuntimeError("Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or "
-                           f"input, or detaching the gradient\nTensor:\n{value}")
+        raise RuntimeError(
+            "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or "
+            f"input, or detaching the gradient\nTensor:\n{value}"
+        )
     node.t_("value", value)
     node.output().inferTypeFrom(value)
 

@@ -201,15 +201,37 @@ class UnionType(Type):
 
 
 # The order in which a Union lists its types (that of `TypeKind`).
-_UNION_ORDER = ["EnumType", "TensorType", "TupleType", "ListType", "DictType", "FloatType", "ComplexType", "FutureType",
-                "IntType", "NoneType", "StringType", "BoolType", "DeviceObjType", "ClassType"]
+_UNION_ORDER = [
+    "EnumType",
+    "TensorType",
+    "TupleType",
+    "ListType",
+    "DictType",
+    "FloatType",
+    "ComplexType",
+    "FutureType",
+    "IntType",
+    "NoneType",
+    "StringType",
+    "BoolType",
+    "DeviceObjType",
+    "ClassType",
+]
 
 
 def union_of(types):
-    """The type of a value that has one of `types`: nested unions are opened, and what another includes is left out."""
+    """The type of a value that has one of `types`: nested unions are opened, and what another includes is
+    left out.
+    """
     flat = []
     for t in types:
-        flat += t.types if isinstance(t, UnionType) else [t.elem, NoneType.get()] if isinstance(t, OptionalType) else [t]
+        flat += (
+            t.types
+            if isinstance(t, UnionType)
+            else [t.elem, NoneType.get()]
+            if isinstance(t, OptionalType)
+            else [t]
+        )
     kept = []
     for t in flat:
         if not any(t.isSubtypeOf(k) for k in kept):

@@ -6,9 +6,26 @@ from ....c10 import layout as layouts
 from ....c10 import scalar_type
 
 _DTYPE_NAMES = {
-    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 9: "complex64",
-    10: "complex128", 11: "bool", 15: "bfloat16", 23: "float8_e5m2", 24: "float8_e4m3fn", 25: "float8_e5m2fnuz",
-    26: "float8_e4m3fnuz", 27: "uint16", 28: "uint32", 29: "uint64"}
+    0: "uint8",
+    1: "int8",
+    2: "int16",
+    3: "int32",
+    4: "int64",
+    5: "float16",
+    6: "float32",
+    7: "float64",
+    9: "complex64",
+    10: "complex128",
+    11: "bool",
+    15: "bfloat16",
+    23: "float8_e5m2",
+    24: "float8_e4m3fn",
+    25: "float8_e5m2fnuz",
+    26: "float8_e4m3fnuz",
+    27: "uint16",
+    28: "uint32",
+    29: "uint64",
+}
 
 dtype_of = {number: getattr(scalar_type, name) for number, name in _DTYPE_NAMES.items()}
 number_of_dtype = {dtype: number for number, dtype in dtype_of.items()}

@@ -10,8 +10,10 @@ from .type import FutureType, Type
 
 @dataclass(frozen=True)
 class Argument:
-    """One parameter or result. N: for a list, how many entries one number stands for. real_name: the name in the schema of
-    a type that is a number here (ScalarType, Layout, MemoryFormat), else None. alias_info: which memory it may share."""
+    """One parameter or result. N: for a list, how many entries one number stands for. real_name: the name in
+    the schema of a type that is a number here (ScalarType, Layout, MemoryFormat), else None. alias_info:
+    which memory it may share.
+    """
 
     name: str
     type: Type
@@ -52,7 +54,11 @@ def _with_alias(base, alias):
         return base
     mark = "!" if alias.writes else ""
     after = "" if alias.after == alias.before else f" -> {'|'.join(alias.after)}"
-    head = base.index("[]") + 2 if alias.of_list else next((i for i, c in enumerate(base) if c in "[?"), len(base))
+    head = (
+        base.index("[]") + 2
+        if alias.of_list
+        else next((i for i, c in enumerate(base) if c in "[?"), len(base))
+    )
     return f"{base[:head]}({'|'.join(alias.before)}{mark}{after}){base[head:]}"
 
 
@@ -62,8 +68,9 @@ def _default_text(argument):
 
 @dataclass(frozen=True, eq=False)
 class FunctionSchema:
-    """name: with its namespace, such as `aten::add` for an operator. is_vararg, is_varret: `...` among the arguments, the
-    returns."""
+    """name: with its namespace, such as `aten::add` for an operator. is_vararg, is_varret: `...` among the
+    arguments, the returns.
+    """
 
     name: str
     overload_name: str
@@ -96,7 +103,11 @@ class FunctionSchema:
             return False
         fits = all(m.name == t.name and t.type.isSubtypeOf(m.type) for m, t in zip(mine, theirs))
         extra_have_defaults = all(a.has_default for a in mine[len(theirs):])
-        return fits and extra_have_defaults and all(m.type.isSubtypeOf(t.type) for m, t in zip(self.returns, other.returns))
+        return (
+            fits
+            and extra_have_defaults
+            and all(m.type.isSubtypeOf(t.type) for m, t in zip(self.returns, other.returns))
+        )
 
     def __str__(self):
         parts, starred = [], False
@@ -109,5 +120,7 @@ class FunctionSchema:
             parts.append("...")
         returns = [str(r) for r in self.returns] + (["..."] if self.is_varret else [])
         one = len(returns) == 1 and not returns[0].startswith("(")
-        return f"{self.full_name}({', '.join(parts)}) -> {returns[0] if one else '(' + ', '.join(returns) + ')'}"
+        return (
+            f"{self.full_name}({', '.join(parts)}) -> {returns[0] if one else '(' + ', '.join(returns) + ')'}"
+        )
 

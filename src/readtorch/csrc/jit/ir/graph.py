@@ -8,11 +8,13 @@ from .block import Block
 from .constants import insert_constant
 from .node import Node
 from .scope import Scope
-from .type import BoolType, DictType, FloatType, FunctionType, IntType, ListType, NoneType, TensorType, TupleType
+from .type import (BoolType, DictType, FloatType, FunctionType, IntType, ListType, NoneType, TensorType,
+                   TupleType)
 
 
 class Graph:
-    """Values in static single assignment: each is made by one node, and control flow passes them through blocks.
+    """Values in static single assignment: each is made by one node, and control flow passes them through
+    blocks.
 
     Nodes are inserted where the insert point is: at the end of the graph, until `setInsertPoint` moves it.
     """
@@ -96,11 +98,14 @@ class Graph:
         return node.insertBefore(self._insert_before)
 
     def insertConstant(self, value, type=None, range=None):
-        """A prim::Constant with this value; returns its output. Raises RuntimeError if a graph cannot hold the value."""
+        """A prim::Constant with this value; returns its output. Raises RuntimeError if a graph cannot hold
+        the value.
+        """
         return insert_constant(self, value, type, range)
 
     def insert(self, kind, args=(), kwargs=None, range=None):
-        """Insert the operator `kind` whose schema fits; Python values become constants. Returns its output Value.
+        """Insert the operator `kind` whose schema fits; Python values become constants. Returns its output
+        Value.
 
         args, kwargs: Values or Python values. In PyTorch: `Graph::insert`, `emitBuiltinCall`.
         """
@@ -170,8 +175,13 @@ class Graph:
         """`value[start::step]`, `count` elements of it."""
         types = value.type().elements()
         which = [start + i * step for i in range(count)]
-        node = self.create("prim::TupleConstruct", [
-            self.insertNode(self.createTupleIndex(value, self.insertConstant(i), types[i])).output() for i in which])
+        node = self.create(
+            "prim::TupleConstruct",
+            [
+                self.insertNode(self.createTupleIndex(value, self.insertConstant(i), types[i])).output()
+                for i in which
+            ],
+        )
         node.output().setType(TupleType([types[i] for i in which]))
         return node
 
@@ -182,7 +192,9 @@ class Graph:
 
     def createNumToTensor(self, value):
         node = self.create("prim::NumToTensor", [value])
-        dtype = {FloatType: scalar_type.float64, BoolType: scalar_type.bool}.get(type(value.type()), scalar_type.int64)
+        dtype = {FloatType: scalar_type.float64, BoolType: scalar_type.bool}.get(
+            type(value.type()), scalar_type.int64
+        )
         node.output().setType(TensorType(dtype, (), (), Device("cpu")))
         return node
 
@@ -242,7 +254,9 @@ class Graph:
         return node.output().setType(schema.returns[0].type)
 
     def insertGraph(self, callee, inputs):
-        """Insert copies of the nodes of `callee`, its inputs being `inputs`. Returns the Values of its outputs."""
+        """Insert copies of the nodes of `callee`, its inputs being `inputs`. Returns the Values of its
+        outputs.
+        """
         own = dict(zip(callee.inputs(), inputs))
         for node in callee.nodes():
             copy = self.insertNode(self.createClone(node, own.__getitem__))
@@ -297,5 +311,7 @@ class InsertPointGuard:
 
 
 def _not_in_scope(value):
-    raise RuntimeError(f"Graph::copy() encountered a use of a value {value.debugName()} not in scope. Run lint!")
+    raise RuntimeError(
+        f"Graph::copy() encountered a use of a value {value.debugName()} not in scope. Run lint!"
+    )
 

@@ -1,8 +1,8 @@
 """Reads a graph back from its text.
 
-In PyTorch: `torch/csrc/jit/ir/irparser.cpp`. Ours also reads scopes, comments, classes, named tuples, tensors and the
-graphs inside nodes, so that what is printed is always read back; only elements that were not printed (`<Tensor>`) are
-lost, they become zeros.
+In PyTorch: `torch/csrc/jit/ir/irparser.cpp`. Ours also reads scopes, comments, classes, named tuples, tensors
+and the graphs inside nodes, so that what is printed is always read back; only elements that were not printed
+(`<Tensor>`) are lost, they become zeros.
 """
 import ast
 import re
@@ -173,7 +173,9 @@ class _Parser:
 
     def attribute(self, node, name, line, position, types):
         type = types[0] if types else None
-        if name in ("types", "type") or re.match(r"\[?(Tensor|int|float|bool|str|Dict|NoneType)\b", line[position:]):
+        if name in ("types", "type") or re.match(
+            r"\[?(Tensor|int|float|bool|str|Dict|NoneType)\b", line[position:]
+        ):
             return self.type_attribute(node, name, line, position)
         if isinstance(type, TensorType) and node.kind() == "prim::Constant":
             value, end = literal_tensor(line, position, type)

@@ -51,7 +51,11 @@ class _Lint:
             check(block.owningNode() is node, "block of another node than", node)
             self.block(block, visible)
         for i, value in enumerate(node.outputs()):
-            check(value.node() is node and value.offset() == i, f"%{value.debugName()} is not output {i} of", node)
+            check(
+                value.node() is node and value.offset() == i,
+                f"%{value.debugName()} is not output {i} of",
+                node,
+            )
             self.value(value)
             visible.add(value)
 
@@ -63,4 +67,6 @@ class _Lint:
         check(value.unique() < self.graph._next_unique, "number too high:", value.unique())
         for use in value.uses():
             inputs = use.user.inputs()
-            check(use.offset < len(inputs) and inputs[use.offset] is value, f"stale use of %{value.debugName()}")
+            check(
+                use.offset < len(inputs) and inputs[use.offset] is value, f"stale use of %{value.debugName()}"
+            )

@@ -12,7 +12,18 @@ from ....c10.tensor_impl import wrap
 
 _NUMBER = re.compile(r"-?(?:inf|nan|\d+\.?\d*(?:e[+-]?\d+)?)")
 _NAMED = {"True": True, "False": False, "None": None}
-_ESCAPES = {"\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ESCAPES = {
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+}
 
 
 def read_literal(text, position):
@@ -97,7 +108,7 @@ def _dict(text, position):
     return found, position + 1
 
 
-# ------------------------------------------------------------------------------------------------------------- tensors
+# ---------------------------------------------------------------------------------------------------- tensors
 
 def literal_tensor(text, position, type):
     """The tensor of type `type` whose text begins at `position`, and where it ends."""

@@ -8,14 +8,15 @@ from .value import Use, Value
 
 
 class Node(Attributes):
-    """kind: what it does, such as "aten::add" or "prim::If"; inputs and outputs: Values; blocks: for control flow.
+    """kind: what it does, such as "aten::add" or "prim::If"; inputs and outputs: Values; blocks: for control
+    flow.
 
-    The nodes of a block are a doubly linked list, closed by the block's return node. `Graph.create` makes a node, which
-    stands nowhere until it is inserted.
+    The nodes of a block are a doubly linked list, closed by the block's return node. `Graph.create` makes a
+    node, which stands nowhere until it is inserted.
     """
 
-    __slots__ = ("_graph", "_kind", "_inputs", "_outputs", "_blocks", "_attributes", "_block", "_prev", "_next", "_position",
-                 "_range", "_scope", "_callstack", "_operator", "__weakref__")
+    __slots__ = ("_graph", "_kind", "_inputs", "_outputs", "_blocks", "_attributes", "_block", "_prev",
+                 "_next", "_position", "_range", "_scope", "_callstack", "_operator", "__weakref__")
 
     def __init__(self, graph, kind, inputs=(), num_outputs=1):
         self._graph = graph
@@ -230,7 +231,9 @@ class Node(Attributes):
         return self is not other and _order(self, other) > 0
 
     def isDominatedBy(self, dominator):
-        """Whether it can only be reached after `dominator` has run: one of the blocks around it holds `dominator`, before."""
+        """Whether it can only be reached after `dominator` has run: one of the blocks around it holds
+        `dominator`, before.
+        """
         node = self
         while node is not None:
             if node._block is dominator._block:
@@ -309,9 +312,15 @@ class Node(Attributes):
         return operator is not None and str(operator.schema) == schema
 
     def mustBeNone(self):
-        if self._kind == "prim::AutogradZero" or (len(self._outputs) == 1 and isinstance(self._outputs[0]._type, NoneType)):
+        if self._kind == "prim::AutogradZero" or (
+            len(self._outputs) == 1 and isinstance(self._outputs[0]._type, NoneType)
+        ):
             return True
-        return self._kind == "prim::Constant" and not self._attributes and isinstance(self._outputs[0]._type, OptionalType)
+        return (
+            self._kind == "prim::Constant"
+            and not self._attributes
+            and isinstance(self._outputs[0]._type, OptionalType)
+        )
 
     def isNondeterministic(self):
         from ..runtime.effects import is_nondeterministic

@@ -7,7 +7,9 @@ from ....c10.tensor_impl import TensorImpl
 
 def node_key(node):
     """Equal for two nodes exactly if they do the same: kind, inputs, attributes, output types."""
-    attributes = tuple((name, node.kindOf(name), value_key(node.attribute(name))) for name in sorted(node.attributeNames()))
+    attributes = tuple(
+        (name, node.kindOf(name), value_key(node.attribute(name))) for name in sorted(node.attributeNames())
+    )
     return (node.kind(), tuple(node.inputs()), attributes, tuple(v.type() for v in node.outputs()))
 
 

@@ -11,7 +11,9 @@ from .constant_text import constant_text, tensor_text
 
 
 def graph_text(graph, print_source_ranges=True):
-    """The whole graph; graphs inside nodes (of a fork, of a fused group) follow below, after the word `with`."""
+    """The whole graph; graphs inside nodes (of a fork, of a fused group) follow below, after the word
+    `with`.
+    """
     groups = []
     lines = [f"graph({_typed(graph.inputs(), _NEXT_INPUT)}):\n"]
     lines += [node_text(node, 1, groups, print_source_ranges) for node in graph.nodes()]
@@ -25,8 +27,16 @@ _NEXT_INPUT = ",\n      "
 
 
 def node_text(node, level=0, groups=None, print_source_ranges=True, print_body=True):
-    """One node, with a final newline, and its blocks. groups: collects the nodes whose graphs are to be printed later."""
-    line = "  " * level + _typed(node.outputs(), ", ") + " = " + _head(node, groups) + f"({_names(node.inputs())})"
+    """One node, with a final newline, and its blocks. groups: collects the nodes whose graphs are to be
+    printed later.
+    """
+    line = (
+        "  " * level
+        + _typed(node.outputs(), ", ")
+        + " = "
+        + _head(node, groups)
+        + f"({_names(node.inputs())})"
+    )
     if node.scopeName():
         line += f", scope: {node.scopeName()}"
     if print_source_ranges:

@@ -22,7 +22,9 @@ class Scope:
 
 @dataclass(frozen=True)
 class InlinedCall:
-    """One call that inlining replaced by the callee's body. function: its name; range: where it was called."""
+    """One call that inlining replaced by the callee's body. function: its name; range: where it was
+    called.
+    """
 
     function: str
     range: object

@@ -11,8 +11,10 @@ from .type import Type
 
 
 class TensorType(Type):
-    """dtype, device, requires_grad: None where unknown. sizes, strides: a tuple with None for each unknown number, or
-    None if not even the number of dimensions is known. undefined: whether it stands for no gradient at all."""
+    """dtype, device, requires_grad: None where unknown. sizes, strides: a tuple with None for each unknown
+    number, or None if not even the number of dimensions is known. undefined: whether it stands for no
+    gradient at all.
+    """
 
     _any = _inferred = None
 
@@ -56,7 +58,10 @@ class TensorType(Type):
 
     def _refines(self, other):
         """Whether nothing that `other` knows is left open or denied by this one."""
-        return all(theirs is None or _number_list_fits(mine, theirs) for mine, theirs in zip(self._parts(), other._parts()))
+        return all(
+            theirs is None or _number_list_fits(mine, theirs)
+            for mine, theirs in zip(self._parts(), other._parts())
+        )
 
     def isComplete(self):
         """Whether dtype, device and every size and stride are known."""
@@ -99,7 +104,9 @@ class TensorType(Type):
 
     def with_(self, **changes):
         """A copy with other dtype, sizes, strides, device, requires_grad or undefined."""
-        known = dict(zip(("dtype", "sizes", "strides", "device", "requires_grad", "undefined"), self._parts()))
+        known = dict(
+            zip(("dtype", "sizes", "strides", "device", "requires_grad", "undefined"), self._parts())
+        )
         return TensorType(**(known | changes))
 
     def with_sizes(self, sizes):
@@ -143,7 +150,11 @@ class TensorType(Type):
 
 def _number_list_fits(mine, theirs):
     if isinstance(theirs, tuple):
-        return mine is not None and len(mine) == len(theirs) and all(t is None or m == t for m, t in zip(mine, theirs))
+        return (
+            mine is not None
+            and len(mine) == len(theirs)
+            and all(t is None or m == t for m, t in zip(mine, theirs))
+        )
     return mine == theirs
 
 

@@ -1,9 +1,10 @@
 """Types of the values in a graph.
 
-Every type has two spellings: `str()`, which graphs and schemas print (`int[]`, `Tensor?`, `Dict(str, Tensor)`), and
-`annotation_str`, which is Python's (`List[int]`, `Optional[Tensor]`, `Dict[str, Tensor]`).
+Every type has two spellings: `str()`, which graphs and schemas print (`int[]`, `Tensor?`, `Dict(str,
+Tensor)`), and `annotation_str`, which is Python's (`List[int]`, `Optional[Tensor]`, `Dict[str, Tensor]`).
 
-In PyTorch: `aten/src/ATen/core/jit_type_base.h`, `jit_type.h`, `type.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `aten/src/ATen/core/jit_type_base.h`, `jit_type.h`, `type.cpp`. Explained in the chapter
+"Scripting".
 """
 
 
@@ -235,6 +236,16 @@ class EnumType(Type):
 
 
 from .class_type import ClassType  # noqa: E402, F401
-from .container_types import (AwaitType, DictType, FutureType, ListType, OptionalType, RRefType, TupleType,  # noqa: E402, F401
-                              UnionType, union_of, unwrap_optional)
+from .container_types import (
+    AwaitType,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    RRefType,
+    TupleType,  # noqa: E402, F401
+    UnionType,
+    union_of,
+    unwrap_optional,
+)
 from .tensor_type import TensorType  # noqa: E402, F401

@@ -2,8 +2,8 @@
 
 In PyTorch: `unifyTypes`, `matchTypeVariables`, `evalTypeVariables` in `aten/src/ATen/core/type.cpp`.
 """
-from .type import (FutureType, ListType, NoneType, OptionalType, TensorType, TupleType, UnionType, VarType, union_of,
-                   unwrap_optional)
+from .type import (FutureType, ListType, NoneType, OptionalType, TensorType, TupleType, UnionType, VarType,
+                   union_of, unwrap_optional)
 
 
 def unifyTypes(a, b, default_to_union=False):
@@ -55,9 +55,11 @@ def unifyTypeList(types, default_to_union=False):
 
 
 def matchTypeVariables(formal, actual, env):
-    """Find what the variables in `formal` must stand for so that `actual` fits, and note it in `env` (name -> type).
+    """Find what the variables in `formal` must stand for so that `actual` fits, and note it in `env` (name ->
+    type).
 
-    Returns None, or why it cannot be done. A formal without variables always matches: fitting is another question.
+    Returns None, or why it cannot be done. A formal without variables always matches: fitting is another
+    question.
     """
     if not formal.hasFreeVariables():
         return None
@@ -82,8 +84,10 @@ def _bind(name, actual, env):
     bound = env.get(name)
     both = actual if bound is None else unifyTypes(bound, actual)
     if both is None:
-        return (f"Type variable '{name}' previously matched to type {bound.annotation_str} is matched to type "
-                f"{actual.annotation_str}")
+        return (
+            f"Type variable '{name}' previously matched to type {bound.annotation_str} is matched to type "
+            f"{actual.annotation_str}"
+        )
     env[name] = both
     return None
 

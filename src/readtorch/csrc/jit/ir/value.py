@@ -17,8 +17,9 @@ class Use(NamedTuple):
 class Value:
     """One result of one node: assigned once, used any number of times.
 
-    It has a number that no other value of the graph has, and perhaps a name. Names are unique too: giving a name that is
-    taken renames the one who had it (`x` becomes `x.1`), so the latest is the one without a suffix.
+    It has a number that no other value of the graph has, and perhaps a name. Names are unique too: giving a
+    name that is taken renames the one who had it (`x` becomes `x.1`), so the latest is the one without a
+    suffix.
     """
 
     __slots__ = ("_node", "_offset", "_unique", "_name", "_type", "_uses")
@@ -148,7 +149,9 @@ class Value:
     # ------------------------------------------------------------------------------------- constants
 
     def toIValue(self):
-        """What it is worth, if a prim::Constant makes it; else None. Ask `isConstant` to tell that from a None."""
+        """What it is worth, if a prim::Constant makes it; else None. Ask `isConstant` to tell that from a
+        None.
+        """
         return self._node.constant_value() if self.isConstant() else None
 
     def isConstant(self):

@@ -1,4 +1,5 @@
-"""Orders the outputs of If and Loop nodes by where they are used first, so that equal programs give equal graphs.
+"""Orders the outputs of If and Loop nodes by where they are used first, so that equal programs give equal
+graphs.
 
 In PyTorch: `CanonicalizeOutputs` in `torch/csrc/jit/passes/canonicalize.cpp`.
 """

@@ -5,14 +5,16 @@
     %2 : Tensor = aten::exp(%x)             %3 : Tensor = aten::add(%1, %1, %one)
     %3 : Tensor = aten::add(%1, %2, %one)
 
-In PyTorch: `torch/csrc/jit/passes/common_subexpression_elimination.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/passes/common_subexpression_elimination.cpp`. Explained in the chapter
+"Scripting".
 """
 from ..ir.alias_analysis import AliasDb
 from ..ir.node_hashing import node_key
 
 
 def EliminateCommonSubexpression(graph):
-    """Two nodes are the same if kind, inputs, attributes and output types are, and nothing they touch is written to.
+    """Two nodes are the same if kind, inputs, attributes and output types are, and nothing they touch is
+    written to.
 
     Returns whether anything was found.
     """
@@ -40,8 +42,16 @@ class _Eliminator:
         return changed
 
     def may_be_shared(self, node):
-        return not (node.blocks() or node.hasSideEffects() or node.isNondeterministic() or self.alias_db.hasWriters(node)
-                    or node.kind() in ("prim::CreateObject", "prim::Uninitialized", "prim::GetAttr"))
+        return not (
+            node.blocks()
+            or node.hasSideEffects()
+            or node.isNondeterministic()
+            or self.alias_db.hasWriters(node)
+            or node.kind() in ("prim::CreateObject", "prim::Uninitialized", "prim::GetAttr")
+        )
 
     def may_replace(self, node, first):
-        return all(self.alias_db.safeToChangeAliasingRelationship(a, b) for a, b in zip(node.outputs(), first.outputs()))
+        return all(
+            self.alias_db.safeToChangeAliasingRelationship(a, b)
+            for a, b in zip(node.outputs(), first.outputs())
+        )

@@ -14,11 +14,28 @@ from ....c10.tensor_impl import TensorImpl
 from ..ir.alias_analysis import AliasDb, isMutableType
 from .dead_code_elimination import EliminateDeadCode
 
-_SKIPPED = {"prim::If", "prim::Loop", "prim::Closure", "prim::Constant", "prim::AutogradZero", "prim::Uninitialized",
-            "prim::Guard", "prim::profile", "prim::unchecked_unwrap_optional", "prim::unchecked_cast", "prim::isinstance",
-            "prim::CreateObject", "prim::GetAttr", "prim::Enter", "prim::Exit"}
-_CONSTRUCTS = {"prim::ListConstruct": lambda node: list, "prim::TupleConstruct": lambda node: _tuple_maker(node),
-               "prim::DictConstruct": lambda node: lambda values: dict(zip(values[::2], values[1::2]))}
+_SKIPPED = {
+    "prim::If",
+    "prim::Loop",
+    "prim::Closure",
+    "prim::Constant",
+    "prim::AutogradZero",
+    "prim::Uninitialized",
+    "prim::Guard",
+    "prim::profile",
+    "prim::unchecked_unwrap_optional",
+    "prim::unchecked_cast",
+    "prim::isinstance",
+    "prim::CreateObject",
+    "prim::GetAttr",
+    "prim::Enter",
+    "prim::Exit",
+}
+_CONSTRUCTS = {
+    "prim::ListConstruct": lambda node: list,
+    "prim::TupleConstruct": lambda node: _tuple_maker(node),
+    "prim::DictConstruct": lambda node: lambda values: dict(zip(values[::2], values[1::2])),
+}
 _UNPACKS = {"prim::TupleUnpack", "prim::ListUnpack"}
 
 
@@ -78,7 +95,9 @@ class _Propagator:
             for output, value in zip(node.outputs(), results):
                 if isinstance(value, TensorImpl) and value.requires_grad:
                     continue
-                constant = self.graph.insertConstant(value, output.type() if not isinstance(value, TensorImpl) else None)
+                constant = self.graph.insertConstant(
+                    value, output.type() if not isinstance(value, TensorImpl) else None
+                )
                 constant.node().setSourceRange(node.sourceRange())
                 output.replaceAllUsesWith(constant)
 
@@ -109,7 +128,9 @@ class _Propagator:
 
     def loop(self, node):
         trips, condition = node.input(0).toIValue(), node.input(1)
-        never = (condition.isConstant() and not condition.toIValue()) or (isinstance(trips, int) and trips < 1)
+        never = (condition.isConstant() and not condition.toIValue()) or (
+            isinstance(trips, int) and trips < 1
+        )
         if never:
             for output, start in zip(node.outputs(), node.inputs()[2:]):
                 output.replaceAllUsesWith(start)

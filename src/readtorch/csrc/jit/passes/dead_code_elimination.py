@@ -10,9 +10,11 @@ In PyTorch: `torch/csrc/jit/passes/dead_code_elimination.cpp`. Explained in the 
 
 
 def EliminateDeadCode(graph_or_block, keep_writes=True):
-    """Marks from the outputs backwards what is needed, then removes the rest, also outputs of If and Loop nodes.
+    """Marks from the outputs backwards what is needed, then removes the rest, also outputs of If and Loop
+    nodes.
 
-    A node stays if something that stays uses it, or if it does more than compute: it prints, raises, writes in place.
+    A node stays if something that stays uses it, or if it does more than compute: it prints, raises, writes
+    in place.
     """
     block = graph_or_block if hasattr(graph_or_block, "paramNode") else graph_or_block.block()
     marker = _Marker(keep_writes)
@@ -33,9 +35,12 @@ class _Marker:
             self.visit(node)
 
     def visit(self, node):
-        """Later nodes have been visited: whether an output is used is known. Around a loop more may become known, so nodes
-        with blocks are visited again."""
-        if (node in self.nodes and not node.blocks()) or not (self.must_run(node) or any(o in self.values for o in node.outputs())):
+        """Later nodes have been visited: whether an output is used is known. Around a loop more may become
+        known, so nodes with blocks are visited again.
+        """
+        if (node in self.nodes and not node.blocks()) or not (
+            self.must_run(node) or any(o in self.values for o in node.outputs())
+        ):
             return
         self.nodes.add(node)
         if node.kind() == "prim::Loop":
@@ -57,7 +62,9 @@ class _Marker:
             self.visit(inner)
 
     def mark_loop(self, node):
-        """What is carried is needed if it is used behind the loop, or in its body; the body may need more of itself."""
+        """What is carried is needed if it is used behind the loop, or in its body; the body may need more of
+        itself.
+        """
         block = node.blocks()[0]
         self.use_all(node.inputs()[:2])
         self.use(block.outputs()[0])
@@ -94,7 +101,9 @@ def _writes(node):
 
 
 def _sweep(block, marker):
-    """Destroy, from the end, what was not marked. So whoever used a dead value is gone before the value goes."""
+    """Destroy, from the end, what was not marked. So whoever used a dead value is gone before the value
+    goes.
+    """
     for node in reversed(block.nodes()):
         if node not in marker.nodes:
             node.destroy()
@@ -116,7 +125,9 @@ def _drop_if_outputs(node):
 
 
 def _sweep_loop(node, marker):
-    """Values that are carried for nobody: first their way back goes, then the body's dead nodes, then their way in."""
+    """Values that are carried for nobody: first their way back goes, then the body's dead nodes, then their
+    way in.
+    """
     block = node.blocks()[0]
     dead = [i for i, output in enumerate(node.outputs())
             if output not in marker.values and block.inputs()[i + 1] not in marker.values]

@@ -1,7 +1,7 @@
 """Turns what the tracer noted about module calls into methods.
 
-The tracer writes one flat graph. Where a submodule is called it opens a block, and each parameter and submodule has a
-prim::TracedAttr that gives its path:
+The tracer writes one flat graph. Where a submodule is called it opens a block, and each parameter and
+submodule has a prim::TracedAttr that gives its path:
 
     graph(%self, %x):                                       graph(%self, %x):
       %1 = prim::TracedAttr[scope="__module.fc"]()            %fc = prim::GetAttr[name="fc"](%self)
@@ -27,8 +27,9 @@ _SCOPED = ("prim::TracedModuleForward", "prim::TracedFork")
 
 
 def FixupTraceScopeBlocks(graph, self_type=None):
-    """Rewrites a traced graph. self_type: the class of the module that was traced, which gets the methods of its
-    submodules; without one every block is dissolved."""
+    """Rewrites a traced graph. self_type: the class of the module that was traced, which gets the methods of
+    its submodules; without one every block is dissolved.
+    """
     if self_type is not None:
         _AttributeReferences(graph).run()
     _LiftDefinitions().run(graph.block())
@@ -43,7 +44,7 @@ def FixupTraceScopeBlocks(graph, self_type=None):
     _clean_up(graph)
 
 
-# ------------------------------------------------------------------------------------- 1: attributes are asked of self
+# ---------------------------------------------------------------------------- 1: attributes are asked of self
 
 class _AttributeReferences:
     """A use of prim::TracedAttr becomes prim::GetAttr, from the `self` of the block that it is in."""
@@ -99,7 +100,7 @@ class _AttributeReferences:
         return own
 
 
-# --------------------------------------------------------------------------------------- 2: values leave their blocks
+# ------------------------------------------------------------------------------- 2: values leave their blocks
 
 class _LiftDefinitions:
     """A value that is used outside of its block becomes an output of the block and of the node around it."""
@@ -138,7 +139,7 @@ def _lift(value, blocks):
     return value
 
 
-# ---------------------------------------------------------------------------------------------- 3: one result per call
+# ------------------------------------------------------------------------------------- 3: one result per call
 
 def _returns_to_tuples(block):
     for node in block.nodes():
@@ -172,7 +173,7 @@ def _return_one(node, block):
         node.eraseOutput(0)
 
 
-# ------------------------------------------------------------------------------------------- 4: blocks become methods
+# ----------------------------------------------------------------------------------- 4: blocks become methods
 
 def _graph_of_block(node):
     """The node's block as a graph: values from outside become inputs, of the graph and of the node."""
@@ -235,7 +236,7 @@ def add_method(type, name, graph):
     return method
 
 
-# ---------------------------------------------------------------------------------------------------------- 5: cleaning
+# ------------------------------------------------------------------------------------------------ 5: cleaning
 
 def _clean_up(graph):
     for node in graph.nodes():

@@ -1,10 +1,10 @@
 """Makes constants of a module's attributes, where nothing changes them.
 
     before                                                     after
-    %fc : __torch__.Linear = prim::GetAttr[name="fc"](%self)   %w : Float(2, 3, …) = prim::Constant[value=<Tensor>]()
-    %w : Tensor = prim::GetAttr[name="weight"](%fc)            %y : Tensor = aten::linear(%x, %w, %b)
-    %b : Tensor = prim::GetAttr[name="bias"](%fc)
-    %y : Tensor = aten::linear(%x, %w, %b)
+    %fc : __torch__.Linear = prim::GetAttr[name="fc"](%self)   %w : Float(2, 3, …) =
+    prim::Constant[value=<Tensor>]() %w : Tensor = prim::GetAttr[name="weight"](%fc)            %y : Tensor =
+    aten::linear(%x, %w, %b) %b : Tensor = prim::GetAttr[name="bias"](%fc) %y : Tensor = aten::linear(%x, %w,
+    %b)
 
 In PyTorch: `torch/csrc/jit/passes/freeze_module.cpp`. Explained in the chapter "Scripting".
 """
@@ -21,8 +21,14 @@ from .inliner import inlined
 from .lower_tuples import LowerSimpleTuples
 from .peephole import PeepholeOptimize
 
-_CLEANING = (LowerSimpleTuples, ConstantPropagation, PeepholeOptimize, EliminateCommonSubexpression, ConstantPooling,
-             EliminateDeadCode)
+_CLEANING = (
+    LowerSimpleTuples,
+    ConstantPropagation,
+    PeepholeOptimize,
+    EliminateCommonSubexpression,
+    ConstantPooling,
+    EliminateDeadCode,
+)
 
 
 def freeze_module(object, preserved=()):
@@ -105,7 +111,9 @@ def _replace_by_constant(graph, node, value):
         value = value.detach()
     with graph.insert_point_guard(node):
         try:
-            constant = graph.insertConstant(value, node.output().type() if not isinstance(value, TensorImpl) else None)
+            constant = graph.insertConstant(
+                value, node.output().type() if not isinstance(value, TensorImpl) else None
+            )
         except RuntimeError:  # no constant can hold it
             return
     if node.output().hasDebugName():
@@ -114,7 +122,9 @@ def _replace_by_constant(graph, node, value):
 
 
 def _smaller_object(object, graphs, preserved):
-    """An object of a new class with these methods, and of the old attributes only those that are still read."""
+    """An object of a new class with these methods, and of the old attributes only those that are still
+    read.
+    """
     unit = object.type.compilation_unit
     type = ClassType(unit.free_name(object.type.qualified), unit, is_module=True)
     unit.register_type(type)
@@ -123,7 +133,9 @@ def _smaller_object(object, graphs, preserved):
     slots = []
     for attribute, value in zip(object.type.attributes, object.slots):
         if attribute.name in read or attribute.name in preserved:
-            type.addAttribute(attribute.name, attribute.type, attribute.kind == "parameter", attribute.kind == "buffer")
+            type.addAttribute(
+                attribute.name, attribute.type, attribute.kind == "parameter", attribute.kind == "buffer"
+            )
             slots.append(value)
     for name, graph in graphs.items():
         old = object.type.getMethod(name)

@@ -39,7 +39,9 @@ RULES = {}
 
 
 def rule(*kinds):
-    """Decorator: `function(node, graph, alias_db)` gives a Value that can stand for the node's output, or None."""
+    """Decorator: `function(node, graph, alias_db)` gives a Value that can stand for the node's output, or
+    None.
+    """
     def declare(function):
         for kind in kinds:
             RULES.setdefault(kind, []).append(function)
@@ -56,7 +58,7 @@ def _constant(graph, node, value, type=None):
         return graph.insertConstant(value, type, node.sourceRange())
 
 
-# -------------------------------------------------------------------------------------------------------------- numbers
+# ---------------------------------------------------------------------------------------------------- numbers
 
 @rule("aten::Int", "aten::Float", "aten::IntImplicit", "aten::FloatImplicit", "aten::ScalarImplicit")
 def number_to_tensor_and_back(node, graph, alias_db):
@@ -82,7 +84,11 @@ def neutral_element(node, graph, alias_db):
         return None
     if isinstance(value.type(), IntType):
         return value if node.kind() != "aten::div" else None
-    same = isinstance(value.type(), TensorType) and value.type().dtype() is not None and value.type().dtype().is_floating_point
+    same = (
+        isinstance(value.type(), TensorType)
+        and value.type().dtype() is not None
+        and value.type().dtype().is_floating_point
+    )
     return value if same and not alias_db.hasWriters(node) and not alias_db._escapes(node.output()) else None
 
 
@@ -98,7 +104,7 @@ def negated_comparison(node, graph, alias_db):
         return graph.insert(inverse[made.kind()], made.inputs())
 
 
-# ----------------------------------------------------------------------------------------------------------------- None
+# ------------------------------------------------------------------------------------------------------- None
 
 @rule("aten::__is__", "aten::__isnot__")
 def compared_with_none(node, graph, alias_db):
@@ -116,7 +122,7 @@ def unwrapped_anyway(node, graph, alias_db):
     return value if not isinstance(value.type(), (OptionalType, NoneType)) else None
 
 
-# ------------------------------------------------------------------------------------------------- what a type tells
+# ------------------------------------------------------------------------------------------ what a type tells
 
 def _fact(read):
     def from_type(node, graph, alias_db):
@@ -134,7 +140,7 @@ rule("aten::is_floating_point")(_fact(lambda t: None if t.dtype() is None else t
 rule("aten::is_complex")(_fact(lambda t: None if t.dtype() is None else t.dtype().is_complex))
 
 
-# ----------------------------------------------------------------------------------------------------------------- tensors
+# ---------------------------------------------------------------------------------------------------- tensors
 
 @rule("aten::t")
 def transposed_twice(node, graph, alias_db):
@@ -148,10 +154,12 @@ def type_it_has(node, graph, alias_db):
     """x.type_as(y) is x if both have the same dtype and device"""
     mine, other = (v.type() for v in node.inputs())
     known = isinstance(mine, TensorType) and mine.dtype() is not None and mine.device() is not None
-    return node.input(0) if known and (mine.dtype(), mine.device()) == (other.dtype(), other.device()) else None
+    return (
+        node.input(0) if known and (mine.dtype(), mine.device()) == (other.dtype(), other.device()) else None
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------------- lists
+# ------------------------------------------------------------------------------------------------------ lists
 
 def _fresh_list(value, alias_db):
     """The node that makes a list which nobody changes, or None."""

@@ -11,9 +11,9 @@ from ....c10.dispatch_key import changed, tls
 from ....c10.scalar_type import dtype
 from ....c10.tensor_impl import TensorImpl
 from ..ir.enums import as_number
-from ..ir.type import (AnyListType, AnyTupleType, AnyType, BoolType, ClassType, ComplexType, DeviceObjType, DictType,
-                       EnumType, FloatType, FutureType, InterfaceType, IntType, ListType, NoneType, NumberType,
-                       OptionalType, StringType, TensorType, TupleType, UnionType)
+from ..ir.type import (AnyListType, AnyTupleType, AnyType, BoolType, ClassType, ComplexType, DeviceObjType,
+                       DictType, EnumType, FloatType, FutureType, InterfaceType, IntType, ListType, NoneType,
+                       NumberType, OptionalType, StringType, TensorType, TupleType, UnionType)
 
 REJECTED = object()  # the conversion's answer for a value that does not fit
 
@@ -33,7 +33,8 @@ def call_function(function, args, kwargs):
 def make_entry(function):
     """The function (args, kwargs) -> result through which calls of `function` go.
 
-    Tensors by position, as many as there are parameters, need no conversion: they go straight to the executor.
+    Tensors by position, as many as there are parameters, need no conversion: they go straight to the
+    executor.
     """
     arguments = function.schema.arguments
     count = len(arguments)
@@ -62,14 +63,18 @@ def to_python(outputs):
 def bind(schema, args, kwargs):
     """The values of a call in the schema's order."""
     if len(args) > len(schema.arguments):
-        raise RuntimeError(f"{schema.name}() expected at most {len(schema.arguments)} argument(s) but received {len(args)} "
-                           f"argument(s). Declaration: {schema}")
+        raise RuntimeError(
+            f"{schema.name}() expected at most {len(schema.arguments)} argument(s) but received {len(args)} "
+            f"argument(s). Declaration: {schema}"
+        )
     values, used = [], 0
     for i, argument in enumerate(schema.arguments):
         if i < len(args):
             if argument.name in kwargs:
-                raise RuntimeError(f"Argument '{argument.name}' specified both as positional and keyword argument. "
-                                   f"Schema: {schema}")
+                raise RuntimeError(
+                    f"Argument '{argument.name}' specified both as positional and keyword argument. "
+                    f"Schema: {schema}"
+                )
             values.append(argument_value(schema, i, args[i]))
         elif argument.name in kwargs:
             values.append(argument_value(schema, i, kwargs[argument.name]))
@@ -77,11 +82,15 @@ def bind(schema, args, kwargs):
         elif argument.has_default:
             values.append(argument.default_value)
         else:
-            raise RuntimeError(f"{schema.name}() is missing value for argument '{argument.name}'. Declaration: {schema}")
+            raise RuntimeError(
+                f"{schema.name}() is missing value for argument '{argument.name}'. Declaration: {schema}"
+            )
     if used < len(kwargs):
         names = {a.name for a in schema.arguments}
         unknown = [name for name in kwargs if name not in names]
-        raise RuntimeError(f"Unknown keyword argument '{unknown[0]}' for operator '{schema.name}'. Schema: {schema}")
+        raise RuntimeError(
+            f"Unknown keyword argument '{unknown[0]}' for operator '{schema.name}'. Schema: {schema}"
+        )
     return values
 
 
@@ -96,18 +105,23 @@ def argument_value(schema, position, value):
     is_tensor = isinstance(argument.type, TensorType)
     inferred = is_tensor and argument.type.isInferredType()
     kind = "Tensor (inferred)" if inferred else argument.type.annotation_str
-    hint = (f"Inferred '{argument.name}' to be of type 'Tensor' because it was not annotated with an explicit type.\n"
-            if inferred else "")
+    hint = (
+        f"Inferred '{argument.name}' to be of type 'Tensor' because it was not annotated with an explicit type.\n"
+        if inferred
+        else ""
+    )
     details = (f"Unable to cast {value} to Tensor" if is_tensor else
                f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define "
                "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)")
     place = position - (schema.arguments[0].name == "self")
-    raise RuntimeError(f"{schema.name}() Expected a value of type '{kind}' for argument '{argument.name}' but instead found "
-                       f"type '{type(value).__name__}'.\n{hint}Position: {place}\nValue: {value}\nDeclaration: {schema}\n"
-                       f"Cast error details: {details}")
+    raise RuntimeError(
+        f"{schema.name}() Expected a value of type '{kind}' for argument '{argument.name}' but instead found "
+        f"type '{type(value).__name__}'.\n{hint}Position: {place}\nValue: {value}\nDeclaration: {schema}\n"
+        f"Cast error details: {details}"
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------ conversions
+# ------------------------------------------------------------------------------------------------ conversions
 
 def to_ivalue(value, type):
     """A Python value as a value of type `type`, or REJECTED."""
@@ -128,7 +142,12 @@ def _number(kind):
         value = as_number(value)
         if isinstance(value, (np.generic,)):
             value = value.item()
-        if kind is float and isinstance(value, (int, float)) or kind is complex and isinstance(value, (int, float, complex)):
+        if (
+            kind is float
+            and isinstance(value, (int, float))
+            or kind is complex
+            and isinstance(value, (int, float, complex))
+        ):
             return kind(value)
         return kind(value) if kind is int and isinstance(value, int) else REJECTED
     return convert
@@ -200,7 +219,11 @@ def _object(value, type):
 
 
 def _enum(value, type):
-    return value if isinstance(value, Enum) and (type.python_class is None or isinstance(value, type.python_class)) else REJECTED
+    return (
+        value
+        if isinstance(value, Enum) and (type.python_class is None or isinstance(value, type.python_class))
+        else REJECTED
+    )
 
 
 def _int(value, type):
@@ -209,14 +232,31 @@ def _int(value, type):
 
 _as_int = _number(int)
 _CONVERSIONS = {
-    TensorType: _tensor, IntType: _int, FloatType: _number(float), ComplexType: _number(complex), NumberType: _scalar,
-    BoolType: _bool, StringType: _instance(str), NoneType: _instance(type(None)), DeviceObjType: _device,
-    OptionalType: _optional, UnionType: _union, ListType: _list, DictType: _dict, TupleType: _tuple, ClassType: _object,
-    InterfaceType: _object, EnumType: _enum, FutureType: _instance(object), AnyListType: _instance(list),
-    AnyTupleType: _instance(tuple), AnyType: lambda value, type: as_number(getattr(value, "_c", value))}
+    TensorType: _tensor,
+    IntType: _int,
+    FloatType: _number(float),
+    ComplexType: _number(complex),
+    NumberType: _scalar,
+    BoolType: _bool,
+    StringType: _instance(str),
+    NoneType: _instance(type(None)),
+    DeviceObjType: _device,
+    OptionalType: _optional,
+    UnionType: _union,
+    ListType: _list,
+    DictType: _dict,
+    TupleType: _tuple,
+    ClassType: _object,
+    InterfaceType: _object,
+    EnumType: _enum,
+    FutureType: _instance(object),
+    AnyListType: _instance(list),
+    AnyTupleType: _instance(tuple),
+    AnyType: lambda value, type: as_number(getattr(value, "_c", value)),
+}
 
 
-# ---------------------------------------------------------------------------------------------------------------- tracing
+# ---------------------------------------------------------------------------------------------------- tracing
 
 def _traced_call(function, arguments):
     """A call during a trace: a node that calls the function, which itself is not traced."""

@@ -11,7 +11,9 @@ from ..frontend.source_range import Source, SourceRange
 
 # What PyTorch has in C++ has no line of Python.
 _PACKAGE = Path(__file__).parents[3]
-_INSIDE = tuple(str(_PACKAGE / room) for room in ("aten", "c10", "csrc", "_tensor.py")) + ("<readtorch generated",)
+_INSIDE = tuple(str(_PACKAGE / room) for room in ("aten", "c10", "csrc", "_tensor.py")) + (
+    "<readtorch generated",
+)
 
 
 class TracerWarning(Warning):

@@ -6,7 +6,9 @@ from ..passes.inliner import inlined
 
 
 class ScriptFunction:
-    """Callable like the Python function it was made from. graph: what it does; code: the same as Python text."""
+    """Callable like the Python function it was made from. graph: what it does; code: the same as Python
+    text.
+    """
 
     def __init__(self, function):
         self._function = function

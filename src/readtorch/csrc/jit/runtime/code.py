@@ -9,7 +9,9 @@ from .preprocess_graph import can_emit_inline, preprocess
 
 
 class Code:
-    """instructions, and the tables that their numbers point into. `sources[i]` is the node that instruction i is from."""
+    """instructions, and the tables that their numbers point into. `sources[i]` is the node that instruction i
+    is from.
+    """
 
     def __init__(self, graph, function_name):
         self.function_name = function_name
@@ -240,12 +242,26 @@ class _Emitter:
 
 
 _WRITERS = {
-    "prim::Param": _Emitter.nothing, "prim::Drop": _Emitter.drop_node, "prim::If": _Emitter.if_,
-    "prim::Loop": _Emitter.loop, "prim::CallFunction": _Emitter.call_function, "prim::CallMethod": _Emitter.call_method,
-    "prim::GetAttr": _Emitter.get_attr, "prim::SetAttr": _Emitter.set_attr,
-    "prim::ListConstruct": _Emitter.list_construct, "prim::DictConstruct": _Emitter.dict_construct,
-    "prim::TupleConstruct": _Emitter.tuple_construct, "prim::ListUnpack": _Emitter.unpack,
-    "prim::TupleUnpack": _Emitter.unpack, "prim::TupleSlice": _Emitter.tuple_slice,
-    "prim::isinstance": _Emitter.isinstance_, "prim::CreateObject": _Emitter.create_object, "prim::fork": _Emitter.fork,
-    "aten::wait": _Emitter.wait, "aten::warn": _Emitter.warn, "prim::RaiseException": _Emitter.raise_,
-    "prim::Enter": _Emitter.enter, "prim::Exit": _Emitter.exit}
+    "prim::Param": _Emitter.nothing,
+    "prim::Drop": _Emitter.drop_node,
+    "prim::If": _Emitter.if_,
+    "prim::Loop": _Emitter.loop,
+    "prim::CallFunction": _Emitter.call_function,
+    "prim::CallMethod": _Emitter.call_method,
+    "prim::GetAttr": _Emitter.get_attr,
+    "prim::SetAttr": _Emitter.set_attr,
+    "prim::ListConstruct": _Emitter.list_construct,
+    "prim::DictConstruct": _Emitter.dict_construct,
+    "prim::TupleConstruct": _Emitter.tuple_construct,
+    "prim::ListUnpack": _Emitter.unpack,
+    "prim::TupleUnpack": _Emitter.unpack,
+    "prim::TupleSlice": _Emitter.tuple_slice,
+    "prim::isinstance": _Emitter.isinstance_,
+    "prim::CreateObject": _Emitter.create_object,
+    "prim::fork": _Emitter.fork,
+    "aten::wait": _Emitter.wait,
+    "aten::warn": _Emitter.warn,
+    "prim::RaiseException": _Emitter.raise_,
+    "prim::Enter": _Emitter.enter,
+    "prim::Exit": _Emitter.exit,
+}

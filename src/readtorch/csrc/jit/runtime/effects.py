@@ -5,17 +5,56 @@ In PyTorch: `Node::hasSideEffects`, `Node::isNondeterministic` in `torch/csrc/ji
 
 # Nodes that the outside can see.
 SIDE_EFFECTS = {
-    "prim::Print", "prim::RaiseException", "prim::SetAttr", "aten::warn", "aten::save", "aten::manual_seed", "aten::wait",
-    "aten::set_grad_enabled", "prim::AddStatValue", "prim::TimePoint", "prim::PythonOp", "prim::IgnoredPythonOp",
-    "prim::CallFunction", "prim::CallMethod", "prim::fork", "prim::Enter", "prim::Exit", "prim::Store", "aten::backward",
-    "prim::awaitable_wait", "aten::_no_grad_uniform_", "aten::_no_grad_normal_", "aten::_no_grad_fill_",
-    "aten::_no_grad_zero_"}
+    "prim::Print",
+    "prim::RaiseException",
+    "prim::SetAttr",
+    "aten::warn",
+    "aten::save",
+    "aten::manual_seed",
+    "aten::wait",
+    "aten::set_grad_enabled",
+    "prim::AddStatValue",
+    "prim::TimePoint",
+    "prim::PythonOp",
+    "prim::IgnoredPythonOp",
+    "prim::CallFunction",
+    "prim::CallMethod",
+    "prim::fork",
+    "prim::Enter",
+    "prim::Exit",
+    "prim::Store",
+    "aten::backward",
+    "prim::awaitable_wait",
+    "aten::_no_grad_uniform_",
+    "aten::_no_grad_normal_",
+    "aten::_no_grad_fill_",
+    "aten::_no_grad_zero_",
+}
 
 # Nodes that need not give the same twice.
 NONDETERMINISTIC = {
-    "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "native_dropout", "_fused_dropout",
-    "_standard_gamma", "bernoulli", "multinomial", "normal", "poisson", "binomial", "rrelu", "rrelu_with_noise", "rand",
-    "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"}
+    "dropout",
+    "feature_dropout",
+    "alpha_dropout",
+    "feature_alpha_dropout",
+    "native_dropout",
+    "_fused_dropout",
+    "_standard_gamma",
+    "bernoulli",
+    "multinomial",
+    "normal",
+    "poisson",
+    "binomial",
+    "rrelu",
+    "rrelu_with_noise",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+}
 
 
 def has_side_effects(node):

@@ -68,7 +68,8 @@ class Future:
 
 
 def fork(function, arguments, element_type=None):
-    """Start `function(*arguments)` in a thread of its own, under the caller's dispatch mask; returns its Future.
+    """Start `function(*arguments)` in a thread of its own, under the caller's dispatch mask; returns its
+    Future.
 
     In PyTorch: a task of the inter-op thread pool, and a task that waits gives its thread back.
     """

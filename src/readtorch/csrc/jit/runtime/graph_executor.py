@@ -1,7 +1,7 @@
 """Decides how a graph is run: which passes go over it before it becomes instructions.
 
-In PyTorch: `torch/csrc/jit/runtime/graph_executor.cpp`, `profiling_graph_executor_impl.cpp`. There the first runs only watch
-which types and shapes go through, and the graph is rewritten for these.
+In PyTorch: `torch/csrc/jit/runtime/graph_executor.cpp`, `profiling_graph_executor_impl.cpp`. There the first
+runs only watch which types and shapes go through, and the graph is rewritten for these.
 """
 import threading
 from typing import NamedTuple
@@ -11,10 +11,12 @@ from .code import Code
 from .default_passes import DEFAULT_PASSES
 from .interpreter import raise_failure, run
 
-# Passes that run on every graph before it is executed, in this order: functions of a graph. The fuser adds its own.
+# Passes that run on every graph before it is executed, in this order: functions of a graph. The fuser adds
+# its own.
 pipeline = list(DEFAULT_PASSES)
 
-# The threads in which graphs run as they were written. Nearly always there are none, and asking that costs nothing.
+# The threads in which graphs run as they were written. Nearly always there are none, and asking that costs
+# nothing.
 _unoptimized = set()
 
 
@@ -28,7 +30,9 @@ def set_graph_executor_optimize(enabled):
 
 
 class ExecutionPlan(NamedTuple):
-    """graph: what runs, after the passes; code: its instructions; run(arguments): the list of the outputs' values."""
+    """graph: what runs, after the passes; code: its instructions; run(arguments): the list of the outputs'
+    values.
+    """
 
     graph: object
     code: object
@@ -72,10 +76,17 @@ class GraphExecutor:
 
 
 def _runner(code):
-    """A function of the arguments. One operator on them, as they are, needs no machine: that is what a fused graph is."""
+    """A function of the arguments. One operator on them, as they are, needs no machine: that is what a fused
+    graph is.
+    """
     nodes = [n for n in code.graph.nodes() if n.kind() != "prim::Drop"]
     graph = code.graph
-    if len(nodes) != 1 or nodes[0].inputs() != graph.inputs() or nodes[0].outputs() != graph.outputs() or not code.operators:
+    if (
+        len(nodes) != 1
+        or nodes[0].inputs() != graph.inputs()
+        or nodes[0].outputs() != graph.outputs()
+        or not code.operators
+    ):
         return lambda arguments: run(code, arguments)
     operation, one = code.operators[0][0], len(graph.outputs()) == 1
 

@@ -1,7 +1,7 @@
 """The instructions of the machine that runs graphs.
 
-It has registers, one for each value that is stored, and a stack on which operators find their arguments and leave their
-results. X and N are an instruction's numbers.
+It has registers, one for each value that is stored, and a stack on which operators find their arguments and
+leave their results. X and N are an instruction's numbers.
 
 In PyTorch: `torch/csrc/jit/runtime/instruction.h`. Explained in the chapter "Scripting".
 """
@@ -43,9 +43,39 @@ _TABLE = {
 }
 OPERANDS = list(_TABLE.values())
 NAMES = list(_TABLE)
-(OP, LOAD, MOVE, STORE, LOADC, STOREN, OPN, DROPR, DROP, JF, JMP, LOOP, LIST_CONSTRUCT, TUPLE_CONSTRUCT,
- NAMED_TUPLE_CONSTRUCT, DICT_CONSTRUCT, LIST_UNPACK, TUPLE_SLICE, GET_ATTR, SET_ATTR, CREATE_OBJECT, ISINSTANCE, CALL,
- INTERFACE_CALL, RET, FORK, WAIT, WARN, RAISE, ENTER, EXIT) = range(len(NAMES))
+(
+    OP,
+    LOAD,
+    MOVE,
+    STORE,
+    LOADC,
+    STOREN,
+    OPN,
+    DROPR,
+    DROP,
+    JF,
+    JMP,
+    LOOP,
+    LIST_CONSTRUCT,
+    TUPLE_CONSTRUCT,
+    NAMED_TUPLE_CONSTRUCT,
+    DICT_CONSTRUCT,
+    LIST_UNPACK,
+    TUPLE_SLICE,
+    GET_ATTR,
+    SET_ATTR,
+    CREATE_OBJECT,
+    ISINSTANCE,
+    CALL,
+    INTERFACE_CALL,
+    RET,
+    FORK,
+    WAIT,
+    WARN,
+    RAISE,
+    ENTER,
+    EXIT,
+) = range(len(NAMES))
 
 
 class Instruction(NamedTuple):

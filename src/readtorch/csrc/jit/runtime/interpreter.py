@@ -27,7 +27,8 @@ class Frame:
 def run(code, arguments):
     """Run `code` on the values of the graph's inputs; returns the list of its outputs' values.
 
-    Raises jit.Error if the program raises, RuntimeError if an operator does; both with TorchScript's traceback.
+    Raises jit.Error if the program raises, RuntimeError if an operator does; both with TorchScript's
+    traceback.
     """
     frames = [Frame(code)]
     try:
@@ -126,7 +127,7 @@ def _run(frames, stack):
             _RARE[op](code, stack, X, N, entered)
 
 
-# ------------------------------------------------------------------------------------------------- the other instructions
+# ------------------------------------------------------------------------------------- the other instructions
 
 def _take(stack, count):
     """Pop `count` values, the deepest first."""
@@ -240,14 +241,28 @@ def _exit(code, stack, X, N, entered):
 
 
 _RARE = {
-    I.DROP: _drop, I.LIST_CONSTRUCT: _list_construct, I.TUPLE_CONSTRUCT: _tuple_construct,
-    I.NAMED_TUPLE_CONSTRUCT: _named_tuple_construct, I.DICT_CONSTRUCT: _dict_construct, I.LIST_UNPACK: _list_unpack,
-    I.TUPLE_SLICE: _tuple_slice, I.GET_ATTR: _get_attr, I.SET_ATTR: _set_attr, I.CREATE_OBJECT: _create_object,
-    I.ISINSTANCE: _isinstance, I.INTERFACE_CALL: _interface_call, I.FORK: _fork, I.WAIT: _wait, I.WARN: _warn,
-    I.RAISE: _raise, I.ENTER: _enter, I.EXIT: _exit}
+    I.DROP: _drop,
+    I.LIST_CONSTRUCT: _list_construct,
+    I.TUPLE_CONSTRUCT: _tuple_construct,
+    I.NAMED_TUPLE_CONSTRUCT: _named_tuple_construct,
+    I.DICT_CONSTRUCT: _dict_construct,
+    I.LIST_UNPACK: _list_unpack,
+    I.TUPLE_SLICE: _tuple_slice,
+    I.GET_ATTR: _get_attr,
+    I.SET_ATTR: _set_attr,
+    I.CREATE_OBJECT: _create_object,
+    I.ISINSTANCE: _isinstance,
+    I.INTERFACE_CALL: _interface_call,
+    I.FORK: _fork,
+    I.WAIT: _wait,
+    I.WARN: _warn,
+    I.RAISE: _raise,
+    I.ENTER: _enter,
+    I.EXIT: _exit,
+}
 
 
-# ------------------------------------------------------------------------------------------------------------------ errors
+# ----------------------------------------------------------------------------------------------------- errors
 
 def _failure(frames, last_line):
     """What is raised when an operator fails: the calls that led there, each with its line, and the reason."""

@@ -5,7 +5,9 @@ In PyTorch: `torch/csrc/jit/runtime/jit_exception.h`; `torch.jit.Error` in Pytho
 
 
 class Error(Exception):
-    """The program raised: the message has TorchScript's traceback. python_class_name: of the class that it named."""
+    """The program raised: the message has TorchScript's traceback. python_class_name: of the class that it
+    named.
+    """
 
     python_class_name = None
     original_msg = None

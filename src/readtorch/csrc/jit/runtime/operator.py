@@ -1,4 +1,5 @@
-"""The operators that a graph's nodes can name: those of the dispatcher, and the primitives that only TorchScript has.
+"""The operators that a graph's nodes can name: those of the dispatcher, and the primitives that only
+TorchScript has.
 
     aten::add.Tensor(Tensor self, …)    the dispatcher's: see register_c10_ops.py
     aten::add.int(int a, int b) -> int  a primitive: Python's numbers, lists, dicts and strings inside a graph
@@ -16,8 +17,8 @@ _sources = []  # functions name -> [Operator] that are asked first: the dispatch
 class Operator:
     """A schema and what computes it.
 
-    operation(node) gives the function that a node runs: it takes the values of the inputs, one by one, and returns the
-    value of the output, a tuple of several, or None where there is no output.
+    operation(node) gives the function that a node runs: it takes the values of the inputs, one by one, and
+    returns the value of the output, a tuple of several, or None where there is no output.
     """
 
     def __init__(self, schema, operation):
@@ -37,7 +38,9 @@ def prim(text):
 
 
 def prim_of_node(text):
-    """Decorator: `make(node)` gives the function; for operators that read attributes or types of their node."""
+    """Decorator: `make(node)` gives the function; for operators that read attributes or types of their
+    node.
+    """
     def declare(make):
         _declare(text, make)
         return make
@@ -102,5 +105,7 @@ def missing_operator(node):
     types = ", ".join(v.type().str() for v in node.inputs())
     candidates = "".join(f"  {o.schema}\n" for o in getAllOperatorsFor(node.kind()))
     listed = f"candidates were:\n{candidates}" if candidates else "no candidates found\n"
-    return RuntimeError(f"Schema not found for node. File a bug report.\nNode: {node}\nInput types:{types}\n{listed}"
-                        f"within the graph:\n{node.owningGraph()}")
+    return RuntimeError(
+        f"Schema not found for node. File a bug report.\nNode: {node}\nInput types:{types}\n{listed}"
+        f"within the graph:\n{node.owningGraph()}"
+    )

@@ -1,7 +1,7 @@
 """Gets a graph ready to become instructions.
 
-Two questions are answered: after which node is a value needed no more, so that its memory can go; and which values can
-stay on the stack between the node that makes them and the one that uses them.
+Two questions are answered: after which node is a value needed no more, so that its memory can go; and which
+values can stay on the stack between the node that makes them and the one that uses them.
 
 In PyTorch: `torch/csrc/jit/runtime/interpreter/preprocess_graph.cpp`, `can_emit_inline.h`.
 """
@@ -36,8 +36,9 @@ def _drop_after(graph, node, values):
 
 
 class _LastUses:
-    """A last use inside a block does not count: the block may run again, or not at all. Behind the node that owns the
-    block, a prim::Drop becomes the last use."""
+    """A last use inside a block does not count: the block may run again, or not at all. Behind the node that
+    owns the block, a prim::Drop becomes the last use.
+    """
 
     def __init__(self, graph):
         self.graph = graph
@@ -66,7 +67,13 @@ class _LastUses:
 
 
 # Their outputs are looked up again, or are dear: they go through a register.
-_NEVER_INLINE = {"prim::Param", "prim::Constant", "prim::TensorExprGroup", "prim::CudaFusionGroup", "prim::FusionGroup"}
+_NEVER_INLINE = {
+    "prim::Param",
+    "prim::Constant",
+    "prim::TensorExprGroup",
+    "prim::CudaFusionGroup",
+    "prim::FusionGroup",
+}
 
 
 def can_emit_inline(graph):
@@ -103,4 +110,9 @@ def _previous_non_constant(node):
 
 def _once(value):
     node = value.node()
-    return node.kind() not in _NEVER_INLINE and node.outputsSize() == 1 and len(value.uses()) == 1 and not node.blocks()
+    return (
+        node.kind() not in _NEVER_INLINE
+        and node.outputsSize() == 1
+        and len(value.uses()) == 1
+        and not node.blocks()
+    )

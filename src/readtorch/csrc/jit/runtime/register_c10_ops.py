@@ -1,6 +1,7 @@
 """The dispatcher's operators as nodes know them.
 
-A graph has numbers where the dispatcher wants a dtype, a layout or a memory format (ir/enums.py); they are looked up here.
+A graph has numbers where the dispatcher wants a dtype, a layout or a memory format (ir/enums.py); they are
+looked up here.
 
 In PyTorch: `torch/csrc/jit/runtime/register_c10_ops.cpp`.
 """

@@ -1,7 +1,7 @@
 """Primitives of numbers: arithmetic, comparison, conversion.
 
-The overloads differ in the types of their results, not in what they compute: Python's operators look at the operands
-themselves. In PyTorch: ints are 64 bits wide and wrap around; here they are Python's.
+The overloads differ in the types of their results, not in what they compute: Python's operators look at the
+operands themselves. In PyTorch: ints are 64 bits wide and wrap around; here they are Python's.
 
 In PyTorch: `torch/csrc/jit/runtime/register_prim_ops.cpp`.
 """
@@ -12,13 +12,18 @@ import operator
 from ....c10.tensor_impl import TensorImpl
 from .operator import prim
 
-# ----------------------------------------------------------------------------------------------- arithmetic: two numbers
+# ------------------------------------------------------------------------------------ arithmetic: two numbers
 
 # Types of the operands and the overload's name, in the order in which overloads are tried.
 _REAL_PAIRS = [("int", "int", "int"), ("float", "float", "float"), ("int", "float", "int_float"),
                ("float", "int", "float_int")]
-_COMPLEX_PAIRS = [("complex", "complex", "complex"), ("int", "complex", "int_complex"), ("complex", "int", "complex_int"),
-                  ("float", "complex", "float_complex"), ("complex", "float", "complex_float")]
+_COMPLEX_PAIRS = [
+    ("complex", "complex", "complex"),
+    ("int", "complex", "int_complex"),
+    ("complex", "int", "complex_int"),
+    ("float", "complex", "float_complex"),
+    ("complex", "float", "complex_float"),
+]
 _SCALAR_PAIR = [("Scalar", "Scalar", "")]
 
 
@@ -75,7 +80,11 @@ def _power(a, b):
         return math.inf
     except OverflowError:
         return math.inf
-    return math.nan if isinstance(result, complex) and not isinstance(a, complex) and not isinstance(b, complex) else result
+    return (
+        math.nan
+        if isinstance(result, complex) and not isinstance(a, complex) and not isinstance(b, complex)
+        else result
+    )
 
 
 def _float_power(a, b):
@@ -87,16 +96,41 @@ def _copysign(a, b):
     return math.copysign(a, b)
 
 
-_PAIRS = _REAL_PAIRS[:1] + _COMPLEX_PAIRS[:1] + _REAL_PAIRS[1:2] + _COMPLEX_PAIRS[1:] + _REAL_PAIRS[2:] + _SCALAR_PAIR
-for _name, _function in (("aten::add", operator.add), ("aten::sub", operator.sub), ("aten::mul", operator.mul)):
+_PAIRS = (
+    _REAL_PAIRS[:1]
+    + _COMPLEX_PAIRS[:1]
+    + _REAL_PAIRS[1:2]
+    + _COMPLEX_PAIRS[1:]
+    + _REAL_PAIRS[2:]
+    + _SCALAR_PAIR
+)
+for _name, _function in (
+    ("aten::add", operator.add),
+    ("aten::sub", operator.sub),
+    ("aten::mul", operator.mul),
+):
     _declare_pairs(_name, _function, _PAIRS, _wider)
-_declare_pairs("aten::div", _divide, _REAL_PAIRS[:1] + _COMPLEX_PAIRS[:1] + _REAL_PAIRS[1:2] + _SCALAR_PAIR, _float)
+_declare_pairs(
+    "aten::div", _divide, _REAL_PAIRS[:1] + _COMPLEX_PAIRS[:1] + _REAL_PAIRS[1:2] + _SCALAR_PAIR, _float
+)
 for _name, _function in (("aten::floordiv", _floordiv), ("aten::remainder", _remainder)):
     _declare_pairs(_name, _function, _REAL_PAIRS + _SCALAR_PAIR, _wider)
-for _name, _function in (("aten::fmod", _fmod), ("aten::mathremainder", math.remainder), ("aten::copysign", _copysign)):
+for _name, _function in (
+    ("aten::fmod", _fmod),
+    ("aten::mathremainder", math.remainder),
+    ("aten::copysign", _copysign),
+):
     _declare_pairs(_name, _function, _REAL_PAIRS + _SCALAR_PAIR, _float)
-_declare_pairs("aten::pow", _float_power, _REAL_PAIRS[:1] + _COMPLEX_PAIRS[:1] + _REAL_PAIRS[1:] + _COMPLEX_PAIRS[3:]
-               + [("Scalar", "Scalar", "Scalar_Scalar")], _float)
+_declare_pairs(
+    "aten::pow",
+    _float_power,
+    _REAL_PAIRS[:1]
+    + _COMPLEX_PAIRS[:1]
+    + _REAL_PAIRS[1:]
+    + _COMPLEX_PAIRS[3:]
+    + [("Scalar", "Scalar", "Scalar_Scalar")],
+    _float,
+)
 prim("aten::pow.int_to_int(int a, int b) -> int")(lambda a, b: int(_power(a, b)))
 _declare_pairs("aten::atan2", math.atan2, _REAL_PAIRS + [("Scalar", "Scalar", "Scalar_Scalar")], _float)
 _declare_pairs("aten::polar", lambda a, b: complex(a * math.cos(b), a * math.sin(b)),
@@ -113,21 +147,31 @@ def _log_to_base(a, b):
         return math.nan
 
 
-_declare_pairs("aten::log", _log_to_base, [(a, b, f"{a}_{b}") for a, b, _ in _REAL_PAIRS + _SCALAR_PAIR], _float)
+_declare_pairs(
+    "aten::log", _log_to_base, [(a, b, f"{a}_{b}") for a, b, _ in _REAL_PAIRS + _SCALAR_PAIR], _float
+)
 
 for _kind in ("int", "float"):
-    _mixed = [("int", "int", "int"), ("float", "float", "float"), ("float", "int", "float_int"), ("int", "float", "int_float")]
+    _mixed = [
+        ("int", "int", "int"),
+        ("float", "float", "float"),
+        ("float", "int", "float_int"),
+        ("int", "float", "int_float"),
+    ]
 for _left, _right, _overload in _mixed:
     _kind = _wider(_left, _right)
     prim(f"aten::divmod.{_overload}({_left} x, {_right} y) -> ({_kind}, {_kind})")(
         lambda x, y: (_floordiv(x, y), _remainder(x, y)))
 
 prim("aten::gcd.int(int a, int b) -> int")(math.gcd)
-prim("aten::__round_to_zero_floordiv.int(int a, int b) -> int")(lambda a, b: int(_divide(a, b)) if abs(a) < 2 ** 53 else (
-    abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)))
+prim("aten::__round_to_zero_floordiv.int(int a, int b) -> int")(
+    lambda a, b: (
+        int(_divide(a, b)) if abs(a) < 2**53 else (abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1))
+    )
+)
 prim("aten::ldexp(float x, int i) -> float")(math.ldexp)
 
-# ------------------------------------------------------------------------------------------------------------ comparison
+# ------------------------------------------------------------------------------------------------- comparison
 
 _COMPARISONS = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "gt": operator.gt, "le": operator.le,
                 "ge": operator.ge}
@@ -142,7 +186,9 @@ for _name, _function in _COMPARISONS.items():
 
 
 def _is(self, obj):
-    return self is obj or (isinstance(self, (int, float, str, bool)) and type(self) is type(obj) and self == obj)
+    return self is obj or (
+        isinstance(self, (int, float, str, bool)) and type(self) is type(obj) and self == obj
+    )
 
 
 prim("aten::__is__(t1 self, t2 obj) -> bool")(_is)
@@ -154,7 +200,7 @@ for _name, _function in (("and", operator.and_), ("or", operator.or_), ("xor", o
 prim("aten::__lshift__.int(int a, int b) -> int")(operator.lshift)
 prim("aten::__rshift__.int(int a, int b) -> int")(operator.rshift)
 
-# ------------------------------------------------------------------------------------------------------------ one number
+# ------------------------------------------------------------------------------------------------- one number
 
 
 def _nan_outside(function):
@@ -170,9 +216,13 @@ def _nan_outside(function):
 
 
 _LOGARITHMS = (math.log, math.log10, math.log1p)
-_FLOAT_FUNCTIONS = {name: getattr(math, name) for name in (
-    "acos acosh asin asinh atan atanh cos cosh degrees erf erfc exp expm1 fabs gamma lgamma log log10 log1p radians sin "
-    "sinh sqrt tan tanh").split()}
+_FLOAT_FUNCTIONS = {
+    name: getattr(math, name)
+    for name in (
+        "acos acosh asin asinh atan atanh cos cosh degrees erf erfc exp expm1 fabs gamma lgamma log log10 log1p radians sin "
+        "sinh sqrt tan tanh"
+    ).split()
+}
 for _name, _function in _FLOAT_FUNCTIONS.items():
     for _kind, _result in (("int", "float"), ("float", "float"), ("Scalar", "Scalar")):
         prim(f"aten::{_name}.{_kind}({_kind} a) -> {_result}")(_nan_outside(_function))
@@ -210,7 +260,7 @@ prim("aten::frexp(float a) -> (float, int)")(math.frexp)
 for _name in ("isnan", "isinf", "isfinite"):
     prim(f"aten::{_name}.float(float a) -> bool")(getattr(math, _name))
 
-# ------------------------------------------------------------------------------------------------------------ conversion
+# ------------------------------------------------------------------------------------------------- conversion
 
 
 def one_number(a):
@@ -254,7 +304,7 @@ prim("aten::ScalarImplicit(Tensor a) -> Scalar")(_implicit(None))
 prim("aten::hash.generic(t value) -> int")(hash)
 
 
-# ------------------------------------------------------------------------------------------------------------------ loops
+# ------------------------------------------------------------------------------------------------------ loops
 
 @prim("aten::__range_length(int lo, int hi, int step) -> int")
 def range_length(lo, hi, step):

@@ -1,6 +1,7 @@
 """Primitives that make tensors from Python values, look at tensors, or talk to the world.
 
-In PyTorch: `torch/csrc/jit/runtime/register_special_ops.cpp`, `register_prim_ops.cpp`, `register_prim_ops_fulljit.cpp`.
+In PyTorch: `torch/csrc/jit/runtime/register_special_ops.cpp`, `register_prim_ops.cpp`,
+`register_prim_ops_fulljit.cpp`.
 """
 import sys
 import warnings
@@ -16,7 +17,7 @@ from ..ir.type import BoolType, DictType, FloatType, IntType, ListType, TensorTy
 from .operator import prim, prim_of_node
 from .register_string_ops import plain_text
 
-# ------------------------------------------------------------------------------------------------------- a tensor's facts
+# ------------------------------------------------------------------------------------------- a tensor's facts
 
 
 @prim("aten::size(Tensor self) -> int[]")
@@ -73,11 +74,13 @@ def mT(self):
     return self.mT
 
 
-# -------------------------------------------------------------------------------------------------------------- new tensors
+# ------------------------------------------------------------------------------------------------ new tensors
 
 
 def _new_tensor(data, dtype, device, requires_grad=False):
-    return new_tensor(data, dtype=None if dtype is None else dtype_of[dtype], device=device, requires_grad=requires_grad)
+    return new_tensor(
+        data, dtype=None if dtype is None else dtype_of[dtype], device=device, requires_grad=requires_grad
+    )
 
 
 def _as_tensor(data, dtype, device):
@@ -85,10 +88,16 @@ def _as_tensor(data, dtype, device):
 
 
 for _kind in ("bool", "float", "int", "complex"):
-    prim(f"aten::tensor.{_kind}({_kind} t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) "
-         "-> Tensor")(_new_tensor)
-    prim(f"aten::as_tensor.{_kind}({_kind} t, *, ScalarType? dtype=None, Device? device=None) -> Tensor")(_as_tensor)
-prim("aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor")(_new_tensor)
+    prim(
+        f"aten::tensor.{_kind}({_kind} t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) "
+        "-> Tensor"
+    )(_new_tensor)
+    prim(f"aten::as_tensor.{_kind}({_kind} t, *, ScalarType? dtype=None, Device? device=None) -> Tensor")(
+        _as_tensor
+    )
+prim(
+    "aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor"
+)(_new_tensor)
 prim("aten::as_tensor.list(t[] data, *, ScalarType? dtype=None, Device? device=None) -> Tensor")(_as_tensor)
 
 
@@ -109,10 +118,13 @@ def _to(self, device, dtype, non_blocking, copy):
                    non_blocking=non_blocking, copy=copy)
 
 
-prim("aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) "
-     "-> Tensor(b|a)")(_to)
-prim("aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)")(
-    lambda self, dtype, non_blocking, copy: _to(self, None, dtype, non_blocking, copy))
+prim(
+    "aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) "
+    "-> Tensor(b|a)"
+)(_to)
+prim(
+    "aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)"
+)(lambda self, dtype, non_blocking, copy: _to(self, None, dtype, non_blocking, copy))
 prim("aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)")(
     lambda self, non_blocking, copy: _to(self, None, None, non_blocking, copy))
 
@@ -122,7 +134,7 @@ def tolist(node):
     return lambda data, depth, kind: data.tolist()
 
 
-# ------------------------------------------------------------------------------------------------------- Python's built-ins
+# ----------------------------------------------------------------------------------------- Python's built-ins
 
 @prim("prim::Print(...) -> ()")
 def print_values(*values):
@@ -146,7 +158,9 @@ def holds(value, type):
     if isinstance(type, ListType):
         return isinstance(value, list) and all(holds(v, type.elem) for v in value)
     if isinstance(type, DictType):
-        return isinstance(value, dict) and all(holds(k, type.key) and holds(v, type.value) for k, v in value.items())
+        return isinstance(value, dict) and all(
+            holds(k, type.key) and holds(v, type.value) for k, v in value.items()
+        )
     if isinstance(type, TupleType):
         same_length = isinstance(value, tuple) and len(value) == len(type.types)
         return same_length and all(map(holds, value, type.types))
@@ -187,7 +201,9 @@ def set_grad_enabled(val):
     set_mask(tls.mask | AUTOGRAD if val else tls.mask & ~AUTOGRAD)
 
 
-@prim("aten::backward(Tensor self, Tensor? gradient=None, bool? retain_graph=None, bool create_graph=False) -> ()")
+@prim(
+    "aten::backward(Tensor self, Tensor? gradient=None, bool? retain_graph=None, bool create_graph=False) -> ()"
+)
 def backward(self, gradient, retain_graph, create_graph):
     self.backward(gradient, retain_graph=retain_graph, create_graph=create_graph)
 
@@ -197,7 +213,7 @@ def wait(self):
     return self.wait()
 
 
-# ----------------------------------------------------------------------------------------------------------------- shapes
+# ----------------------------------------------------------------------------------------------------- shapes
 
 @prim("aten::broadcast_shapes(int[] a, int[] b) -> int[]")
 @prim("aten::_infer_size(int[] a, int[] b) -> int[]")
@@ -206,8 +222,10 @@ def infer_size(a, b):
     a, b = [1] * (rank - len(a)) + a, [1] * (rank - len(b)) + b
     for i, (x, y) in enumerate(zip(a, b)):
         if x != y and 1 not in (x, y):
-            raise RuntimeError(f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton "
-                               f"dimension {i}")
+            raise RuntimeError(
+                f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton "
+                f"dimension {i}"
+            )
     return [y if x == 1 else x for x, y in zip(a, b)]
 
 
@@ -239,19 +257,23 @@ def autograd_add(a, b):
     return b if a is None else a if b is None else a + b
 
 
-# -------------------------------------------------------------------------------------------------- index with optional list
+# ----------------------------------------------------------------------------------- index with optional list
 
 @prim("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor")
 def index(self, indices):
     return self[tuple(indices)]
 
 
-@prim("aten::index_put_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)")
+@prim(
+    "aten::index_put_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)"
+)
 def index_put_(self, indices, values, accumulate):
     return self.index_put_(tuple(indices), values, accumulate)
 
 
-@prim("aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor")
+@prim(
+    "aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor"
+)
 def index_put(self, indices, values, accumulate):
     return self.index_put(tuple(indices), values, accumulate)
 

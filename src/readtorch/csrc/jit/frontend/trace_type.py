@@ -1,0 +1,30 @@
+"""The kernels of the Tracer key: write a call down, then make it.
+
+In PyTorch: `TraceType_*.cpp`, written by `tools/autograd/gen_trace_type.py`. Explained in the chapter "Tracing".
+"""
+from ....aten import dispatcher
+from ....c10.dispatch_key import TRACER, tls
+from .tracer import Paused
+
+# Their parts are recorded instead (DONT_RECORD_TRACE in gen_trace_type.py).
+NOT_RECORDED = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+                "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "_coalesced"}
+
+
+def make_tracer_kernel(operator, keys):
+    """The Tracer kernel of `operator` (the dispatcher's fallback): write the call down, then make it."""
+    returns = operator.schema.returns
+    if not any(r.type.is_tensor for r in returns) or operator.schema.name in NOT_RECORDED:
+        return operator.composite or operator.table[keys & ~TRACER]
+
+    def record_and_call(*arguments):
+        state = tls.tracer
+        node = state.record(operator, arguments)
+        with Paused():
+            result = operator.table[keys & ~TRACER](*arguments)
+        state.set_outputs(node, result)
+        return result
+    return record_and_call
+
+
+dispatcher.fallbacks[TRACER] = make_tracer_kernel
