@@ -15,9 +15,10 @@ from readtorch.jit._freeze import freeze, optimize_for_inference, run_frozen_opt
 from readtorch.jit._fuser import optimized_execution
 from readtorch.jit._script import Attribute, CompilationUnit, script, script_if_tracing
 from readtorch.jit._script_module import RecursiveScriptModule, ScriptModule
+from readtorch.jit._serialization import load, save
 from readtorch.jit._trace import TracerWarning, TracingCheckError, is_tracing, trace, trace_module
 
 __all__ = ["Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TracerWarning", "TracingCheckError",
-           "annotate", "export", "fork", "freeze", "ignore", "is_scripting", "is_tracing", "isinstance",
-           "optimize_for_inference", "optimized_execution", "run_frozen_optimizations", "script", "script_if_tracing", "trace",
+           "annotate", "export", "fork", "freeze", "ignore", "is_scripting", "is_tracing", "isinstance", "load",
+           "optimize_for_inference", "optimized_execution", "run_frozen_optimizations", "save", "script", "script_if_tracing", "trace",
            "trace_module", "unused", "wait"]

@@ -82,7 +82,7 @@ _functions = {}
 def _function(name, python_function):
     if name not in _functions:
         definition, resolver = stub_definition(_stubs()[1][name], python_function)
-        qualified = f"__torch__.readtorch.nn.functional.{name}"
+        qualified = f"__torch__.torch.nn.functional.{name}"
         _functions[name] = compile_lazily(python_cu, qualified, definition, resolver)
     return _functions[name]
 

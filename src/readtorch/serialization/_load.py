@@ -148,6 +148,8 @@ def _load_safetensors(path, map_location):
 class _Checkpoint:
     """A checkpoint's records as storages, each made when the pickle first names it, and then the same one."""
 
+    folder = "data"  # where the storages lie
+
     def __init__(self, reader, map_location, mapped_path=None):
         self.reader = reader
         self.serialization_id = reader.serialization_id()
@@ -175,7 +177,7 @@ class _Checkpoint:
         return storage
 
     def _load_storage(self, dtype, key, location, numel):
-        name = f"data/{key}"
+        name = f"{self.folder}/{key}"
         size = self.reader.record(name).size
         if size != numel * dtype.itemsize:
             raise RuntimeError(f"record size ({size} bytes) does not match expected size "

@@ -33,6 +33,26 @@ class ScriptObject:
     def hasattr(self, name):
         return self.type.hasAttribute(name)
 
+    def __setstate__(self, state):
+        """What an archive knows of it: its attributes, or what its own `__getstate__` has given."""
+        from ..python.pybind_utils import to_ivalue  # it calls functions
+        restore = self.type.findMethod("__setstate__")
+        if restore is not None:
+            restore(self, state)
+            return
+        for name, value in state.items():
+            self.setattr(name, to_ivalue(value, self.type.getAttribute(name)))
+
+    def __deepcopy__(self, memo):
+        import copy
+        made = memo[id(self)] = ScriptObject(self.type)
+        made.slots = [copy.deepcopy(value, memo) for value in self.slots]
+        return made
+
+    def copy(self):
+        """Another object with the same values; submodules are copied, too."""
+        return ScriptObject(self.type, [v.copy() if isinstance(v, ScriptObject) else v for v in self.slots])
+
     def method(self, name):
         """A function of the method's other arguments."""
         function = self.type.getMethod(name)
