@@ -227,7 +227,7 @@ def try_match_schema(schema, range, graph, args, kwargs, self=None, reasons=None
             given = keyword
             used_names.add(keyword.name)
         elif argument.has_default:
-            given = NamedValue(_default(graph, argument, range))
+            given = NamedValue(_default(graph, argument))
         else:
             return matching.fail(f"Argument {argument.name} not provided.\n")
         value = matching.argument(argument, given)
@@ -254,8 +254,12 @@ def try_match_schema(schema, range, graph, args, kwargs, self=None, reasons=None
     return MatchedSchema(schema, inputs, types, names if all(names) and len(names) > 1 else None)
 
 
-def _default(graph, argument, range):
-    return graph.insertConstant(argument.default_value, argument.type, range)
+def _default(graph, argument):
+    """A constant for what the call leaves out; no line of the program says it."""
+    value = argument.default_value
+    constant = graph.insertConstant(value, None if value is None else argument.type)
+    constant.node().setSourceRange(None)
+    return constant
 
 
 def _is_list(value, argument):
