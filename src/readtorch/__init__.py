@@ -45,13 +45,32 @@ from .random import (default_generator, fork_rng, get_rng_state, initial_seed, m
 # FloatStorage, LongStorage …: names in checkpoints.
 globals().update(_legacy_storages)
 
-from . import (__future__, cuda, distributed, fft, func, futures, linalg, multiprocessing, nn, ops, optim, serialization,  # noqa: E402,F401
+from . import (__future__, compiler, cuda, distributed, fft, func, futures, linalg, multiprocessing, nn, ops, optim, serialization,  # noqa: E402,F401
                signal, special, testing, utils, version)
 from .c10.cuda.errors import AcceleratorError, OutOfMemoryError  # noqa: E402,F401
 from .cuda.streams import Event, Stream  # noqa: E402,F401
 from ._lowrank import pca_lowrank, svd_lowrank  # noqa: E402,F401
 from .utils import data as _data  # noqa: E402,F401  so that `readtorch.utils.data` is there
 from .version import __version__  # noqa: E402,F401
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None,
+            disable=False, recompile_limit=None):
+    """`model` (a function or a Module) with graphs of its calls kept, optimised and fused; or, without `model`, a decorator.
+
+    fullgraph: raise where a call cannot be captured. dynamic: False for a graph a shape. backend: a name, or a function
+    (graph, inputs) -> function of the inputs. Raises InvalidBackend for unknown names. Explained in the chapter "The fuser".
+    """
+    if model is None:
+        return lambda model: compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
+                                     name=name, disable=disable, recompile_limit=recompile_limit)
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if disable:
+        return compiler.disable(model)
+    from . import _dynamo  # in PyTorch: imported when first needed, too
+    wrap = _dynamo.OptimizedModule if isinstance(model, nn.Module) else _dynamo.optimize
+    return wrap(model, backend=backend, fullgraph=fullgraph, dynamic=dynamic, recompile_limit=recompile_limit)
 
 
 def is_tensor(obj):

@@ -35,8 +35,12 @@ class _Call:
         if not (self._backward_hooks or self._backward_pre_hooks
                 or self._forward_hooks or self._forward_pre_hooks
                 or _global_backward_pre_hooks or _global_backward_hooks
-                or _global_forward_hooks or _global_forward_pre_hooks):
+                or _global_forward_hooks or _global_forward_pre_hooks or self._compiled_call_impl):
             return (self._slow_forward if changed and tls.tracer is not None else self.forward)(*args, **kwargs)
+        return (self._compiled_call_impl or self._call_uncompiled)(*args, **kwargs)
+
+    def _call_uncompiled(self, *args, **kwargs):
+        """`forward` with the hooks around it: what `compile` compiles."""
         return _HookedCall(self, args, kwargs).run()
 
     def _slow_forward(self, *input, **kwargs):

@@ -64,6 +64,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
 
     dump_patches = False
     _version = 1  # of the state_dict, saved with it: a subclass that changes its names there counts up
+    _compiled_call_impl = None  # what `compile` makes: calls go there
     call_super_init = False  # True: `__init__` goes on to the next class of the MRO, with the arguments
 
     def __init__(self, *args, **kwargs) -> None:
@@ -320,9 +321,8 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
                 p.grad.zero_()
 
     def compile(self, *args, **kwargs) -> None:
-        """Hand the calls of this module to a compiler. Raises RuntimeError: there is none yet."""
-        # in PyTorch: from here on calls go to `torch.compile(self._call_impl, *args, **kwargs)`
-        raise RuntimeError("readtorch cannot compile a module yet: call it as it is")
+        """Compile the calls of this module, in place. Arguments: those of `readtorch.compile`. Chapter 20 explains it."""
+        self._compiled_call_impl = readtorch.compile(self._call_uncompiled, *args, **kwargs)
 
     # Text
 
@@ -346,8 +346,9 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
 
     def __getstate__(self):
         # A copy: a subclass may take out of it what cannot be pickled.
-        # in PyTorch: without what `compile` made
-        return self.__dict__.copy()
+        state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)
+        return state
 
     def __setstate__(self, state):
         self.__dict__.update(state)

@@ -17,8 +17,6 @@ import pathlib
 import sys
 import tempfile
 
-from ....aten.cpu.compile import shared_stamp
-
 HEAD = '''"""A fused kernel, written by readtorch. See readtorch/csrc/jit/tensorexpr/cpu_codegen.py."""
 from math import inf, nan  # noqa: F401
 
@@ -147,6 +145,7 @@ def compile_for(kernel, arguments):
 @functools.cache
 def functions_stamp():
     """Changes when the scalar functions do: then kernels are compiled anew."""
+    from ....aten.cpu.compile import shared_stamp  # it imports numba
     room = pathlib.Path(__file__).parents[3] / "aten/native"
     texts = [(room / part).read_text(encoding="utf8") for part in ("cuda/functions.py", "cpu/reduce_kernels.py")]
     return repr(shared_stamp()) + "".join(texts)

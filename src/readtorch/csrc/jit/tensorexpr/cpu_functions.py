@@ -9,9 +9,10 @@ import functools
 import types
 
 import numpy as np
+from numba import njit
 
 from ....aten.cpu import vec, vector_math
-from ....aten.cpu.compile import kernel, scalar
+from ....aten.cpu.compile import kernel
 from ....aten.native.cpu.reduce_kernels import sum_of  # noqa: F401
 from ....aten.native.cuda import functions
 from ....c10.cuda.simulator.rebuild import names_in
@@ -26,7 +27,7 @@ def cpu_form(function):
     names = {name: _value(function.__globals__[name]) for name in used}
     remade = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__)
     remade.__module__ = __name__
-    return scalar(remade)
+    return njit(forceinline=True, error_model="numpy", fastmath={"contract"})(remade)
 
 
 def _value(value):

@@ -17,7 +17,7 @@ from ...autograd import engine
 from ...autograd.node import Node, next_sequence_nr, notify_watchers, watchers
 from ...autograd.saved_variable import SavedVariable
 from ...autograd.variable import gradient_edge
-from ..frontend import traced_numbers, tracer
+from ..frontend import trace_type, traced_numbers, tracer  # noqa: F401  the first makes the kernels
 from ..ir.constants import type_of_value
 from ..passes.common_subexpression_elimination import EliminateCommonSubexpression
 from ..passes.dead_code_elimination import EliminateDeadCode

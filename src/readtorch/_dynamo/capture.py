@@ -1,0 +1,144 @@
+"""Turns one call of a function into a graph, while the function runs as usual.
+
+The tracer of chapter 18 does the writing. Three things are different from `jit.trace`:
+
+    sizes are plain ints, and that they were read is noted: the shapes are guarded then;
+    a tensor that the function did not get as an argument (a parameter, a global) becomes an input of the graph;
+    what a trace cannot follow does not warn: it is noted in `reason`, and the graph is thrown away.
+
+The call is an ordinary eager one in all cases, so its result is right whatever becomes of the graph.
+
+In PyTorch: `torch/_dynamo` reads the function's bytecode instead (`symbolic_convert.py`), so it sees the branches that a
+trace misses. What it cannot put into a graph it leaves to Python and goes on behind it (a *graph break*).
+"""
+import dis
+
+from readtorch.c10.size import Size
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  the first makes the kernels
+from readtorch.utils._pytree import tree_flatten
+
+# What an output may hold besides tensors.
+PLAIN = (int, float, bool, str, complex, type(None))
+
+
+class CompileTrace(tracer.TracingState):
+    """A trace for `compile`. reason: why the graph cannot be trusted; None if it can."""
+
+    def __init__(self, origins):
+        super().__init__(strict=False)
+        self.origins = origins  # id of a tensor -> where the function has it from
+        self.lifted = []  # (origin, tensor), the graph's inputs behind the arguments
+        self.reason = None
+        self.sizes_read = False
+
+    def give_up(self, reason):
+        self.reason = self.reason or reason
+
+    # ------------------------------------------------------------------------------------------------- what leaks
+
+    def warn(self, message):
+        if "to get tensor shape" in message or message.startswith("Iterating"):
+            self.sizes_read = True
+        else:
+            self.give_up(message)
+
+    def warn_of_conversion(self, kind):
+        self.give_up(f"data-dependent: a tensor became a Python {kind}")
+
+    def warn_of_constructor(self, name):
+        """Made from Python's values, which are guarded."""
+
+    def size(self, tensor, dim):
+        self.sizes_read = True
+        return tensor._array.shape[dim]
+
+    def shape(self, tensor):
+        self.sizes_read = True
+        return Size(tensor._array.shape)
+
+    def numel(self, tensor):
+        self.sizes_read = True
+        return tensor._array.size
+
+    # ------------------------------------------------------------------------------------------------ new tensors
+
+    def _tensor_constant(self, tensor):
+        """A tensor that no operator of the trace has made."""
+        origin = self.origins.get(id(tensor))
+        if origin is None:
+            return self._made_on_the_way(tensor)
+        value = self.graph.addInput(origin.name)
+        self.lifted.append((origin, tensor))
+        self.set_value(tensor, self.paused(lambda: value.inferTypeFrom(tensor)))
+        return value
+
+    def _made_on_the_way(self, tensor):
+        """A constant, if autograd has no part in it: `tensor(3.)` inside the function."""
+        if self.paused(lambda: tensor.requires_grad):
+            self.give_up("a tensor that requires grad and is neither an argument nor a parameter, closure or global")
+            tensor = self.paused(tensor.detach)
+        return super()._tensor_constant(tensor)
+
+
+class Capture:
+    """graph, its inputs and what the call returned.
+
+    tensors: the argument leaves that are tensors, by number. outputs: for each leaf of the result ("tensor", number of the
+    graph's output) or ("plain", value); spec: how the result is put together.
+    """
+
+    def __init__(self, function, args, kwargs, origins):
+        leaves, _ = tree_flatten((args, kwargs))
+        self.tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, TensorImpl)]
+        state = self.state = CompileTrace(origins)
+        self.graph = state.graph
+        for i in self.tensors:
+            self.add_input(leaves[i])
+        with tracer._Tracing(state):
+            self.result = function(*args, **kwargs)
+        self.outputs, self.spec = [], None
+        if state.reason is None:
+            with tracer._Tracing(state):
+                self.add_outputs()
+
+    def add_input(self, tensor):
+        if self.state.has_value(tensor):
+            self.state.give_up("one tensor is given twice")
+            return
+        value = self.graph.addInput()
+        self.state.set_value(tensor, value.inferTypeFrom(tensor))
+
+    def add_outputs(self):
+        leaves, self.spec = tree_flatten(self.result)
+        for leaf in leaves:
+            if isinstance(leaf, TensorImpl):
+                self.outputs.append(("tensor", len(self.graph.outputs())))
+                self.graph.registerOutput(self.state.get_value(leaf))
+            elif isinstance(leaf, PLAIN):
+                self.outputs.append(("plain", leaf))
+            else:
+                self.state.give_up(f"the result holds a {type(leaf).__name__}")
+        if not self.graph.outputs():
+            self.state.give_up("no tensor is returned")
+
+
+SIDE_EFFECTS = {"STORE_GLOBAL": "it assigns a global", "DELETE_GLOBAL": "it deletes a global",
+                "STORE_DEREF": "it assigns a variable of the function around it",
+                "STORE_ATTR": "it assigns an attribute", "STORE_SUBSCR": None, "YIELD_VALUE": "it is a generator"}
+
+
+def side_effect_of(code):
+    """Why a function's effects would be lost if its graph ran in its place; None if its text shows none.
+
+    Only the function's own text is looked at. In PyTorch: Dynamo replays such effects behind the graph.
+    """
+    for instruction in dis.get_instructions(code):
+        why = SIDE_EFFECTS.get(instruction.opname)
+        if instruction.opname == "STORE_DEREF" and instruction.argval in code.co_cellvars:
+            continue  # its own variable, which an inner function reads
+        if why:
+            return f"{why} ({instruction.argval})" if isinstance(instruction.argval, str) else why
+        if instruction.opname == "LOAD_GLOBAL" and instruction.argval in ("print", "input", "open"):
+            return f"it calls {instruction.argval}"
+    return None

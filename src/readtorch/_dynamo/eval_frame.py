@@ -1,0 +1,338 @@
+"""`compile`: a function that keeps graphs of its calls, and runs one of them where its guards hold.
+
+    call ── guards of graph 1 hold? ── run it
+         ── guards of graph 2 hold? ── run it
+         ── none: capture this call (which runs as usual), optimise, fuse, keep it
+
+In PyTorch: `torch/_dynamo/eval_frame.py` and `torch/csrc/dynamo/eval_frame.c`: CPython asks there, before it runs a frame,
+whether other bytecode should run in its place. Explained in the chapter "The fuser".
+"""
+import contextlib
+import functools
+import inspect
+import logging
+
+import readtorch
+from readtorch._dynamo import config
+from readtorch._dynamo.backends import lookup_backend
+from readtorch._dynamo.capture import Capture, side_effect_of
+from readtorch._dynamo.exc import FailOnRecompileLimitHit, Unsupported
+from readtorch._dynamo.guards import Guards, surroundings
+from readtorch.aten.codegen import compile_function
+from readtorch.c10.dispatch_key import trace_under_way
+from readtorch.csrc.jit.tensorexpr.kernel import MISS
+from readtorch.utils._pytree import tree_flatten, tree_unflatten
+
+log = logging.getLogger(__name__)
+
+NOTHING = ()
+
+# Operators whose call does not depend on the sizes that the trace saw: their graphs serve other shapes.
+ANY_SIZE = {f"aten::{name}" for name in (
+    "linear addmm mm matmul bmm t transpose softmax log_softmax layer_norm dropout embedding sum mean amax relu gelu "
+    "clone detach contiguous").split()} | {"prim::Constant", "prim::TensorExprGroup", "prim::ListConstruct"}
+
+
+class Entry:
+    """One graph of a function with its guards. run(*arguments) returns MISS if they do not hold."""
+
+    def __init__(self, capture, guards, run, graph, is_static):
+        self.guards = guards
+        self.run = run
+        self.graph = graph
+        self.is_static = is_static
+        self.fast = NOTHING  # functions of the arguments that check their guards and run in one
+
+
+class CompiledFunction:
+    """What `compile(function)` keeps. entries: its graphs; reasons: why calls ran as written; calls: counts of each way."""
+
+    def __init__(self, function, backend, fullgraph, dynamic, limit=None):
+        self.function = function
+        self.backend = backend
+        self.fullgraph = fullgraph
+        self.dynamic = dynamic
+        self.limit = config.recompile_limit if limit is None else limit
+        self.reset()
+
+    def reset(self):
+        self.entries = []
+        self.fronts = []  # for calls with positional arguments alone: the entries' `fast` functions
+        self.reasons = []
+        self.given_up = False
+
+    # ------------------------------------------------------------------------------------------------------- calls
+
+    def miss(self, args, kwargs):
+        """A call that no front function took."""
+        if trace_under_way() is not None or self.given_up:
+            return self.function(*args, **kwargs)
+        leaves, spec = tree_flatten((args, kwargs))
+        for entry in self.entries:
+            if entry.spec == spec:
+                result = entry.run(leaves)
+                if result is not MISS:
+                    return result
+        return self.compile(args, kwargs, leaves, spec)
+
+    def compile(self, args, kwargs, leaves, spec):
+        """Run the call and keep a graph of it. Note the reason if that is not possible."""
+        if len(self.entries) >= self.limit:
+            return self.over_limit(args, kwargs)
+        effect = side_effect_of(self.code()) if self.code() else None
+        if effect:
+            return self.give_up(effect, lambda: self.function(*args, **kwargs))
+        tensors, simple, modules = surroundings(self.function)
+        hooked = next((name for name, m in modules if m._forward_hooks or m._forward_pre_hooks), None)
+        if hooked:
+            return self.give_up(f"{hooked} has hooks", lambda: self.function(*args, **kwargs))
+        before = [origin.holds() for origin in simple]
+        with compiling():
+            capture = Capture(self.function, args, kwargs, tensors)
+        reason = capture.state.reason or _changed(simple, before)
+        if reason:
+            return self.give_up(reason, lambda: capture.result)
+        self.entries.append(self.entry(capture, leaves, spec, simple, modules))
+        self.update_fronts()
+        return capture.result
+
+    def code(self):
+        function = getattr(self.function, "__func__", self.function)
+        owner = getattr(self.function, "__self__", None)
+        if isinstance(owner, readtorch.nn.Module):
+            function = type(owner).forward
+        return getattr(function, "__code__", None)
+
+    def give_up(self, reason, result):
+        """Calls of this function run as it is written, from now on."""
+        self.reasons.append(reason)
+        self.given_up = True
+        if self.fullgraph:
+            raise Unsupported(f"{_name(self.function)}: {reason}")
+        return result()
+
+    def over_limit(self, args, kwargs):
+        self.given_up = True
+        last = self.why_missed(args, kwargs)
+        message = (f"torch._dynamo hit config.recompile_limit ({self.limit})\n   function: '{_name(self.function)}'\n"
+                   f"   last reason: {last}")
+        self.reasons.append(f"recompile_limit ({self.limit}) reached; last: {last}")
+        if self.fullgraph:
+            raise FailOnRecompileLimitHit(message)
+        log.warning(message)
+        return self.function(*args, **kwargs)
+
+    def why_missed(self, args, kwargs):
+        """The first guard of the newest entry that does not hold."""
+        leaves, spec = tree_flatten((args, kwargs))
+        entry = self.entries[-1]
+        if entry.spec != spec:
+            return "the arguments have another structure"
+        names = {**entry.guards.names, **{f"x{i}": leaf for i, leaf in enumerate(leaves)}}
+        for text, shown in zip(entry.guards.texts, entry.guards.explain):
+            if not _holds(text, names):
+                return shown
+        return "?"
+
+    # ------------------------------------------------------------------------------------------------------ entries
+
+    def entry(self, capture, leaves, spec, simple, modules):
+        graph, run_graph = self.backend(capture.graph, [leaves[i] for i in capture.tensors])
+        sizes_matter = capture.state.sizes_read or any(n.kind() not in ANY_SIZE for n in graph.all_nodes())
+        is_static = self.dynamic is False or sizes_matter
+        guards = Guards()
+        for i, leaf in enumerate(leaves):
+            guards.argument(f"x{i}", _shown(i, self.function), leaf, is_static)
+        on_arguments = len(guards.texts)
+        guards.grad_mode()
+        for origin in simple:
+            guards.value(origin)
+        for origin, tensor in capture.state.lifted:
+            guards.same(origin, tensor)
+        guards.modules(modules)
+        entry = Entry(capture, guards, None, graph, is_static)
+        entry.spec = spec
+        entry.run = _entry_function(capture, guards, run_graph, len(leaves))
+        positional = spec == tree_flatten((tuple(leaves), {}))[1] and len(capture.tensors) == len(leaves)
+        only_kernel = getattr(run_graph, "only_kernel", None)
+        if positional and only_kernel and not is_static and len(guards.texts) == on_arguments + 1 and _is_plain(capture):
+            entry.fast = only_kernel.fast
+        return entry
+
+    def update_fronts(self):
+        """Kernels whose own guards say all that the entry's guards say need no others in front of them."""
+        self.fronts = [entry.fast for entry in self.entries if entry.fast is not NOTHING]
+
+
+def _is_plain(capture):
+    """Whether the result is the graph's outputs, as a tensor or a tuple."""
+    return capture.spec.kind in (None, tuple) and [k for k, _ in capture.outputs] == ["tensor"] * len(capture.outputs)
+
+
+def _holds(text, names):
+    try:
+        return bool(eval(text, dict(names)))
+    except Exception:
+        return False
+
+
+def _changed(simple, before):
+    """Why a graph would not do what the function did: it changed a value that it reads."""
+    for origin, value in zip(simple, before):
+        now = origin.holds()
+        if now is not value and now != value:
+            return f"it changes {origin.name}"
+    return None
+
+
+def _shown(i, function):
+    try:
+        return list(inspect.signature(function).parameters)[i]
+    except (ValueError, TypeError, IndexError):
+        return f"argument {i}"
+
+
+def _name(function):
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    where = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+    return getattr(function, "__qualname__", type(function).__name__) + where
+
+
+def _entry_function(capture, guards, run_graph, count):
+    """The text of an entry: guards, the graph's run, the result put together."""
+    tensors = [f"x{i}" for i in capture.tensors] + [guards.name(t, "P") for _, t in capture.state.lifted]
+    names = guards.names | {"MISS": MISS, "run": run_graph, "rebuild": _rebuilder(capture)}
+    unpack = "".join(f"x{i}, " for i in range(count))
+    source = (f"def entry(leaves):\n    {unpack}= leaves\n" if count else "def entry(leaves):\n")
+    source += f"    try:\n        if not ({guards.expression()}): return MISS\n    except AttributeError:\n        return MISS\n"
+    source += f"    return rebuild(run([{', '.join(tensors)}]))\n"
+    function = compile_function("entry", source, names)
+    function.source = source
+    return function
+
+
+def _rebuilder(capture):
+    """A function from the graph's outputs to what the call returns."""
+    if capture.spec.kind is None:
+        return lambda outputs: outputs[0]
+    made = capture.outputs
+    return lambda outputs: tree_unflatten([outputs[v] if kind == "tensor" else v for kind, v in made], capture.spec)
+
+
+# --------------------------------------------------------------------------------------------------------- the wrapper
+
+@contextlib.contextmanager
+def compiling():
+    """A call is being captured: `compiler.is_compiling()` says so."""
+    before, readtorch.compiler._is_compiling_flag = readtorch.compiler._is_compiling_flag, True
+    try:
+        yield
+    finally:
+        readtorch.compiler._is_compiling_flag = before
+
+
+_all = []  # weak references would do, but `reset` wants to reach everything that was compiled
+
+
+def optimize(function, backend="inductor", fullgraph=False, dynamic=None, recompile_limit=None):
+    """The function that `readtorch.compile` returns for a Python function."""
+    state = CompiledFunction(function, lookup_backend(backend), fullgraph, dynamic, recompile_limit)
+    _all.append(state)
+    miss = state.miss
+
+    def compiled(*args, **kwargs):
+        if not kwargs:
+            for fast in state.fronts:
+                for function in fast:
+                    try:
+                        result = function(*args)
+                    except TypeError:  # another number of arguments
+                        break
+                    if result is not MISS:
+                        return result
+        return miss(args, kwargs)
+
+    try:
+        functools.update_wrapper(compiled, function)
+    except AttributeError:
+        pass
+    compiled._torchdynamo_orig_callable = function
+    compiled._compiled_function = state
+    return compiled
+
+
+class OptimizedModule(readtorch.nn.Module):
+    """A module whose calls are compiled; all else is the module's that it stands for (`_orig_mod`)."""
+
+    def __init__(self, module, **options):
+        object.__setattr__(self, "_orig_mod", module)
+        super().__init__()
+        self._orig_mod = module
+        self._options = options
+        self.training = module.training
+        self.forward = optimize(module.__call__, **options)
+
+    def __getattr__(self, name):
+        if name == "_orig_mod":
+            return self._modules["_orig_mod"]
+        return getattr(self._orig_mod, name)
+
+    def train(self, mode=True):
+        self._orig_mod.train(mode)
+        return super().train(mode)
+
+    def __len__(self):
+        return len(self._orig_mod)
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        state.pop("forward", None)
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.forward = optimize(self._orig_mod.__call__, **self._options)
+
+
+def reset():
+    """Forget all graphs."""
+    for state in _all:
+        state.reset()
+
+
+class ExplainOutput:
+    """What became of one call. In PyTorch: `torch/_dynamo/backends/debugging.py`."""
+
+    def __init__(self, state):
+        self.graphs = [entry.graph for entry in state.entries]
+        self.graph_count = len(self.graphs)
+        self.graph_break_count = len(state.reasons)
+        self.break_reasons = list(state.reasons)
+        self.ops_per_graph = [[n.kind() for n in g.all_nodes() if n.kind().startswith("aten::")] for g in self.graphs]
+        self.op_count = sum(map(len, self.ops_per_graph))
+        self.out_guards = [shown for entry in state.entries for shown in entry.guards.explain]
+
+    def __str__(self):
+        lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}",
+                 f"Op Count: {self.op_count}", "Break Reasons:"]
+        lines += [f"  Break Reason {i + 1}:\n    Reason: {reason}" for i, reason in enumerate(self.break_reasons)]
+        lines += ["Out Guards:"] + [f"  Guard {i + 1}: {shown}" for i, shown in enumerate(self.out_guards)]
+        return "\n".join(lines) + "\n"
+
+    __repr__ = __str__
+
+
+def explain(function):
+    """`explain(f)(*args)`: what `compile` would make of this call. The graphs are those before fusion."""
+    def inner(*args, **kwargs):
+        state = CompiledFunction(function, lookup_backend("eager"), False, None)
+        state.miss(args, kwargs)
+        return ExplainOutput(state)
+    return inner
+
+
+def report(compiled):
+    """The same for a compiled function: its graphs as they run."""
+    return ExplainOutput(compiled._compiled_function)
+
+
