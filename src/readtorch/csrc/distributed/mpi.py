@@ -69,8 +69,11 @@ def _wait(request, deadline, what):
 
 
 def _end(group):
-    """At exit: end the job if this rank failed, else let MPI finalize."""
-    if group.failure is None or _mpi().Is_finalized():
+    """At exit: end the job if this rank failed, else let MPI finalize; it waits there for the others to end too."""
+    if _mpi().Is_finalized() or group.closed:
+        return
+    if group.failure is None:
+        group.tell_others("its program has ended")
         return
     sys.stdout.flush()
     sys.stderr.flush()
@@ -110,6 +113,7 @@ class ProcessGroupMPI(QueuedProcessGroup):
         self.control = control
         self.mailbox = MPIMailbox(control)
         self.requests = Requests()
+        self.closed = False
 
     def subgroup(self, ranks, name, timeout, desc):
         members = self.comm.Get_group().Incl([self.ranks.index(r) for r in ranks])
@@ -129,6 +133,7 @@ class ProcessGroupMPI(QueuedProcessGroup):
     def shutdown(self):
         super().shutdown()
         if self.failure is None:
+            self.closed = True
             self.comm.Free()
             self.control.Free()
 

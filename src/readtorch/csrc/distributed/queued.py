@@ -66,7 +66,7 @@ class QueuedProcessGroup(ProcessGroup):
             error = DistBackendError(f"{work.what} failed: {error}")
         if self.failure is None:
             self.failure = str(error)
-            self.tell_others(f"it failed in {work.what}")
+            self.tell_others(f"it failed: {error}")  # with the cause, which may be a third rank
         return error
 
     def _late(self, work, allowed):
