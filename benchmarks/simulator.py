@@ -1,12 +1,12 @@
 """python -m benchmarks.simulator: our kernel simulator against numba's, in turns.
 
-A block reduction (256 threads, nine barriers) and a tiled product of 32×32 matrices (1024 threads). Each
-simulator runs in a process of its own, since numba's is chosen by an environment variable; they take turns,
-and the medians are compared. Target: at least 20 times as fast, with every index checked.
+A block reduction (256 threads, nine barriers) and a product of 32×32 matrices in tiles of 16×16 (1024 threads,
+four barriers). Each simulator runs in a process of its own, since numba's is chosen by an environment variable;
+they take turns, and the fastest of nine runs are compared, in seconds of the processor: what other programs do
+meanwhile does not count. Target: at least 20 times as fast, with every index checked.
 """
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -16,16 +16,15 @@ import numpy as np
 from benchmarks.__main__ import ROOT, environment, versions
 from benchmarks.report import RESULTS
 
-ROUNDS, TARGET = 5, 20
+ROUNDS, TARGET = 9, 20
 
 
 def cases():
     """name -> (kernel, grid, block, arguments)"""
     from tests.cuda import simulated_kernels as kernels
-    x, a, b = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in (256, (32, 32),
-                                                                                                (32, 32)))
+    x, a, b = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in (256, (32, 32), (32, 32)))
     return {"block reduction": (kernels.block_sum, 1, 256, (x, np.zeros(1, np.float32))),
-            "tiled matmul 32x32": (kernels.tiled_matmul, (1, 1), (32, 32), (a, b, np.zeros_like(a)))}
+            "tiled matmul 32x32": (kernels.tiled_matmul, (2, 2), (16, 16), (a, b, np.zeros_like(a)))}
 
 
 def launchers():
@@ -33,18 +32,18 @@ def launchers():
 
     from readtorch.c10.cuda import simulator
     return {"numba": lambda kernel, grid, block, arguments: cuda.jit(kernel)[grid, block](*arguments),
-            "readtorch": lambda kernel, grid, block, arguments: simulator.launch(kernel, grid, block,
-                                                                                 *arguments)}
+            "readtorch": lambda kernel, grid, block,
+            arguments: simulator.launch(kernel, grid, block, *arguments)}
 
 
 def serve(whose):
-    """For each line on stdin, the name of a case: the seconds that a launch takes."""
+    """For each line on stdin, the name of a case: the CPU seconds that a launch takes."""
     launch = launchers()[whose]
     for name in sys.stdin:
         case = cases()[name.strip()]
-        began = time.perf_counter()
+        began = time.process_time()
         launch(*case)
-        print(time.perf_counter() - began, flush=True)
+        print(time.process_time() - began, flush=True)
 
 
 def peer(whose):
@@ -67,18 +66,18 @@ def measure(name, peers):
     for _ in range(ROUNDS):
         for whose, process in peers.items():
             samples[whose].append(ask(process, name))
-    return {whose: statistics.median(seconds) for whose, seconds in samples.items()}
+    return {whose: min(seconds) for whose, seconds in samples.items()}
 
 
 def main():
     peers = {whose: peer(whose) for whose in ("numba", "readtorch")}
     rows = {}
     for name in cases():
-        rows[name] = medians = measure(name, peers)
-        medians["times as fast"] = round(medians["numba"] / medians["readtorch"], 1)
-        print(f"{name:20} numba {medians['numba'] * 1e3:7.0f} ms   "
-              f"readtorch {medians['readtorch'] * 1e3:6.1f} ms   "
-              f"{medians['times as fast']:5.0f} times as fast (target {TARGET})")
+        rows[name] = fastest = measure(name, peers)
+        fastest["times as fast"] = round(fastest["numba"] / fastest["readtorch"], 1)
+        print(f"{name:20} numba {fastest['numba'] * 1e3:7.0f} ms   "
+              f"readtorch {fastest['readtorch'] * 1e3:6.1f} ms   "
+              f"{fastest['times as fast']:5.0f} times as fast (target {TARGET})")
     for process in peers.values():
         process.stdin.close()
         process.wait()

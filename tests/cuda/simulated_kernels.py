@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import cuda
 
-TILE = 32
+TILE = 16
 FULL = 0xFFFFFFFF
 WEIGHTS = np.array([0.25, 0.5, 0.25], np.float32)
 
@@ -28,7 +28,7 @@ def block_sum(x, out):
 
 
 def tiled_matmul(a, b, c):
-    """Blocks of 32×32 threads; sizes are multiples of 32."""
+    """Blocks of 16×16 threads; sizes are multiples of 16."""
     tile_a = cuda.shared.array((TILE, TILE), np.float32)
     tile_b = cuda.shared.array((TILE, TILE), np.float32)
     column, row = cuda.grid(2)

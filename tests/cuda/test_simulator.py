@@ -45,7 +45,7 @@ def test_block_sum(run, order):
 @each_mode
 def test_tiled_matmul(run):
     a, b, c = floats(32, 64), floats(64, 32), np.zeros((32, 32), np.float32)
-    run(kernels.tiled_matmul, (1, 1), (32, 32), a, b, c)
+    run(kernels.tiled_matmul, (2, 2), (16, 16), a, b, c)
     np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-5)
 
 
@@ -123,7 +123,7 @@ def test_dynamic_shared_memory(run):
 def test_strided_arguments():
     a, b = floats(64, 32).T, floats(64, 64)[:, ::2]
     c = np.zeros((64, 64), np.float32)[::2, 1::2]
-    simulator.check(kernels.tiled_matmul, (1, 1), (32, 32), a, b, c)
+    simulator.check(kernels.tiled_matmul, (2, 2), (16, 16), a, b, c)
     np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-5)
 
 
@@ -238,6 +238,12 @@ def test_other_exceptions_name_the_thread():
     with pytest.raises(ZeroDivisionError) as error:
         simulator.launch(kernels.divides, 1, 8, floats(1))
     assert error.value.__notes__ == ["in thread (3, 0, 0) of block (0, 0, 0)"]
+
+
+def test_arguments_are_counted():
+    for arguments in ((floats(8),), (floats(8), floats(8), 1)):
+        with pytest.raises(TypeError):
+            simulator.launch(kernels.past_the_end, 1, 8, *arguments)
 
 
 def test_sizes_that_no_gpu_takes():

@@ -5,6 +5,7 @@ attributes that the scheduler sets whenever a thread begins or goes on.
 """
 import dis
 import functools
+import math
 import sys
 
 import numpy as np
@@ -58,8 +59,12 @@ class Language:
 
     def grid(self, ndim):
         """The position of this thread in the whole grid: a number, or (x, y), or (x, y, z)."""
-        position = tuple(b * n + t for b, n, t in zip(self.blockIdx, self.blockDim, self.threadIdx))
-        return position[0] if ndim == 1 else position[:ndim]
+        block, size, thread = self.blockIdx, self.blockDim, self.threadIdx
+        x = block.x * size.x + thread.x
+        if ndim == 1:
+            return x
+        y = block.y * size.y + thread.y
+        return (x, y) if ndim == 2 else (x, y, block.z * size.z + thread.z)
 
     def gridsize(self, ndim):
         size = tuple(g * b for g, b in zip(self.gridDim, self.blockDim))
@@ -159,12 +164,14 @@ class Shared:
 
     def array(self, shape, dtype, alignment=None):
         """The array of this place in the source, one for the block."""
-        place, memory = place_of(kernel_frame()), self.language.thread.block.shared
-        key = (place, shape, dtype)
-        if key not in memory.arrays:
+        place, memory = place_of(sys._getframe(1)), self.language.thread.block.shared
+        key = (place,
+               dtype)  # a device function may have one shared array for each dtype that it is called with
+        found = memory.arrays.get(key)
+        if found is None:
             data = memory.array(shape_of(shape), dtype_of(dtype))
-            memory.arrays[key] = self.language.launch.wrap(data, name_given(place), "shared")
-        return memory.arrays[key]
+            found = memory.arrays[key] = self.language.launch.wrap(data, name_given(place), "shared")
+        return found
 
 
 class Local:
@@ -173,10 +180,9 @@ class Local:
 
     def array(self, shape, dtype, alignment=None):
         """An array of this thread's own."""
-        dtype = dtype_of(dtype)
-        memory = spoiled(np.empty(int(np.prod(shape_of(shape))) * dtype.itemsize, np.uint8))
-        name = name_given(place_of(kernel_frame()))
-        return self.language.launch.wrap(memory.view(dtype).reshape(shape_of(shape)), name, "local")
+        shape, dtype = shape_of(shape), dtype_of(dtype)
+        memory = spoiled(np.empty(math.prod(shape) * dtype.itemsize, np.uint8)).view(dtype).reshape(shape)
+        return self.language.launch.wrap(memory, name_given(place_of(kernel_frame())), "local")
 
 
 class Const:

@@ -1,17 +1,17 @@
 """One run of one kernel: its blocks one after another, or side by side where they wait for the whole grid."""
 import contextvars
+import inspect
 
 import numpy as np
 
 from . import warp
 from .errors import BarrierDivergence, SimulatorError, counted, kernel_frame, place_of
 from .language import Language
-from .memory import LARGEST_SHARED, Array, Matrix, SharedMemory, Vector, WatchedArray
+from .memory import KINDS, LARGEST_SHARED, Array, SharedMemory, WatchedArray
 from .rebuild import Rebuilder, plain
 from .schedule import Block, Index, whereabouts
 
 MOST_THREADS = 1024  # of a block
-KINDS = {1: Vector, 2: Matrix}  # of arrays, by their dimensions
 
 
 class Launch:
@@ -28,8 +28,11 @@ class Launch:
         self.language = Language(self)
         self.enter = self.language.enter
         self.kernel = Rebuilder(self.language, self.wrap).function(plain(kernel))
-        names = self.kernel.__code__.co_varnames
-        self.arguments = [self.argument(value, name) for value, name in zip(arguments, names)]
+        given = inspect.signature(self.kernel).bind(*arguments)
+        given.apply_defaults()
+        # As defaults: a call without arguments is the interpreter's shortest, with the least stack to put away.
+        self.kernel.__defaults__ = tuple(self.argument(value, name) for name,
+                                         value in given.arguments.items())
 
     def run(self):
         with np.errstate(all="ignore"):
@@ -48,7 +51,7 @@ class Launch:
 
     def run_thread(self, thread):
         try:
-            self.kernel(*self.arguments)
+            self.kernel()
         except Exception as error:
             if not isinstance(error, SimulatorError):  # those say where
                 error.add_note(f"in thread {tuple(thread.index)} of block {tuple(thread.block.index)}")

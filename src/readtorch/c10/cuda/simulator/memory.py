@@ -130,6 +130,9 @@ class Matrix(Array):
             Array.__setitem__(self, index if isinstance(index, tuple) else (index,), value)
 
 
+KINDS = {1: Vector, 2: Matrix}  # by their dimensions
+
+
 class WatchedArray(Array):
     """Tells the launch's watchers of each access: read, write or atomic, where in memory, where in the
     source.
