@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 from . import _tensor_str, _utils, autograd
 from . import storage as storages
+from .aten.native.copy import host_array
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
 from .c10.dispatch_key import trace_under_way
@@ -103,7 +104,7 @@ class Tensor(TensorBase):
         if self._array.size != 1:
             kind = "no values" if self._array.size == 0 else "more than one value"
             raise RuntimeError(f"Boolean value of Tensor with {kind} is ambiguous")
-        return bool(self._array.item())
+        return bool(host_array(self).item())
 
     __nonzero__ = __bool__
 
@@ -131,11 +132,11 @@ class Tensor(TensorBase):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         if trace_under_way():
             trace_under_way().warn_of_conversion("index")
-        return int(self._array.item())
+        return int(host_array(self).item())
 
     def __contains__(self, element):
         if isinstance(element, (TensorBase, int, float, complex, bool)):
-            return bool((self == element)._array.any())
+            return bool((self == element).any())
         raise RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
                            f"{type(element)}.")
 
@@ -183,6 +184,8 @@ class Tensor(TensorBase):
         """A DLPack capsule: this tensor's memory for another library."""
         if requires_grad(self):
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if self.device.type != "cpu":
+            raise BufferError(f"readtorch exports tensors of the host only, not of {self.device}")
         return self._array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self):

@@ -70,8 +70,8 @@ class UntypedStorage:
 
     def __getitem__(self, index):
         if isinstance(index, slice):
-            return untyped(StorageImpl(self._impl.buffer[index]))
-        return int(self._impl.buffer[index])
+            return untyped(StorageImpl(self._impl.host_bytes()[index]))
+        return int(self._impl.host_bytes()[index])
 
     def __setitem__(self, index, value):
         self._impl.buffer[index] = value
@@ -80,7 +80,7 @@ class UntypedStorage:
         return iter(self.tolist())
 
     def tolist(self):
-        return self._impl.buffer.tolist()
+        return self._impl.host_bytes().tolist()
 
     def fill_(self, value):
         self._impl.buffer[...] = value
@@ -187,7 +187,7 @@ class UntypedStorage:
     def __reduce__(self):
         if self.is_cuda:
             return (untyped, (self._impl,))
-        return (_from_bytes, (self._impl.buffer.tobytes(),))
+        return (_from_bytes, (self._impl.host_bytes().tobytes(),))
 
 
 class TypedStorage:

@@ -8,20 +8,14 @@ stream of that device. So shapes, results, allocations, streams and errors are t
 
 In PyTorch: nothing. Nearest is `aten/src/ATen/native/CPUFallback.cpp`. Explained in the chapter "The caching allocator".
 """
-from ..c10.cuda import runtime
-from ..c10.cuda.cuda_generator import default_engines
 from ..c10.cuda.device_memory import tensor_on, tensor_within
-from ..c10.cuda.stream import DeviceGuard, current_stream
-from ..c10.device import cpu, current_device, default_device
-from ..c10.device import device as Device
+from ..c10.cuda.stream import DeviceGuard
+from ..c10.device import cpu
 from ..c10.dispatch_key import CPU, SIMULATED_CUDA, MaskGuard
 from ..c10.tensor_impl import TensorImpl
 from . import dispatcher
-from .simulated_cost import flat
+from .common_device import common_device, engine_of, launched, resolve
 
-# Operators whose tensors may be on different devices; the others' must agree, numbers without dimensions apart.
-MIXED = {"_to_copy", "copy_", "index", "index_put", "index_put_", "_index_put_impl_", "_pack_padded_sequence",
-         "_pad_packed_sequence", "_pack_padded_sequence_backward", "set_", "_ctc_loss", "_ctc_loss_backward"}
 # Results that stay in the host's memory: which of an operator's results they are.
 ON_HOST = {"_pack_padded_sequence": (1,), "_pad_packed_sequence": (1,)}
 
@@ -51,7 +45,7 @@ def make_kernel(operator, keys):
         with MaskGuard(exclude=SIMULATED_CUDA), DeviceGuard(place.index):
             results = compute(*arguments)
             if launches:
-                launch(operator, arguments, results, place)
+                launched(operator, arguments, results, place)
             if results is arguments[0]:  # an in-place call: its target stays where it is, even on the host
                 return results
             return moved(results, place, stay)
@@ -60,65 +54,6 @@ def make_kernel(operator, keys):
 
 
 dispatcher.fallbacks[SIMULATED_CUDA] = make_kernel
-
-
-def launch(operator, arguments, results, place):
-    """Put what was computed on the current stream, for the time that it would take there."""
-    driver = runtime.driver()
-    duration = driver.costs.duration(operator, arguments, results, place) if driver.costs else 0.0
-    here = place.index, current_stream(place.index).handle
-    others = {t.device for t in flat(arguments) if t.device.type == "cuda" and t.device != place}
-    there = [(device.index, current_stream(device.index).handle) for device in others]
-    for other in there:
-        wait_for(driver, here, other)
-    driver.enqueue(*here, done, duration, operator.schema.name)
-    for other in there:
-        wait_for(driver, other, here)  # it must not write to what is still being copied
-
-
-def wait_for(driver, waiting, other):
-    """Work put on the stream `waiting`, a (device, handle), from now on starts after what is on `other` now."""
-    event = driver.event_create(other[0])
-    driver.event_record(event, *other)
-    driver.stream_wait_event(*waiting, event)
-    driver.event_destroy(event)
-
-
-def done():
-    """The work of a kernel whose results are there already."""
-
-
-def resolve(place):
-    """The device that a `device` argument means: None is the default one, "cuda" the current one."""
-    place = default_device.get() if place is None else place
-    return Device("cuda", current_device.index) if place.index is None else place
-
-
-def engine_of(generator, place):
-    """What an operator draws its random numbers from: `generator`'s engine, or the device's own."""
-    if generator is None:
-        return default_engines[place.index]
-    if generator.device.type != "cuda":
-        raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{generator.device.type}'")
-    return generator._impl
-
-
-def common_device(operator, values):
-    """The device of the operator's tensors. RuntimeError if they are on several."""
-    found = None
-    for t in flat(values):
-        device = t.device
-        if device.type == "cuda":
-            found = found or device
-            if device != found and operator.schema.name not in MIXED:
-                raise different_devices(found, device)
-        elif t._array.ndim and operator.schema.name not in MIXED:
-            raise different_devices(next(u.device for u in flat(values) if u.device.type == "cuda"), device)
-    return found
-
-
-def different_devices(one, other):
-    return RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}!")
 
 
 def moved(results, place, stay=()):

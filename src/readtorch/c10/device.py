@@ -101,7 +101,15 @@ current_device = _CurrentDevice()
 
 # --------------------------------------------------------------------------------------- tensors on a device
 
+# Asked, when no device is there and somebody wants one: a function that looks for real GPUs and, if it finds some, puts
+# their keys into `backend_keys`. The room `readtorch.cuda` puts its own here.
+look_for_devices = []
+
+
 def no_cuda(place):
+    for look in look_for_devices:
+        if look():
+            return backend_keys["cuda"](place)
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 

@@ -30,6 +30,10 @@ class StorageImpl:
         """The address of the first byte."""
         return address_of(self.buffer) if self.buffer.nbytes else 0
 
+    def host_bytes(self):
+        """The bytes where the host can read them."""
+        return self.buffer
+
     def as_strided(self, numpy_dtype, sizes, strides, offset):
         """A NumPy array over these bytes; strides and offset count elements. Raises ValueError if it leaves them."""
         item = numpy_dtype.itemsize

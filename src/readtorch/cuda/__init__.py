@@ -1,8 +1,9 @@
 """`readtorch.cuda`: devices, their streams, memory and random numbers.
 
-There are no devices until `simulate` makes some (or the variable READTORCH_SIMULATE_CUDA asks for them): see Note
-[ Simulated devices ]. Until then `is_available()` is False, and whoever wants one gets PyTorch's error of a build without
-CUDA. In PyTorch: `torch/cuda/__init__.py`. Explained in the chapter "The caching allocator".
+Without a GPU there are no devices until `simulate` makes some (or the variable READTORCH_SIMULATE_CUDA asks for them):
+see Note [ Two kinds of simulated devices ]. Until then `is_available()` is False, and whoever wants one gets PyTorch's
+error of a build without CUDA. Real GPUs are looked for when somebody first asks, through NVIDIA's Python bindings, which
+come with numba-cuda; no run on one has been recorded yet. In PyTorch: `torch/cuda/__init__.py`. Explained in the chapter "The caching allocator".
 """
 from ..c10 import device as c10_device
 from ..c10.cuda import runtime
@@ -10,7 +11,7 @@ from ..c10.cuda import stream as c10_stream
 from ..c10.cuda.errors import AcceleratorError, OutOfMemoryError  # noqa: F401
 from ..c10.device import current_device as _current
 from ..c10.device import device as Device
-from ..c10.dispatch_key import CPU, SIMULATED_CUDA
+from ..c10.dispatch_key import CPU, CUDA, SIMULATED_CUDA
 from ..csrc.tensor.python_tensor import cuda_types as _types
 from ..random import device_modules
 from . import memory, random, streams  # noqa: F401
@@ -29,27 +30,70 @@ globals().update(_types)
 # ---------------------------------------------------------------------------------------- simulated devices
 
 def simulate(devices=1, memory="2GiB", **options):
-    """Make simulated GPUs, numbered from 0. They compute with the CPU's kernels and have memory, streams and an allocator.
+    """Make simulated GPUs, numbered from 0. They have memory, streams and an allocator. They compute with the CPU's
+    kernels or, with `kernels=True`, with CUDA kernels on the kernel simulator: Note [ Two kinds of simulated devices ].
 
     devices: how many; 0: take them away again. memory: of each, in bytes or as in "512MiB"; a list gives each its own.
     options: see `readtorch.c10.cuda.simulated_driver.SimulatedDriver`. Tensors on devices of an earlier call stay valid
     but should not be mixed with new ones.
     """
-    from ..aten import simulated_device  # noqa: F401  (its kernels go into the dispatcher's table)
     if devices:
         runtime.simulate(devices, memory, **options)
-        c10_device.backend_keys["cuda"] = _simulated_keys
+        _begin()
     else:
         runtime.use(None)
         c10_device.backend_keys["cuda"] = c10_device.no_cuda
-    random.make_generators(devices)
+        random.make_generators(0)
+
+
+def _begin():
+    """Let tensors be made on the devices of a new driver."""
+    if runtime.driver().runs_kernels:
+        from ..aten.native.cuda import operators  # noqa: F401  (every operator that has a CUDA kernel gets it)
+    else:
+        from ..aten import simulated_device  # noqa: F401  (its kernels go into the dispatcher's table)
+    c10_device.backend_keys["cuda"] = _keys
+    random.make_generators(runtime.driver().device_count())
     _current.index = 0
 
 
-def _simulated_keys(place):
+def _keys(place):
     if place.index is not None:
         c10_stream.check_index(place.index)
-    return SIMULATED_CUDA | CPU
+    return CUDA if runtime.driver().runs_kernels else SIMULATED_CUDA | CPU
+
+
+# --------------------------------------------------------------------------------------------- real devices
+
+_looked = False  # whether real GPUs were looked for already
+
+
+def _look_for_gpus():
+    """Whether there are real GPUs. What says that there are none (no bindings, no driver, no device) is no error."""
+    global _looked
+    if _looked or runtime.is_available():
+        return False
+    _looked = True
+    driver = _real_driver()
+    if driver is None or not driver.device_count():
+        return False
+    from ..c10.cuda import numba_memory
+    runtime.use(driver)
+    numba_memory.install()
+    _begin()
+    return True
+
+
+def _real_driver():
+    """A driver of real GPUs, or None."""
+    try:
+        from ..c10.cuda.real_driver import RealDriver
+        return RealDriver()
+    except (ImportError, RuntimeError, AcceleratorError):  # the bindings raise RuntimeError without libcuda
+        return None
+
+
+c10_device.look_for_devices.append(_look_for_gpus)
 
 
 def simulate_as_asked(text):
@@ -64,12 +108,12 @@ def simulate_as_asked(text):
 
 def is_available():
     """Whether there is a device that can be used. A simulated one counts: it was asked for."""
-    return runtime.is_available()
+    return runtime.is_available() or _look_for_gpus()
 
 
 def device_count():
     """The number of devices."""
-    return runtime.driver().device_count() if runtime.is_available() else 0
+    return runtime.driver().device_count() if is_available() else 0
 
 
 def is_initialized():
@@ -79,6 +123,7 @@ def is_initialized():
 
 def init():
     """Get ready to use a device; everything that needs one begins with this. Raises AssertionError if there is none."""
+    is_available()
     runtime.driver()
 
 

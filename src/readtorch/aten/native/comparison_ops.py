@@ -9,6 +9,7 @@ import numpy as np
 from ...c10 import scalar_type
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap_result
+from ..functions import at
 from ..native_function import alias_of, native_function, python_face, write_out
 from .exact_out import exact_out
 from .tensor_iterator import (broadcast_error, cast, compute, computing, not_implemented, number_of,
@@ -169,7 +170,7 @@ def close_array(rtol, atol, equal_nan, x, y):
 
 @allclose.compose
 def allclose_composite(self, other, rtol, atol, equal_nan):
-    return bool(isclose.call(self, other, rtol, atol, equal_nan)._array.all())
+    return bool(at.all(isclose.call(self, other, rtol, atol, equal_nan)))
 
 
 is_nonzero.compose(bool)

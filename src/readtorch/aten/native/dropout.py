@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...c10.dispatch_key import CUDA
 from ...c10.tensor_impl import wrap
 from ..functions import at
 from ..native_function import below_autograd, native_function
@@ -45,7 +46,13 @@ def declare(name, channels=False, alpha=False):
     """One form of dropout and its in-place twin."""
     functional = native_function(f"{name}(Tensor input, float p, bool train) -> Tensor")
     inplace = native_function(f"{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
-    functional.compose(lambda input, p, train: drop(input, p, train, at.mul, channels, alpha))
+    plain = not channels and not alpha
+
+    @functional.compose
+    def composite(input, p, train):
+        if plain and input._keys & CUDA and train and 0 < p < 1 and input._array.size:
+            return native_dropout.call(input, p, train)[0]
+        return drop(input, p, train, at.mul, channels, alpha)
     inplace.compose(lambda self, p, train: drop(self, p, train, at.mul_, channels, alpha))
     return functional
 

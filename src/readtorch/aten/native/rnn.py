@@ -9,6 +9,7 @@ In PyTorch: `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers, fu
 """
 from collections import namedtuple
 
+from ...c10.dispatch_key import CUDA
 from ...c10.scalar_type import bfloat16
 from ...c10.tensor_impl import TensorImpl
 from ..functions import at
@@ -276,7 +277,8 @@ def lstm_composite(input, hx, params, has_biases, num_layers, dropout, train, bi
 
 def has_layer_operator(input):
     # in PyTorch: bfloat16 only on processors that multiply it
-    return input._array.size and (input._array.dtype is F4 or input.dtype is bfloat16)
+    on_host = not input._keys & CUDA  # in PyTorch: on a GPU, cuDNN has one
+    return on_host and input._array.size and (input._array.dtype is F4 or input.dtype is bfloat16)
 
 
 def lstm_stack_of_operators(input, hx, params, has_biases, num_layers, dropout, train, bidirectional):

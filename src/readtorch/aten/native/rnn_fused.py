@@ -8,7 +8,7 @@ Explained in the chapter "Layers, functional, init".
 """
 import numpy as np
 
-from ...c10.dispatch_key import grad_mode_enabled
+from ...c10.dispatch_key import CUDA, grad_mode_enabled
 from ...c10.tensor_impl import wrap
 from ..functions import at
 from ..native_function import native_function
@@ -31,7 +31,7 @@ def serves(mode, input, hx, params):
     """Whether the loops can run this layer: float32 throughout, and sizes that fit."""
     arrays = [t._array for t in (input, hx, *params[:4]) if t is not None]
     x, h, w_ih, w_hh, *biases = arrays
-    return (x.size and all([a.dtype is F4 for a in arrays]) and len(biases) in (0, 2)
+    return (not input._keys & CUDA and x.size and all([a.dtype is F4 for a in arrays]) and len(biases) in (0, 2)
             and fits(GATES[mode], x, w_ih, w_hh, biases, (h,)))
 
 

@@ -7,9 +7,10 @@ import weakref
 
 import numpy as np
 
-from ..dispatch_key import SIMULATED_CUDA_TENSOR
+from ..device import device as Device
+from ..dispatch_key import CUDA_TENSOR, SIMULATED_CUDA_TENSOR
 from ..storage_impl import StorageImpl, address_of, owner_of
-from ..tensor_impl import wrap
+from ..tensor_impl import contiguous_strides, wrap
 from . import runtime
 from .stream import current_stream
 
@@ -19,8 +20,9 @@ class DeviceMemory:
 
     Note [ Arrays over device memory ]
     Sizes, strides and offset of every tensor live in a NumPy array, also those of a tensor on a device: views are then
-    made by the same code. Such an array's address is that of the simulated device's memory in the host. Who wants to
-    read or write elements must be a kernel of that device: the dispatcher sees to that, as the tensor carries its key.
+    made by the same code. Such an array's address is that of the device's memory, or of the host memory behind it if
+    the device is simulated. Who wants to read or write elements must be a kernel of that device, or a copy: the
+    dispatcher sees to that, as the tensor carries its key.
     """
 
     __slots__ = ("allocator", "block", "host", "storage", "device", "__array_interface__", "__weakref__")
@@ -30,7 +32,7 @@ class DeviceMemory:
         index = self.device.index
         self.allocator = runtime.allocator()  # it may be replaced while the block is out
         self.block = self.allocator.malloc(index, nbytes, current_stream(index).handle)
-        self.host = runtime.driver().host(self.block.address, nbytes)  # keeps it mapped as long as it is lent
+        self.host = runtime.driver().window(self.block.address, nbytes)  # keeps it mapped as long as it is lent
         self.storage = weakref.ref(storage)
         self.__array_interface__ = {"data": (address_of(self.host), False), "shape": (nbytes,), "typestr": "|u1",
                                     "version": 3}
@@ -44,7 +46,7 @@ class CUDAStorageImpl(StorageImpl):
     """A run of bytes on a device, which the caching allocator lends. OutOfMemoryError if it has none."""
 
     __slots__ = ("memory",)
-    keys = SIMULATED_CUDA_TENSOR
+    keys = CUDA_TENSOR
 
     def __init__(self, device, nbytes):
         super().__init__(None, device)
@@ -57,7 +59,7 @@ class CUDAStorageImpl(StorageImpl):
     @classmethod
     def over(cls, memory):
         """A new storage over memory whose first storage is gone."""
-        storage = cls(memory.device, 0)
+        storage = new_storage(memory.device, 0)
         storage.memory, storage.buffer = memory, np.asarray(memory)
         memory.storage = weakref.ref(storage)
         return storage
@@ -66,39 +68,103 @@ class CUDAStorageImpl(StorageImpl):
         """The address of the first byte on the device."""
         return self.memory.block.address if self.memory else 0
 
+    def host_bytes(self):
+        return fetched(self.device, self.buffer)
+
     def resize(self, nbytes):
         kept, keeper = self.buffer, self.memory  # the old block goes back when its bytes have been copied
         self._lend(nbytes)
-        shared = min(nbytes, kept.nbytes)
-        self.buffer[:shared] = kept[:shared]
+        copy_bytes(self.device, self.buffer, kept, min(nbytes, kept.nbytes))
         del keeper
 
     def __reduce__(self):
-        return _rebuild, (self.device, self.buffer.tobytes())
+        return _rebuild, (self.device, fetched(self.device, self.buffer).tobytes())
 
     def copy(self):
-        copied = CUDAStorageImpl(self.device, self.nbytes)
-        copied.buffer[:] = self.buffer
+        copied = new_storage(self.device, self.nbytes)
+        copy_bytes(self.device, copied.buffer, self.buffer, self.nbytes)
         return copied
+
+
+class SimulatedCUDAStorageImpl(CUDAStorageImpl):
+    """On a simulated device that computes with the CPU's kernels: Note [ Simulated devices ]."""
+
+    __slots__ = ()
+    keys = SIMULATED_CUDA_TENSOR
+
+
+def new_storage(device, nbytes):
+    """Memory on a device of the process's driver."""
+    return (CUDAStorageImpl if runtime.driver().runs_kernels else SimulatedCUDAStorageImpl)(device, nbytes)
 
 
 def _rebuild(device, data):
     """A storage on `device` from its pickled bytes."""
-    storage = CUDAStorageImpl(device, len(data))
-    storage.buffer[:] = np.frombuffer(data, np.uint8)
+    storage = new_storage(device, len(data))
+    copy_bytes(device, storage.buffer, np.frombuffer(data, np.uint8), len(data))
     return storage
+
+
+# ---------------------------------------------------------------------------------------------------- copies
+
+
+def copy_bytes(device, destination, source, nbytes, wait=False):
+    """Copy the first `nbytes` of an array to another's, on the device's current stream. Either may be in host memory.
+
+    wait: until it is done.
+    """
+    if nbytes:
+        stream = current_stream(device.index).handle
+        runtime.driver().copy(device.index, stream, address_of(destination), address_of(source), nbytes)
+        if wait:
+            runtime.driver().stream_synchronize(device.index, stream)
+
+
+def reach_of(array):
+    """How many bytes lie between an array's beginning and its end."""
+    if not array.size:
+        return 0
+    return sum([(n - 1) * s for n, s in zip(array.shape, array.strides)]) + array.itemsize
+
+
+def fetched(device, array, wait=True):
+    """A host array with the elements of one over device memory, laid out in the same way."""
+    memory = np.empty(reach_of(array), np.uint8)
+    copy_bytes(device, memory, array, memory.nbytes, wait)
+    return np.ndarray(array.shape, array.dtype, memory, 0, array.strides) if array.size else np.empty(
+        array.shape, array.dtype)
+
+
+# --------------------------------------------------------------------------------------------------- tensors
 
 
 def tensor_on(device, array):
     """A new tensor on `device` with the elements of a host array, laid out in the same way."""
+    reach = reach_of(array)
+    storage = new_storage(device, reach)
     if not array.size:
-        storage, target = CUDAStorageImpl(device, 0), array
-    else:
-        reach = sum([(n - 1) * s for n, s in zip(array.shape, array.strides)]) + array.itemsize
-        storage = CUDAStorageImpl(device, reach)
-        target = np.ndarray(array.shape, array.dtype, storage.buffer, 0, array.strides)
-        np.copyto(target, array)
-    return _over(storage, target)
+        return _over(storage, array)
+    staged = array
+    if reach != array.nbytes:  # elements have gaps between them, or overlap
+        staged = np.ndarray(array.shape, array.dtype, np.zeros(reach, np.uint8), 0, array.strides)
+        np.copyto(staged, array)
+    copy_bytes(device, storage.buffer, staged, reach, wait=staged is not array)
+    return _over(storage, np.ndarray(array.shape, array.dtype, storage.buffer, 0, array.strides))
+
+
+def empty_on(device, shape, numpy_dtype, strides=None):
+    """A new tensor with whatever is in its memory. strides: in elements; by default those of a contiguous tensor."""
+    shape = tuple(shape)
+    strides = contiguous_strides(shape) if strides is None else strides
+    count = sum([(n - 1) * s for n, s in zip(shape, strides)]) + 1 if 0 not in shape else 0
+    storage = new_storage(device, count * numpy_dtype.itemsize)
+    return _over(storage, storage.as_strided(numpy_dtype, shape, strides, 0))
+
+
+def device_array(index, shape, dtype):
+    """Memory for a kernel's own use, on the device of that number."""
+    shape = (shape,) if isinstance(shape, int) else shape
+    return empty_on(Device("cuda", index), shape, np.dtype(dtype))._array
 
 
 def tensor_within(array):

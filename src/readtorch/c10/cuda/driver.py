@@ -69,6 +69,16 @@ class Driver(abc.ABC):
     def free(self, device, address):
         """Give back what `malloc` returned; waits for the device first. In CUDA: `cudaFree`."""
 
+    @abc.abstractmethod
+    def window(self, address, nbytes):
+        """A uint8 array over the device's memory. Views of it may be made; to read and to write elements is
+        for kernels and for `copy`."""
+
+    @abc.abstractmethod
+    def copy(self, device, stream, destination, source, nbytes):
+        """Put a copy on a stream. Addresses are those of arrays, over host memory or over a window. In CUDA:
+        `cudaMemcpyAsync` with `cudaMemcpyDefault`."""
+
     # ----------------------------------------------------------------------------------- virtual memory
     # Addresses and memory apart: reserve a range of addresses, create pieces of memory, map them where
     # wanted.
@@ -119,6 +129,15 @@ class Driver(abc.ABC):
     @abc.abstractmethod
     def stream_wait_event(self, device, stream, event):
         """What is put on the stream from now on waits for the event."""
+
+    # -------------------------------------------------------------------------------------------- kernels
+
+    runs_kernels = True  # whether operators compute with CUDA kernels: Note [ Two kinds of simulated devices ]
+
+    @abc.abstractmethod
+    def launch(self, device, stream, kernel, grid, block, arguments, shared=0):
+        """Put a kernel, a function of aten/native/cuda, on a stream. `arguments`: numbers, tuples of them,
+        arrays over windows. In CUDA: `cuLaunchKernel`."""
 
     # --------------------------------------------------------------------------------------------- events
 

@@ -14,6 +14,11 @@ import contextvars
 
 import numpy as np
 
+from ..device import current_device
+from . import runtime
+from .device_memory import device_array
+from .stream import current_stream
+
 runner = contextvars.ContextVar("runner")
 
 
@@ -21,7 +26,7 @@ def launch(kernel, grid, block, *arguments, shared=0):
     """Run a kernel with this grid and block (each a number or up to three) and bytes of dynamic shared
     memory.
     """
-    runner.get(on_chip)(kernel, grid, block, *arguments, shared=shared)
+    runner.get(on_device)(kernel, grid, block, *arguments, shared=shared)
 
 
 @contextlib.contextmanager
@@ -32,6 +37,15 @@ def launching_by(run):
         yield
     finally:
         runner.reset(before)
+
+
+def on_device(kernel, grid, block, *arguments, shared=0):
+    """On the current device and its current stream, whatever device that is; without one, by numba alone."""
+    if not runtime.is_available():
+        return on_chip(kernel, grid, block, *arguments, shared=shared)
+    device = current_device.index
+    stream = current_stream(device).handle
+    return runtime.driver().launch(device, stream, kernel, grid, block, arguments, shared)
 
 
 def on_chip(kernel, grid, block, *arguments, shared=0, stream=0):
@@ -59,7 +73,8 @@ def strided(array, shape, strides):
 def scratch(like, shape, dtype):
     """New memory beside `like`."""
     if isinstance(like, np.ndarray):
-        return np.empty(shape, dtype)
+        in_window = runtime.is_available() and runner.get(None) is None
+        return device_array(current_device.index, shape, dtype) if in_window else np.empty(shape, dtype)
     from numba import cuda
     return cuda.device_array(shape, dtype)
 

@@ -9,6 +9,8 @@ In PyTorch: the CUDA runtime (`cudaMalloc` …) does what is said here to the dr
 """
 import contextlib
 
+import numpy as np
+
 from .driver import DeviceProperties, Driver
 from .errors import AcceleratorError, MemoryAllocationError
 
@@ -23,6 +25,14 @@ _ATTRIBUTES = {  # DeviceProperties' name -> CUDA's, without CU_DEVICE_ATTRIBUTE
     "shared_memory_per_block": "MAX_SHARED_MEMORY_PER_BLOCK",
     "shared_memory_per_multiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
     "l2_cache_size": "L2_CACHE_SIZE", "is_integrated": "INTEGRATED"}
+
+
+class _Window:
+    """Memory of the device as NumPy's array interface describes memory: NumPy asks nobody whether it is
+    there."""
+
+    def __init__(self, address, nbytes):
+        self.__array_interface__ = {"data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
 
 class RealDriver(Driver):
@@ -119,6 +129,13 @@ class RealDriver(Driver):
         with self._on(device):
             self._call("cuMemFree", address)
 
+    def window(self, address, nbytes):
+        return np.asarray(_Window(address, nbytes))
+
+    def copy(self, device, stream, destination, source, nbytes):
+        with self._on(device):
+            self._call("cuMemcpyAsync", destination, source, nbytes, stream)
+
     def mem_address_reserve(self, device, nbytes):
         return int(self._call("cuMemAddressReserve", nbytes, 0, 0, 0))
 
@@ -147,6 +164,13 @@ class RealDriver(Driver):
     def _place(self, location, device):
         location.type = self.cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         location.id = device
+
+    # --------------------------------------------------------------------------------------------- kernels
+
+    def launch(self, device, stream, kernel, grid, block, arguments, shared=0):
+        from .numba_launch import launch
+        with self._on(device):
+            launch(stream, kernel, grid, block, arguments, shared)
 
     # ---------------------------------------------------------------------------------- streams and events
 

@@ -9,12 +9,14 @@ address are made when they are first asked for, and by the operating system only
 touched: a device of 80 GiB costs nothing until its memory is used.
 """
 import bisect
+import contextlib
 import mmap
 import threading
 
 import numpy as np
 
 from .errors import AcceleratorError, MemoryAllocationError
+from .memory_locks import Locks
 
 PAGE = 2 << 20
 FIRST_ADDRESS = 0x700000000000
@@ -31,8 +33,9 @@ def round_to_pages(nbytes):
 class Region:
     """A run of addresses: what one `malloc` returned, or what one `mem_address_reserve` set aside."""
 
-    def __init__(self, address, nbytes, reserved=False):
+    def __init__(self, address, nbytes, reserved=False, locks=None):
         self.address = address
+        self.locks = locks  # the Locks that keep the host memory, or None
         self.nbytes = nbytes
         # Of a reserved range: the addresses that pages are mapped to, and how many bytes each has.
         self.pages = {} if reserved else None
@@ -42,7 +45,10 @@ class Region:
     def host(self):
         """The host memory behind it, one uint8 array."""
         if self._bytes is None:
-            self._bytes = np.empty(self.nbytes, np.uint8) if self.pages is None else self._reserve()
+            mapped = self.pages is not None or self.locks
+            self._bytes = self._reserve() if mapped else np.empty(self.nbytes, np.uint8)
+            if self.locks:
+                self.locks.add(self._bytes)
         return self._bytes
 
     def _reserve(self):
@@ -68,8 +74,9 @@ class Region:
 class SimulatedMemory:
     """The memory of all devices; `capacities` in bytes, one a device."""
 
-    def __init__(self, capacities, addresses="up"):
+    def __init__(self, capacities, addresses="up", locked=False):
         self.capacities = capacities
+        self.locks = Locks() if locked else None
         self.downwards = {"up": False, "down": True}[addresses]
         self.used = [0] * len(capacities)
         self._handed_out = [0] * len(capacities)  # bytes of each device's address range
@@ -86,7 +93,7 @@ class SimulatedMemory:
         nbytes = round_to_pages(nbytes)
         with self._lock:
             self._take(device, nbytes)
-            return self._add(Region(self._fresh_address(device, nbytes), nbytes))
+            return self._add(Region(self._fresh_address(device, nbytes), nbytes, locks=self.locks))
 
     def free(self, device, address):
         with self._lock:
@@ -113,7 +120,7 @@ class SimulatedMemory:
         with self._lock:
             address = self._next_reserved
             self._next_reserved += round_to_pages(nbytes)
-            return self._add(Region(address, nbytes, reserved=True))
+            return self._add(Region(address, nbytes, reserved=True, locks=self.locks))
 
     def free_reserved(self, address):
         with self._lock:
@@ -161,6 +168,10 @@ class SimulatedMemory:
             raise AcceleratorError("CUDA error: an illegal memory access was encountered")
         offset = address - region.address
         return region.host()[offset:offset + nbytes]
+
+    def unlocked(self):
+        """`with memory.unlocked():` inside, the bytes may be read and written."""
+        return contextlib.nullcontext() if self.locks is None else self.locks
 
     def _region(self, address):
         """The region that an address may lie in, or None."""

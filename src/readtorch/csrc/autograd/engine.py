@@ -15,6 +15,7 @@ from sys import getrefcount
 import numpy as np
 
 from ...aten.functions import at
+from ...aten.native.copy import host_array
 from ...c10 import scalar_type
 from ...c10.dispatch_key import GRAD_KEYS, SPARSE_CPU, set_mask, tls
 from ...c10.tensor_impl import dtype_of, legacy_type_name, wrap
@@ -331,7 +332,7 @@ def apply_checked(node, grads):
 
 
 def has_nan(grad):
-    array = grad._array.values if grad._keys & SPARSE_CPU else grad._array
+    array = grad._array.values if grad._keys & SPARSE_CPU else host_array(grad)
     return (array != array).any()
 
 

@@ -9,6 +9,7 @@ import weakref
 from ...aten import python_arg_parser, python_bindings
 from ...aten.native.complex_views import imag, real
 from ...aten.native.tensor_shape import mH, mT, matrix_H, numpy_T
+from ...aten.native.copy import host_array
 from ...aten.native_function import packets
 from ...aten.sparse_tensor_impl import is_sparse
 from ...c10 import scalar_type
@@ -324,7 +325,7 @@ class TensorBase(TensorImpl):
         refuse_without_storage(self)
         if changed and tls.tracer is not None:
             tls.tracer.warn_of_conversion("list")
-        array = self._array
+        array = host_array(self)
         return array.tolist() if array.dtype.kind != "V" and array.dtype.isbuiltin == 1 else array.astype("f4").tolist()
 
     @staticmethod

@@ -118,7 +118,7 @@ def apply_indices(self, indices, tensors):
             index = to_index_tensor(index)
             if index._array.ndim == 0:  # a bool: a new dimension of size 1, kept or dropped
                 result = unsqueeze.call(result, dim)
-                index = wrap(np.zeros(int(index._array.item() != 0), np.int64))
+                index = wrap(np.zeros(int(index.item() != 0), np.int64))
             tensors += [*[None] * (dim - covered), index]
             dim = covered = dim + (index._array.ndim if index._array.dtype in _MASKS else 1)
     return result

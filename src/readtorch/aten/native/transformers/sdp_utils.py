@@ -4,6 +4,7 @@ In PyTorch: `aten/src/ATen/native/transformers/sdp_utils_cpp.{h,cpp}`.
 """
 import warnings
 
+from ....c10.dispatch_key import CUDA
 from ....c10.scalar_type import C_TYPE_NAMES
 from ....c10.tensor_impl import dtype_of, strides_of
 from ...context import context
@@ -34,6 +35,8 @@ def why_not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
     "" is a reason, too: one that PyTorch does not tell.
     """
     q, k, v = query._array, key._array, value._array
+    if query._keys & CUDA:
+        return Told("readtorch has no fused attention for CUDA devices.")
     if dropout_p > 0:
         return "Both fused kernels do not support non-zero dropout."
     if not q.ndim == k.ndim == v.ndim == 4:

@@ -1,0 +1,308 @@
+"""More functions of single elements, as in functions.py: the less common operators and gradients of activations.
+
+In PyTorch: `aten/src/ATen/native/cuda/{UnaryFractionKernels,UnaryLogKernels,ActivationKernels,LossKernels}.cu` and
+others.
+"""
+import math
+
+# ----------------------------------------------------------------------------------------------- one argument
+
+
+def floor(x, numbers):
+    return type(x)(math.floor(x))
+
+
+def ceil(x, numbers):
+    return type(x)(math.ceil(x))
+
+
+def trunc(x, numbers):
+    return type(x)(math.trunc(x))
+
+
+def nearest(x, numbers):
+    """Half to even."""
+    return type(x)(round(x))
+
+
+def itself(x, numbers):
+    return x
+
+
+def exp2(x, numbers):
+    return type(x)(2) ** x
+
+
+def expm1(x, numbers):
+    return math.expm1(x)
+
+
+def log2(x, numbers):
+    return math.log2(x)
+
+
+def log10(x, numbers):
+    return math.log10(x)
+
+
+def log1p(x, numbers):
+    return math.log1p(x)
+
+
+def tan(x, numbers):
+    return math.tan(x)
+
+
+def asin(x, numbers):
+    return math.asin(x)
+
+
+def acos(x, numbers):
+    return math.acos(x)
+
+
+def atan(x, numbers):
+    return math.atan(x)
+
+
+def sinh(x, numbers):
+    return math.sinh(x)
+
+
+def cosh(x, numbers):
+    return math.cosh(x)
+
+
+def asinh(x, numbers):
+    return math.asinh(x)
+
+
+def acosh(x, numbers):
+    return math.acosh(x)
+
+
+def atanh(x, numbers):
+    return math.atanh(x)
+
+
+def erfc(x, numbers):
+    return math.erfc(x)
+
+
+def logical_not(x, numbers):
+    return x == type(x)(0)
+
+
+def isnan(x, numbers):
+    return x != x
+
+
+def isfinite(x, numbers):
+    return x - x == type(x)(0)
+
+
+def isinf(x, numbers):
+    return x == x and x - x != type(x)(0)
+
+
+def hardsigmoid(x, numbers):
+    zero, six = type(x)(0), type(x)(6)
+    y = x + type(x)(3)
+    y = zero if y < zero else y
+    return (six if y > six else y) / six
+
+
+def clamp_min(x, numbers):
+    low = type(x)(numbers[0])
+    return low if x < low else x
+
+
+def clamp_max(x, numbers):
+    high = type(x)(numbers[0])
+    return high if x > high else x
+
+
+def log_sigmoid(x, numbers):
+    least = x if x < type(x)(0) else type(x)(0)
+    return least - math.log1p(math.exp(-abs(x)))
+
+
+def softplus_of(x):
+    zero = type(x)(0)
+    return (x if x > zero else zero) + math.log1p(math.exp(-abs(x)))
+
+
+def mish(x, numbers):
+    return x * math.tanh(softplus_of(x))
+
+
+def number_to_the_power(x, numbers):
+    return type(x)(numbers[0]) ** x
+
+
+# ---------------------------------------------------------------------------------------------- two arguments
+
+
+def floor_divide(x, y, numbers):
+    return x // y
+
+
+def trunc_divide(x, y, numbers):
+    return type(x)(math.trunc(x / y))
+
+
+def remainder(x, y, numbers):
+    return x - y * type(x)(math.floor(x / y))
+
+
+def integer_remainder(x, y, numbers):
+    return x % y
+
+
+def fmod(x, y, numbers):
+    return math.fmod(x, y)
+
+
+def fmax(x, y, numbers):
+    return x if x > y or y != y else y
+
+
+def fmin(x, y, numbers):
+    return x if x < y or y != y else y
+
+
+def logical_and(x, y, numbers):
+    return x != type(x)(0) and y != type(y)(0)
+
+
+def logical_or(x, y, numbers):
+    return x != type(x)(0) or y != type(y)(0)
+
+
+def logical_xor(x, y, numbers):
+    return (x != type(x)(0)) != (y != type(y)(0))
+
+
+def bitwise_and(x, y, numbers):
+    return x & y
+
+
+def bitwise_or(x, y, numbers):
+    return x | y
+
+
+def bitwise_xor(x, y, numbers):
+    return x ^ y
+
+
+def rsub(x, y, numbers):
+    """y - alpha · x; numbers: alpha."""
+    return y - x * type(x)(numbers[0])
+
+
+def lerp_by_number(start, end, numbers):
+    """numbers: weight."""
+    weight = type(start)(numbers[0])
+    near = start + weight * (end - start)
+    return near if abs(weight) < type(start)(0.5) else end - (end - start) * (type(start)(1) - weight)
+
+
+def squared_difference(x, y, numbers):
+    return (x - y) * (x - y)
+
+
+def absolute_difference(x, y, numbers):
+    return abs(x - y)
+
+
+def smooth_l1(x, y, numbers):
+    """numbers: beta."""
+    z, beta = abs(x - y), type(x)(numbers[0])
+    return type(x)(0.5) * z * z / beta if z < beta else z - type(x)(0.5) * beta
+
+
+def huber(x, y, numbers):
+    """numbers: delta."""
+    z, delta = abs(x - y), type(x)(numbers[0])
+    return type(x)(0.5) * z * z if z <= delta else delta * (z - type(x)(0.5) * delta)
+
+
+# -------------------------------------------------------------------------------------- gradients of activations
+
+
+def elu_backward(grad, x, numbers):
+    """numbers: as for elu, then whether x is elu's result."""
+    zero = type(x)(0)
+    below, above, inside = type(x)(numbers[0]), type(x)(numbers[1]), type(x)(numbers[2])
+    if x > zero:
+        return grad * above
+    if numbers[3] != 0:
+        return grad * inside * (x + below)
+    return grad * inside * below * math.exp(x * inside)
+
+
+def softplus_backward(grad, x, numbers):
+    z = math.exp(x * type(x)(numbers[0]))
+    return grad if x * type(x)(numbers[0]) > type(x)(numbers[1]) else grad * z / (z + type(x)(1))
+
+
+def hardtanh_backward(grad, x, numbers):
+    return type(grad)(0) if x <= type(x)(numbers[0]) or x >= type(x)(numbers[1]) else grad
+
+
+def hardsigmoid_backward(grad, x, numbers):
+    return grad / type(x)(6) if x > type(x)(-3) and x < type(x)(3) else type(grad)(0)
+
+
+def hardswish_backward(grad, x, numbers):
+    if x <= type(x)(-3):
+        return type(grad)(0)
+    return grad * (x / type(x)(3) + type(x)(0.5)) if x < type(x)(3) else grad
+
+
+def mish_backward(grad, x, numbers):
+    t = math.tanh(softplus_of(x))
+    s = type(x)(1) / (type(x)(1) + math.exp(-x))
+    return grad * (t + x * s * (type(x)(1) - t * t))
+
+
+def log_sigmoid_backward(grad, x, numbers):
+    return grad / (type(x)(1) + math.exp(x))
+
+
+# ------------------------------------------------------------------------------------------- three arguments
+
+
+def clamp_between(x, low, high, numbers):
+    x = low if x < low else x
+    return high if x > high else x
+
+
+def masked_fill(x, mask, numbers):
+    return type(x)(numbers[0]) if mask else x
+
+
+def dropped(x, kept, numbers):
+    """numbers: scale."""
+    return x * type(x)(numbers[0]) if kept else type(x)(0)
+
+
+def squared_difference_backward(grad, x, y, numbers):
+    """numbers: 2, or 2 / count for the mean."""
+    return type(x)(numbers[0]) * (x - y) * grad
+
+
+def smooth_l1_backward(grad, x, y, numbers):
+    """numbers: 1 or 1 / count, beta."""
+    z, beta, norm = x - y, type(x)(numbers[1]), type(x)(numbers[0])
+    if z <= -beta:
+        return -norm * grad
+    return norm * grad if z >= beta else norm * z * grad / beta
+
+
+def huber_backward(grad, x, y, numbers):
+    """numbers: 1 or 1 / count, delta."""
+    z, delta, norm = x - y, type(x)(numbers[1]), type(x)(numbers[0])
+    if z <= -delta:
+        return -norm * grad * delta
+    return norm * grad * delta if z >= delta else norm * z * grad
