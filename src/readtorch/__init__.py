@@ -92,6 +92,14 @@ def typename(obj):
     return named.__qualname__ if module in ("", None, "builtins") else f"{module}.{named.__qualname__}"
 
 
+def __getattr__(name):
+    """`readtorch.jit` is loaded when it is first asked for: most programs never do."""
+    if name == "jit":
+        import importlib
+        return importlib.import_module("readtorch.jit")
+    raise AttributeError(f"module 'readtorch' has no attribute '{name}'")
+
+
 _simulated = _os.environ.get("READTORCH_SIMULATE_CUDA")
 if _simulated:
     cuda.simulate_as_asked(_simulated)

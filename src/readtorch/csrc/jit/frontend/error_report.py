@@ -7,13 +7,11 @@ import threading
 _calls = threading.local()  # .stack: the functions that are being compiled, outermost first: [[name, where it has come]]
 
 
-class ErrorReport(RuntimeError):
-    """message, then the lines around `range`, underlined, then the calls through which the compiler came here."""
-
-    def __init__(self, range, message):
-        self.range = range
-        self.message = message
-        super().__init__(report_text(range, message))
+def ErrorReport(range, message):
+    """A RuntimeError: message, then the lines around `range`, underlined, then the calls through which the compiler came
+    here. In PyTorch: an exception class, which the Python binding turns into RuntimeError.
+    """
+    return RuntimeError(report_text(range, message))
 
 
 def report_text(range, message):
