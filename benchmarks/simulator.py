@@ -1,9 +1,9 @@
 """python -m benchmarks.simulator: our kernel simulator against numba's, in turns.
 
-A block reduction (256 threads, nine barriers) and a product of 32×32 matrices in tiles of 16×16 (1024 threads,
-four barriers). Each simulator runs in a process of its own, since numba's is chosen by an environment variable;
-they take turns, and the fastest of nine runs are compared, in seconds of the processor: what other programs do
-meanwhile does not count. Target: at least 20 times as fast, with every index checked.
+A block reduction (256 threads, nine barriers) and a product of 32×32 matrices in tiles of 16×16 (1024
+threads, four barriers). Each simulator runs in a process of its own, since numba's is chosen by an
+environment variable; they take turns, and the fastest of nine runs are compared, in seconds of the
+processor: what other programs do meanwhile does not count. Target: at least 20 times as fast, with every index checked.
 """
 import json
 import os
@@ -22,7 +22,8 @@ ROUNDS, TARGET = 9, 20
 def cases():
     """name -> (kernel, grid, block, arguments)"""
     from tests.cuda import simulated_kernels as kernels
-    x, a, b = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in (256, (32, 32), (32, 32)))
+    random = np.random.default_rng(0)
+    x, a, b = (random.standard_normal(shape).astype(np.float32) for shape in (256, (32, 32), (32, 32)))
     return {"block reduction": (kernels.block_sum, 1, 256, (x, np.zeros(1, np.float32))),
             "tiled matmul 32x32": (kernels.tiled_matmul, (2, 2), (16, 16), (a, b, np.zeros_like(a)))}
 

@@ -30,7 +30,7 @@ class Launch:
         self.kernel = Rebuilder(self.language, self.wrap).function(plain(kernel))
         given = inspect.signature(self.kernel).bind(*arguments)
         given.apply_defaults()
-        # As defaults: a call without arguments is the interpreter's shortest, with the least stack to put away.
+        # As defaults: a call without arguments is the interpreter's shortest, with least stack to put away.
         self.kernel.__defaults__ = tuple(self.argument(value, name) for name,
                                          value in given.arguments.items())
 
