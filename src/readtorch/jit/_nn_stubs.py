@@ -56,7 +56,8 @@ def _lookup(name):
     import warnings
 
     import readtorch
-    names = {"torch": readtorch, "F": nn.functional, "math": math, "warnings": warnings, "Optional": typing.Optional,
+    names = {"torch": readtorch, "F": nn.functional, "math": math, "warnings": warnings,
+             "Optional": typing.Optional, "Union": typing.Union,
              "ValueError": ValueError, "RuntimeError": RuntimeError, "NotImplementedError": NotImplementedError}
     if name in names:
         return names[name]

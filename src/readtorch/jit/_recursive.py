@@ -66,7 +66,7 @@ def _define_methods(cls, type, resolver):
             made.append(define_method(type, name, member, resolver))
         elif isinstance(member, staticmethod):
             from readtorch.jit._script import definition_function
-            type.static_methods[name] = definition_function(member.__func__, f"{type.qualified}.{name}", resolver)
+            type.static_methods[name] = definition_function(member.__func__, qualified_name(member.__func__), resolver)
     for method in sorted(made, key=lambda m: m.name != "__init__"):
         method.ensure_defined()
 

@@ -137,6 +137,42 @@ def adaptive_max_pool2d_with_indices(input: Tensor, output_size: BroadcastingLis
 def pad(input: Tensor, pad: List[int], mode: str = "constant", value: Optional[float] = None) -> Tensor:
     return torch._C._nn.pad(input, pad, mode, value)
 
+def interpolate(input: Tensor, size: Optional[Union[int, List[int]]] = None, scale_factor: Optional[Union[float, List[float]]] = None, mode: str = "nearest", align_corners: Optional[bool] = None, recompute_scale_factor: Optional[bool] = None, antialias: bool = False) -> Tensor:
+    dim = input.dim() - 2
+    sizes = torch.jit.annotate(Optional[List[int]], None)
+    scales = torch.jit.annotate(Optional[List[float]], None)
+    if size is not None:
+        if isinstance(size, int):
+            sizes = [size for i in range(dim)]
+        else:
+            sizes = size
+    if scale_factor is not None:
+        if isinstance(scale_factor, float):
+            scales = [scale_factor for i in range(dim)]
+        else:
+            scales = scale_factor
+    corners = align_corners is not None and align_corners
+    if dim == 1 and mode == "nearest":
+        return torch._C._nn.upsample_nearest1d(input, sizes, scales)
+    if dim == 2 and mode == "nearest":
+        return torch._C._nn.upsample_nearest2d(input, sizes, scales)
+    if dim == 3 and mode == "nearest":
+        return torch._C._nn.upsample_nearest3d(input, sizes, scales)
+    if dim == 1 and mode == "linear":
+        return torch._C._nn.upsample_linear1d(input, sizes, corners, scales)
+    if dim == 2 and mode == "bilinear":
+        return torch._C._nn.upsample_bilinear2d(input, sizes, corners, scales)
+    if dim == 2 and mode == "bicubic":
+        return torch._C._nn.upsample_bicubic2d(input, sizes, corners, scales)
+    if dim == 3 and mode == "trilinear":
+        return torch._C._nn.upsample_trilinear3d(input, sizes, corners, scales)
+    raise NotImplementedError(f"Input Error: got {input.dim()}D input and mode {mode}")
+
+def unfold(input: Tensor, kernel_size: BroadcastingList2[int], dilation: BroadcastingList2[int] = 1, padding: BroadcastingList2[int] = 0, stride: BroadcastingList2[int] = 1) -> Tensor:
+    return torch._C._nn.im2col(input, kernel_size, dilation, padding, stride)
+def fold(input: Tensor, output_size: BroadcastingList2[int], kernel_size: BroadcastingList2[int], dilation: BroadcastingList2[int] = 1, padding: BroadcastingList2[int] = 0, stride: BroadcastingList2[int] = 1) -> Tensor:
+    return torch._C._nn.col2im(input, output_size, kernel_size, dilation, padding, stride)
+
 # ---------------------------------------------------------------------------------------------------------------- losses
 def _reduction(reduction: str) -> int:
     if reduction == "none":
@@ -168,7 +204,37 @@ def kl_div(input: Tensor, target: Tensor, size_average: Optional[bool] = None, r
         return torch.kl_div(input, target, 2, log_target=log_target) / input.size(0)
     return torch.kl_div(input, target, _reduction(reduction), log_target=log_target)
 
+def soft_margin_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    return torch._C._nn.soft_margin_loss(input, target, _reduction(reduction))
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Optional[bool] = None, eps: float = 1e-08, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    return torch.poisson_nll_loss(input, target, log_input, full, eps, _reduction(reduction))
+def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    squares = input.mul(input).unsqueeze(1)
+    if input.dim() == 3:
+        padded = torch._C._nn.pad(squares, [0, 0, size // 2, (size - 1) // 2])
+        means = torch._C._nn.avg_pool2d(padded, [size, 1], 1).squeeze(1)
+    else:
+        sizes = input.size()
+        padded = torch._C._nn.pad(squares.view(sizes[0], 1, sizes[1], sizes[2], -1), [0, 0, 0, 0, size // 2, (size - 1) // 2])
+        means = torch._C._nn.avg_pool3d(padded, [size, 1, 1], 1).squeeze(1).view(sizes)
+    return input / means.mul(alpha).add(k).pow(beta)
+
 # --------------------------------------------------------------------------------------------------------------- modules
+class RNNCell:
+    def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
+        is_batched = input.dim() == 2
+        if not is_batched:
+            input = input.unsqueeze(0)
+        if hx is None:
+            h = torch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
+        else:
+            h = hx if is_batched else hx.unsqueeze(0)
+        if self.nonlinearity == "tanh":
+            result = torch.rnn_tanh_cell(input, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        else:
+            result = torch.rnn_relu_cell(input, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return result if is_batched else result.squeeze(0)
+
 class _BatchNorm:
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)

@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import dataclass, field
 
 from .desugar import desugar
-from .error_report import ErrorReport
+from .error_report import ErrorReport, report_text
 from .source_range import Source, SourceRange
 
 
@@ -93,8 +93,11 @@ def build_definition(node, text, name=None, defaults=None):
     return definition
 
 
-class NotSupportedError(ErrorReport):
+class NotSupportedError(Exception):
     """A part of Python that TorchScript has not."""
+
+    def __init__(self, range, message):
+        super().__init__(report_text(range, message).lstrip())
 
 
 class UnsupportedNodeError(NotSupportedError):

@@ -10,7 +10,9 @@ from .sugared_value import BuiltinFunction, SugaredValue
 
 
 class Resolver:
-    """Knows nothing."""
+    """Knows nothing. allows_closures: whether functions may stand inside of functions."""
+
+    allows_closures = False
 
     def resolve_value(self, name, emitter, range):
         """The SugaredValue that a name stands for, or None."""

@@ -6,7 +6,21 @@ from ..ir.unification import unifyTypes
 from .error_report import ErrorReport, update_pending_range
 from .schema_matching import NamedValue, try_convert_to_type
 from .script_type_parser import type_name
-from .sugared_value import ExceptionMessage, ExceptionValue, MethodValue
+from .sugared_value import ExceptionMessage, ExceptionValue, MethodValue, SugaredValue
+
+
+class Closure(SugaredValue):
+    """A function without parameters inside of another one: its body is compiled where it is called."""
+
+    kind = "closure"
+
+    def __init__(self, node):
+        self.node = node
+
+    def call(self, range, emitter, args, kwargs):
+        *body, last = self.node.body
+        emitter.statements(body)
+        return emitter.sugared(last.value)
 
 
 class Statements:
@@ -45,6 +59,13 @@ class Statements:
         if self.loop == "unrolled":
             raise ErrorReport(self.range(node), "Because we emit iteration over modulelists or tuples as unrolled loops, we do "
                                                 "not support break or continue inside the body of these loops")
+
+    def statement_FunctionDef(self, node):
+        """In the text of an archive: the body of a fork. Programs have no functions inside of functions."""
+        if not self.resolver.allows_closures:
+            from .definition import UnsupportedNodeError
+            raise UnsupportedNodeError(self.range(node), "function definitions aren't supported")
+        self.frame.set(self.range(node), node.name, Closure(node))
 
     # --------------------------------------------------------------------------------------------- return
 
@@ -177,4 +198,4 @@ class Statements:
 
 _NAMES = {ast.Try: "try blocks", ast.Global: "global variables", ast.Nonlocal: "nonlocal variables",
           ast.Import: "import statements", ast.ImportFrom: "import statements", ast.ClassDef: "class definitions",
-          ast.AsyncFunctionDef: "async functions", ast.FunctionDef: "nested functions", ast.Match: "match statements"}
+          ast.AsyncFunctionDef: "async functions", ast.Match: "match statements"}

@@ -14,7 +14,7 @@ from ....serialization._files import is_path, open_for_writing
 from ....serialization._save import _archive_name
 from ....serialization._zip_writer import ZipWriter
 from ..api.object import ScriptObject
-from ..ir.type import ClassType, FunctionType, TupleType
+from ..ir.type import ClassType, FunctionType
 from .pickler import Pickler
 from .python_print import Dependencies, PythonPrint
 
@@ -48,6 +48,10 @@ def _module_of(function, type):
     return ScriptObject(type, [True])
 
 
+# Operators that have changed since the format's version 3: an archive with one says at least from which version it is.
+_CHANGED = {"aten::div": 4, "aten::div_": 4, "aten::full": 5, "aten::linspace": 8, "aten::logspace": 9, "aten::gelu": 10}
+
+
 class _Archive:
     """One archive while it is written."""
 
@@ -58,6 +62,7 @@ class _Archive:
         self.taken = set()
         self.files = {}  # qualifier -> text
         self.constants = []
+        self.version = 3
 
     def write(self, object, extra_files):
         pickler = Pickler(self.name_of)
@@ -75,6 +80,7 @@ class _Archive:
         data = constants.dump(tuple(self.constants))
         self._tensors("constants", constants)
         self.writer.write_record("constants.pkl", data)
+        self.writer.write_record("version", b"%d\n" % self.version)
 
     def _tensors(self, folder, pickler):
         for number, storage in pickler.storages.values():
@@ -84,9 +90,21 @@ class _Archive:
         """The text of a class or function, behind what its file holds already."""
         qualifier = self.name_of(type).rpartition(".")[0]
         out = PythonPrint(self.constants, self.dependencies, self.name_of)
-        _check_exportable(type)
+        self._look_through(type)
         out.named_type(type)
         self.files[qualifier] = self.files.get(qualifier, "") + out.text()
+
+    def _look_through(self, type):
+        """Note the version that its operators need. Raises RuntimeError for a call of Python."""
+        functions = [type.function] if isinstance(type, FunctionType) else list(getattr(type, "methods", {}).values())
+        for function in functions:
+            for node in function.graph.all_nodes():
+                self.version = max(self.version, _CHANGED.get(node.kind(), 0))
+                if node.kind() == "prim::PythonOp":
+                    where = node.sourceRange().highlight() if node.sourceRange() else ""
+                    raise RuntimeError(f"\nCould not export Python function call '{node.pyname()}'. Remove calls to Python "
+                                       "functions before export. Did you forget to add @script or @script_method annotation? If "
+                                       f"this is a nn.ModuleList, add it to __constants__:\n{where}")
 
     def name_of(self, type):
         """Different types have different names in the archive: a name that is taken gets a number."""
@@ -106,15 +124,3 @@ def _free(name, taken):
         name = f"{prefix}.___torch_mangle_{number}.{last}"
         number += 1
     return name
-
-
-def _check_exportable(type):
-    functions = [type.function] if isinstance(type, FunctionType) else list(getattr(type, "methods", {}).values())
-    if isinstance(type, TupleType):
-        return
-    for function in functions:
-        node = function.graph.findNode("prim::PythonOp")
-        if node is not None:
-            raise RuntimeError(f"\nCould not export Python function call '{node.pyname()}'. Remove calls to Python functions "
-                               "before export. Did you forget to add @script or @script_method annotation? If this is a "
-                               f"nn.ModuleList, add it to __constants__:\n{node.sourceRange().highlight() if node.sourceRange() else ''}")

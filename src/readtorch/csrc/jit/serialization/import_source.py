@@ -22,6 +22,8 @@ from ....c10.device import device as Device
 class SourceImporter(Resolver):
     """sources(name): the text of the file for a qualified name such as `__torch__.nets`, or None. constants: CONSTANTS.c0, …"""
 
+    allows_closures = True  # the bodies of forks
+
     def __init__(self, sources, constants):
         self.unit = CompilationUnit()
         self.sources = sources
