@@ -3,7 +3,8 @@
 A block reduction (256 threads, nine barriers) and a product of 32×32 matrices in tiles of 16×16 (1024
 threads, four barriers). Each simulator runs in a process of its own, since numba's is chosen by an
 environment variable; they take turns, and the fastest of nine runs are compared, in seconds of the
-processor: what other programs do meanwhile does not count. Target: at least 20 times as fast, with every index checked.
+processor: what other programs do meanwhile does not count.
+Target: at least 20 times as fast, with every index checked.
 """
 import json
 import os
