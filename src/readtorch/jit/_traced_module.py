@@ -37,7 +37,7 @@ def make_object(module, seen=None):
     slots += [module.training, None]
     for name, child in module._modules.items():
         if child is not None:
-            object = make_object(child, seen)
+            object = make_object(child)
             type.addAttribute(name, object.type)
             slots.append(object)
     return ScriptObject(type, slots)

@@ -100,7 +100,8 @@ class GraphFunction:
 def default_schema(function):
     """The signature that a function's graph tells."""
     graph = function.graph
-    names = function.argument_names or [v.debugNameBase() for v in graph.inputs()]
+    names = function.argument_names or [v.debugNameBase() if v.hasDebugName() else f"argument_{i}"
+                                        for i, v in enumerate(graph.inputs())]
     arguments = [Argument(name, unshaped(value.type()), default_value=function.defaults.get(name), has_default=name in function.defaults)
                  for name, value in zip(names, graph.inputs())]
     returns = tuple(Argument("", unshaped(v.type())) for v in graph.outputs())
