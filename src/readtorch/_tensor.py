@@ -6,11 +6,10 @@ from collections import OrderedDict
 
 from . import _tensor_str, _utils, autograd
 from . import storage as storages
-from .aten.native.copy import host_array
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
 from .c10.dispatch_key import trace_under_way
-from .c10.tensor_impl import storage_impl, storage_offset, strides_of
+from .c10.tensor_impl import host_array, storage_impl, storage_offset, strides_of
 from .c10.scalar_type import SCALAR_TYPE_NAMES
 from .csrc.autograd.hooks import RemovableHandle
 from .csrc.autograd.node import NodeHooks

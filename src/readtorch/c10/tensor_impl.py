@@ -173,6 +173,14 @@ def storage_offset(t):
     return (address_of(t._array) - address_of(buffer)) // t._array.itemsize if buffer.nbytes else 0
 
 
+def host_array(t):
+    """The elements of `t` where the host can read them: its array, or a copy of what lies on a device that runs kernels."""
+    if t._keys & dispatch_key.CUDA:
+        from .cuda.device_memory import fetched
+        return fetched(t._storage_impl.device, t._array)
+    return t._array
+
+
 def type_name(t):
     """The element type as error messages spell it: "Float"."""
     return scalar_type.SCALAR_TYPE_NAMES[dtype_of(t)]

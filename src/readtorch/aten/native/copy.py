@@ -14,7 +14,7 @@ from ...c10.device import cpu as cpu_device
 from ...c10.device import device as Device
 from ...c10.dispatch_key import CUDA, changed, tls
 from ...c10.storage_impl import StorageImpl
-from ...c10.tensor_impl import dtype_of, wrap
+from ...c10.tensor_impl import dtype_of, host_array, wrap
 from ..functions import at
 from ..native_function import native_function, python_face
 from .tensor_iterator import inplace_shape_error, refuse_overlap
@@ -232,17 +232,15 @@ _to_copy = native_function(
     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", "function")
 
 
-def host_array(t):
-    """The elements of `t` where the host can read them: Note [ Arrays over device memory ]."""
-    if t._keys & CUDA:
-        from .cuda.operators.copies import host_array
-        return host_array(t)
-    return t._array
+def without_gaps(t):
+    """The elements of a tensor on a device, where the host can read them. What has gaps is laid out there first."""
+    from .cuda.operators.copies import dense
+    return host_array(dense(t))
 
 
 @_to_copy.kernel
 def to_copy_cpu(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
-    array = copy_in_format(self._array if not self._keys & CUDA else host_array(self), memory_format)
+    array = copy_in_format(self._array if not self._keys & CUDA else without_gaps(self), memory_format)
     return wrap(array if dtype is None or dtype.numpy == array.dtype else cast(array, dtype.numpy))
 
 

@@ -15,10 +15,9 @@ from sys import getrefcount
 import numpy as np
 
 from ...aten.functions import at
-from ...aten.native.copy import host_array
 from ...c10 import scalar_type
 from ...c10.dispatch_key import GRAD_KEYS, SPARSE_CPU, set_mask, tls
-from ...c10.tensor_impl import dtype_of, legacy_type_name, wrap
+from ...c10.tensor_impl import dtype_of, host_array, legacy_type_name, wrap
 from . import accumulate_grad as accumulation
 from .node import AnomalyMode, Node, NodeHooks, evaluating, input_metadata
 

@@ -9,7 +9,6 @@ import weakref
 from ...aten import python_arg_parser, python_bindings
 from ...aten.native.complex_views import imag, real
 from ...aten.native.tensor_shape import mH, mT, matrix_H, numpy_T
-from ...aten.native.copy import host_array
 from ...aten.native_function import packets
 from ...aten.sparse_tensor_impl import is_sparse
 from ...c10 import scalar_type
@@ -18,8 +17,8 @@ from ...c10.layout import contiguous_format, sparse_coo, strided
 from ...c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, changed, tls
 from ...c10.size import Size
 from ...c10.storage_impl import address_of
-from ...c10.tensor_impl import (KEPT_BY_ALIASES, NO_EDGE, TensorImpl, detached, new, storage_impl, storage_offset,
-                                  strides_of)
+from ...c10.tensor_impl import (KEPT_BY_ALIASES, NO_EDGE, TensorImpl, detached, host_array, new, storage_impl,
+                                  storage_offset, strides_of)
 from ...c10.wrap_dim import wrap_dim_of_some
 from ..utils import sparse_tensor_new, tensor_apply, tensor_new  # noqa: F401  (what is no operator)
 from ..utils.legacy_tensor import legacy_tensor_new

@@ -9,9 +9,9 @@ import numpy as np
 
 from .....c10 import layout as layouts
 from .....c10.cuda import runtime
-from .....c10.cuda.device_memory import copy_bytes, empty_on, fetched, reach_of, tensor_on
+from .....c10.cuda.device_memory import copy_bytes, empty_on, reach_of, tensor_on
 from .....c10.cuda.stream import DeviceGuard, current_stream
-from .....c10.tensor_impl import contiguous_strides, dtype_of
+from .....c10.tensor_impl import contiguous_strides, dtype_of, host_array
 from .....c10.wrap_dim import wrap_dim
 from ....common_device import wait_for
 from ... import copy as native_copy
@@ -56,7 +56,7 @@ def from_host(array, target):
 
 def to_host(source, target):
     """Fetched without gaps, converted by the host."""
-    np.copyto(target._array, native_copy.cast(host_array(source), target._array.dtype))
+    np.copyto(target._array, native_copy.cast(host_array(dense(source)), target._array.dtype))
 
 
 def from_peer(source, target):
@@ -84,11 +84,6 @@ def dense(t):
         result = empty(t._array.shape, t._array.dtype, dense_strides(t._array))
         copy_kernel(t._array, result._array)
     return result
-
-
-def host_array(t):
-    """The elements of a tensor on a device as a host array; waits for the device."""
-    return fetched(t.device, dense(t)._array)
 
 
 # --------------------------------------------------------------------------------------------------- operators
