@@ -54,9 +54,11 @@ def _with_list(function):
 
 def graph_runner(graph):
     """(graph, what runs it). Where the graph is one fused group on all its inputs, the function has `only_kernel`."""
+    groups = groups_of(graph)
+    for group in groups:
+        kernel_of(group)  # the call that was captured has shown what goes through: compile at the next one
     code = Code(graph, "compiled")
     nodes = [n for n in graph.nodes() if n.kind() != "prim::Constant"]
-    groups = groups_of(graph)
     if len(nodes) == 1 and groups and groups[0].inputs() == graph.inputs() and graph.outputs() == groups[0].outputs():
         kernel, one = kernel_of(groups[0]), len(graph.outputs()) == 1
 

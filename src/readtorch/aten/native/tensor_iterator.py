@@ -79,7 +79,10 @@ def number_of(value):
 
 def scalar_tensor(number):
     """A Python number as a tensor that is weak in type promotion."""
-    return wrap_number(number, scalar_type.from_python_type(type(number)).numpy)
+    dtype = scalar_type.from_python_type(type(number))
+    if dtype is None:  # a number of a trace is a subclass
+        dtype = scalar_type.float64 if isinstance(number, float) else scalar_type.int64
+    return wrap_number(number, dtype.numpy)
 
 
 # ------------------------------------------------------------------------------------------------- computing

@@ -6,14 +6,14 @@ runs only watch which types and shapes go through, and the graph is rewritten fo
 import threading
 from typing import NamedTuple
 
+from ..passes.tensorexpr_fuser import FuseTensorExprs
 from . import instruction as I
 from .code import Code
 from .default_passes import DEFAULT_PASSES
 from .interpreter import raise_failure, run
 
-# Passes that run on every graph before it is executed, in this order: functions of a graph. The fuser adds
-# its own.
-pipeline = list(DEFAULT_PASSES)
+# Passes that run on every graph before it is executed, in this order: functions of a graph. The fuser is last.
+pipeline = [*DEFAULT_PASSES, FuseTensorExprs]
 
 # The threads in which graphs run as they were written. Nearly always there are none, and asking that costs
 # nothing.

@@ -4,9 +4,13 @@ In PyTorch: `torch/csrc/jit/passes/tensorexpr_fuser.cpp` (`createTensorExprOp`).
 """
 from .operator import prim_of_node
 
+# A graph that runs only once is not worth compiling. In PyTorch: the runs in which the profiling executor only
+# watches, `getNumProfiledRuns`.
+PROFILED_RUNS = 1
+
 
 @prim_of_node("prim::TensorExprGroup(...) -> ...")
 def tensor_expr_group(node):
     """The kernel is kept on the graph of the node, so that all who run the node share it."""
     from ..tensorexpr.kernel import kernel_of
-    return kernel_of(node)
+    return kernel_of(node, unfused_runs=PROFILED_RUNS)

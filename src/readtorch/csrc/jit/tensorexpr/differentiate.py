@@ -105,8 +105,9 @@ class GradientGraph:
     """What computes the gradients. graph: the optimised graph. found: whether each input has one."""
 
     def __init__(self, graph, found):
-        from ..passes.tensorexpr_fuser import FuseTensorExprs
+        from ..passes.tensorexpr_fuser import FuseTensorExprs, groups_of  # they fuse what is run by this module
         from ..runtime.code import Code
+        from .kernel import kernel_of
         for rewrite in (EliminateDeadCode, PeepholeOptimize, EliminateCommonSubexpression, EliminateDeadCode):
             rewrite(graph)
         self.traced = graph.copy()
@@ -114,6 +115,8 @@ class GradientGraph:
         FuseTensorExprs(graph, min_group_size=1)
         EliminateDeadCode(graph)
         self.graph, self.found = graph, found
+        for group in groups_of(graph):
+            kernel_of(group)  # nothing is to be watched: compiled at the first call
         self.code = Code(graph, "backward")
         self.kernel = self.only_kernel()
 

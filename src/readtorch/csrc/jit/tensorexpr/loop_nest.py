@@ -139,7 +139,9 @@ class LoopNest:
         values = [node.namedInput(name) for name in lowering.operands]
         if lowering.rule == "compare":
             return [self._common(values)] * len(values)
-        if lowering.rule == "logical":
+        if lowering.rule == "bools" and code != "b1":
+            raise Unfusable(f"{node.kind()} of whole numbers")
+        if lowering.rule in ("logical", "bools"):
             return ["b1"] * len(values)
         if lowering.rule == "where":
             return ["b1", code, code]
