@@ -1,5 +1,7 @@
 """Every figure in a real browser: a bare page, opened from a file, worked by keyboard alone."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -124,7 +126,18 @@ def activations():
     return viz.activation_statistics({"small": training(0.1), "large": training(2.0)}, steps=20, layers=torch.nn.Tanh)
 
 
-FIGURES = [allocator, autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
+def ir():
+    from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
+    from readtorch.csrc.jit.passes.inliner import Inline
+
+    net = readtorch.nn.Sequential(readtorch.nn.Linear(3, 2), readtorch.nn.ReLU())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        traced = readtorch.jit.trace(net, readtorch.ones(4, 3))
+    return viz.ir(traced, passes=[Inline, EliminateDeadCode], step=1)
+
+
+FIGURES = [ir, allocator, autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
            surface, loader, devices, activations]
 
 
@@ -533,3 +546,28 @@ def test_two_displays_of_one_figure_move_together(visit, page_with):
         press(seen.page, "End")
         counts = seen.page.locator(".rt-count").all_inner_texts()
         assert len(counts) == 2 and counts[0] == counts[1] != "step 0"
+
+
+def test_ir_lines_by_keys_mouse_and_passes(visit, page_with):
+    with visit(page_with(ir())) as seen:
+        page = seen.page
+        lines = lambda kind: page.locator(f".rt-i-{kind} code").all_inner_texts()
+        assert len(lines("new")) == 4 and len(lines("removed")) == 2
+        page.locator(".rt-i-line", has_text="aten::linear").click()
+        assert "aten::linear" in lines("chosen")[0]
+        assert [text.split(" = ")[-1].split("(")[0] for text in lines("def")] == [
+            "graph", 'prim::GetAttr[name="bias"]', 'prim::GetAttr[name="weight"]']
+        assert [text.split(" = ")[1].split("(")[0] for text in lines("use")] == ["aten::relu"]
+        detail = page.locator(".rt-detail").inner_text()
+        assert "F.linear" in detail and "__module.0" in detail and "new by Inline" in detail
+        press(page, "ArrowDown")
+        assert "aten::relu" in lines("chosen")[0]
+        page.locator(".rt-i-line", has_text="return").hover()
+        assert "return" in lines("chosen")[0] and "aten::relu" in lines("def")[0]
+        press(page, ".")
+        assert "1 removed" in page.locator(".rt-now").inner_text()
+        page.mouse.move(0, 0)
+        assert "aten::relu" in page.locator("[aria-selected=true]").inner_text()
+        press(page, "Home")
+        assert page.evaluate("document.activeElement.textContent").strip(" ●").startswith("graph(")
+        assert seen.problems == []

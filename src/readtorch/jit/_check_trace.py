@@ -147,7 +147,7 @@ class _Check:
     # ----------------------------------------------------------------------------------------- the two graphs
 
     def canonical(self, function):
-        graph = Canonicalize(function.graph)
+        graph = Canonicalize(function.graph, keep_unique_names=True)
         Inline(graph)
         EraseShapeInformation(graph)
         return graph

@@ -23,6 +23,8 @@ that shows itself when it is the last value of a cell::
     viz.device_timeline(train_step)                   # kernels on simulated devices, and who waits for whom
     viz.allocator()                                   # the caching allocator, event by event, and why
     viz.allocator("snapshot.pickle")                  # … from a saved snapshot, ours or PyTorch's
+    viz.ir(traced)                                    # a graph line by line: who makes and who uses what
+    viz.ir(graph, passes=[Inline, ConstantPropagation])  # … and what each pass does to it
     viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
 
 Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install readtorch[book]``.
@@ -31,7 +33,7 @@ The models behind the figures (``record_backward``, ``graph_layout``, …) need 
 from __future__ import annotations
 
 __all__ = ["activation_statistics", "allocator", "autograd", "checkpoint_diff", "device_timeline", "dispatch",
-           "hook_timeline", "house_map", "loss_surface", "module_tree", "plot", "schedule_plotter", "strides",
+           "hook_timeline", "house_map", "ir", "loss_surface", "module_tree", "plot", "schedule_plotter", "strides",
            "worker_timeline"]
 
 
@@ -206,6 +208,21 @@ def device_timeline(runs, warm=1, run=0, step=0, title="Device timeline"):
     from .record_devices import record_devices
 
     return DeviceTimeline(record_devices(runs, warm), title=title, run=run, step=step)
+
+
+def ir(graph, passes=(), step=0, selected=-1, title="IR viewer"):
+    """A graph of the JIT, line by line, and what passes make of it (chapters 18, 19).
+
+    graph: a Graph, a traced or scripted function or module, or pairs (name, graph) to step through.
+    passes: functions that change a graph, or pairs (name, function); run one after the other on a copy.
+    step: the stage shown first; negative ones count from the end. selected: the key of the line chosen first.
+    """
+    from ._widgets import IRViewer
+    from .graph_lines import graph_stages
+
+    data = graph_stages(graph, passes)
+    step = step if step >= 0 else len(data["stages"]) + step
+    return IRViewer(data, title=title, step=step, selected=selected)
 
 
 def plot(draw, alt, width=4.5, height=3.0):

@@ -91,6 +91,14 @@ class WorkerTimeline(StaticWidget):
     run = Int(0).tag(sync=True)
 
 
+class IRViewer(StaticWidget):
+    _esm = front_end("ir")
+    fallback = "IR viewer: a graph line by line, and what passes do to it (needs JavaScript)."
+
+    step = Int(0).tag(sync=True)       # the stage that is shown
+    selected = Int(-1).tag(sync=True)  # the key of the line that is chosen; the first one if it is none
+
+
 class DeviceTimeline(StaticWidget):
     _esm = front_end("devices")
     fallback = "Device timeline: what each device does, kernel by kernel, and when it waits (needs JavaScript)."

@@ -1,0 +1,193 @@
+"""The text of a graph, line by line, with what each line defines and uses; and what passes make of it.
+
+Only names are asked for that ``torch._C.Graph`` and ours have in common, so graphs of either library will do.
+"""
+from __future__ import annotations
+
+import difflib
+import linecache
+import re
+from dataclasses import asdict, dataclass, field
+
+MOST_LINES = 400
+_COMMENT = re.compile(r" # [^#]*:\d+:\d+$")
+_SCOPE = re.compile(r", scope: \S+$")
+_NUMBER = re.compile(r"%\d+\b")
+_TRACED = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)$", re.M)
+_SCRIPTED = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+
+
+@dataclass
+class Line:
+    """One line of a graph's text.
+
+    defines: [name, type] of what it makes; uses: names of what it takes. ``key``: the same for the same line of
+    all stages. ``mark``: what the pass did: "+" new, "~" changed, "-" gone (and only shown), or "".
+    """
+
+    text: str
+    depth: int
+    defines: list = field(default_factory=list)
+    uses: list = field(default_factory=list)
+    space: str = ""    # names are unique in a graph; a graph inside a node has names of its own
+    node: bool = False
+    scope: str = ""
+    place: str = ""    # file:line, and the function
+    source: str = ""   # that line of the program
+    key: int = -1
+    mark: str = ""
+    was: str = ""      # the text before a change
+
+
+def graph_stages(graph, passes=()) -> dict:
+    """The stages of the IR viewer.
+
+    graph: a Graph, something that has one (``.graph``), or pairs (name, graph). passes: functions of a graph,
+    or pairs (name, function); each is run on one copy of the graph, after the other.
+    """
+    if isinstance(graph, (list, tuple, dict)):
+        pairs = graph.items() if isinstance(graph, dict) else graph
+        return _numbered([(name, graph_lines(_graph_of(each))) for name, each in pairs], exact=False)
+    work = _graph_of(graph).copy()
+    stages = [("as it is", graph_lines(work))]
+    for each in passes:
+        name, function = each if isinstance(each, tuple) else (each.__name__, each)
+        function(work)
+        stages.append((name, graph_lines(work)))
+    return _numbered(stages, exact=True)
+
+
+def _graph_of(thing):
+    return thing if hasattr(thing, "nodes") else thing.graph
+
+
+# ------------------------------------------------------------------------------------------------ one graph
+
+def graph_lines(graph) -> list[Line]:
+    """The lines of `graph`: its inputs, its nodes with their blocks, what it returns."""
+    lines = _Lines()
+    lines.graph(graph, 0, "")
+    return lines.lines
+
+
+class _Lines:
+    def __init__(self):
+        self.lines = []
+
+    def graph(self, graph, depth, space):
+        self.inputs("graph", list(graph.inputs()), depth, space)
+        for node in graph.nodes():
+            self.node(node, depth + 1, space)
+        self.add(f"return ({_names(graph.outputs())})", depth + 1, space, uses=graph.outputs())
+
+    def node(self, node, depth, space):
+        text = _SCOPE.sub("", _COMMENT.sub("", str(node).split("\n")[0].strip()))
+        place, source = where(node)
+        self.add(text, depth, space, defines=node.outputs(), uses=node.inputs(), node=True,
+                 scope=node.scopeName(), place=place, source=source)
+        for number, block in enumerate(node.blocks()):
+            self.inputs(f"block{number}", list(block.inputs()), depth + 1, space)
+            for inner in block.nodes():
+                self.node(inner, depth + 2, space)
+            self.add(f"-> ({_names(block.outputs())})", depth + 2, space, uses=block.outputs())
+        if node.hasAttribute("Subgraph"):
+            self.graph(node.g("Subgraph"), depth + 1, f"{space}{len(self.lines)}/")
+
+    def inputs(self, word, values, depth, space):
+        typed = ", ".join(f"%{v.debugName()} : {_type(v)}" for v in values)
+        self.add(f"{word}({typed}):", depth, space, defines=values)
+
+    def add(self, text, depth, space, defines=(), uses=(), node=False, scope="", place="", source=""):
+        made = [[v.debugName(), _type(v)] for v in defines]
+        taken = [v.debugName() for v in uses]
+        self.lines.append(Line(text, depth, made, taken, space, node, scope, place, source))
+
+
+def _names(values):
+    return ", ".join(f"%{v.debugName()}" for v in values)
+
+
+def _type(value):
+    return value.type().str()
+
+
+def where(node) -> tuple[str, str]:
+    """(file:line, in which function; that line's text) of a node; empty strings if it has no place."""
+    range = node.sourceRange()
+    text = range.highlight() if hasattr(range, "highlight") else str(range or "")
+    found = _TRACED.search(text) or _SCRIPTED.search(text)
+    if not found:
+        return "", ""
+    file, line, function = found["file"], int(found["line"]), found["function"]
+    place = f"{_short(file)}:{line}" + (f", in {function}" if function else "")
+    return place, linecache.getline(file, line).strip() or _marked(text)
+
+
+def _short(file):
+    """The part of a file's name that is the same on every machine."""
+    if "ipykernel" in file or file.startswith("<ipython"):
+        return "this notebook"
+    parts = re.split(r"[/\\]", file)
+    package = next((i for i, part in enumerate(parts) if part in ("torch", "readtorch")), len(parts) - 1)
+    return "/".join(parts[package:])
+
+
+def _marked(text):
+    """The line above the first underlined one."""
+    lines = text.split("\n")
+    return next((a.strip() for a, b in zip(lines, lines[1:]) if b.strip().startswith("~")), "")
+
+
+# ------------------------------------------------------------------------------------------- several graphs
+
+def _numbered(stages, exact) -> dict:
+    """Give the lines keys, and marks where a stage differs from the one before.
+
+    exact: the stages are one graph, changed in place, so names stay; else a number as a name says nothing.
+    """
+    keys = iter(range(10**9))
+    shown, before = [], None
+    for name, lines in stages:
+        if before is None:
+            for line in lines:
+                line.key = next(keys)
+            rows = lines
+        else:
+            rows = _compare(before, lines, keys, exact)
+        counts = {mark: sum(row.mark == mark for row in rows) for mark in "+-~"}
+        shown.append({"name": name, "lines": [asdict(row) for row in rows[:MOST_LINES]],
+                      "left_out": max(0, len(rows) - MOST_LINES), "counts": counts})
+        before = lines
+    return {"stages": shown}
+
+
+def _compare(before, after, keys, exact):
+    """The rows to show for `after`: its lines, marked, and between them those of `before` that are gone."""
+    rows = []
+    sides = [[_identity(line) for line in side] for side in (before, after)]
+    matcher = difflib.SequenceMatcher(None, *sides, autojunk=False)
+    for what, i, i_end, j, j_end in matcher.get_opcodes():
+        if what == "equal":
+            for old, new in zip(before[i:i_end], after[j:j_end]):
+                new.key = old.key
+                if _differ(old.text, new.text, exact):
+                    new.mark, new.was = "~", old.text
+                rows.append(new)
+            continue
+        for old in before[i:i_end]:
+            rows.append(Line(**{**asdict(old), "mark": "-"}))
+        for new in after[j:j_end]:
+            new.key, new.mark = next(keys), "+"
+            rows.append(new)
+    return rows
+
+
+def _identity(line):
+    """Two lines with this in common are one line that may have changed: what is done, not to which values."""
+    if not line.node:
+        return line.depth == 0, re.sub(r"\(.*", "", line.text)
+    return re.sub(r"^[^=]*= ", "", re.sub(r"%[\w.]+", "%", line.text).rpartition("(")[0])
+
+
+def _differ(old, new, exact):
+    return old != new if exact else _NUMBER.sub("%", old) != _NUMBER.sub("%", new)

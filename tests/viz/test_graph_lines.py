@@ -1,0 +1,103 @@
+"""The IR viewer's model: lines of a graph, who makes and who uses what, and what passes change."""
+
+import pytest
+import readtorch
+import torch
+
+from readtorch.csrc.jit.ir import parse_ir
+from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
+from readtorch.csrc.jit.passes.inliner import Inline
+from readtorch.viz.graph_lines import graph_lines, graph_stages
+
+LIBRARIES = pytest.mark.parametrize("T", [torch, readtorch], ids=["torch", "readtorch"])
+INLINE = {torch: torch._C._jit_pass_inline, readtorch: Inline}
+DCE = {torch: torch._C._jit_pass_dce, readtorch: EliminateDeadCode}
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def net_of(T):
+    return T.jit.trace(T.nn.Sequential(T.nn.Linear(3, 2), T.nn.ReLU()), T.ones(4, 3))
+
+
+@LIBRARIES
+def test_lines_of_a_function(T):
+    def affine(x):
+        return x * 2 + 1
+
+    lines = graph_lines(T.jit.trace(affine, T.ones(3)).graph)
+    assert lines[0].text == "graph(%x : Float(3, strides=[1], requires_grad=0, device=cpu)):"
+    assert [line.text.partition(" = ")[2].partition("(")[0] for line in lines[1:-1]] == [
+        "prim::Constant[value={2}]", "aten::mul", "prim::Constant[value={1}]", "prim::Constant[value=1]", "aten::add"]
+    product = next(line for line in lines if "aten::mul" in line.text)
+    assert product.uses[0] == "x" and [name for name, _ in product.defines] == [lines[-2].uses[0]]
+    assert product.place.endswith("in affine") and product.source == "return x * 2 + 1"
+    assert "#" not in product.text and lines[-1].uses == [lines[-2].defines[0][0]]
+
+
+@LIBRARIES
+def test_both_libraries_stages_are_the_same(T):
+    stages = graph_stages(net_of(T), [("inline", INLINE[T]), ("dead code", DCE[T])])["stages"]
+    assert [stage["counts"] for stage in stages] == [
+        {"+": 0, "-": 0, "~": 0}, {"+": 4, "-": 2, "~": 1}, {"+": 0, "-": 1, "~": 0}]
+    assert [line["scope"] for line in stages[1]["lines"] if "aten::" in line["text"]] == ["__module.0", "__module.1"]
+    assert [line["text"] for line in stages[2]["lines"] if line["mark"] == "-"] == [
+        '%_1 : __torch__.torch.nn.modules.activation.ReLU = prim::GetAttr[name="1"](%self.1)']
+
+
+def test_a_line_that_stays_keeps_its_key():
+    stages = graph_stages(net_of(readtorch), [Inline, EliminateDeadCode])["stages"]
+    for before, after in zip(stages, stages[1:]):
+        old = {line["key"]: line["text"] for line in before["lines"] if line["mark"] != "-"}
+        for line in after["lines"]:
+            assert (line["key"] in old) == (line["mark"] != "+")
+            if line["mark"] in ("", "-"):
+                assert old[line["key"]] == line["text"]
+            elif line["mark"] == "~":
+                assert old[line["key"]] == line["was"] != line["text"]
+        assert set(old) <= {line["key"] for line in after["lines"]}
+
+
+def test_the_graph_itself_is_left_alone():
+    traced = net_of(readtorch)
+    before = str(traced.graph)
+    graph_stages(traced.graph, [Inline, EliminateDeadCode])
+    assert str(traced.graph) == before
+
+
+BRANCHES = """graph(%x : Tensor, %n : int):
+  %one : int = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %go : bool = aten::gt(%n, %zero)
+  %y : Tensor = prim::If(%go)
+    block0():
+      %a : Tensor = aten::add(%x, %x, %one)
+      -> (%a)
+    block1():
+      -> (%x)
+  return (%y)"""
+
+
+def test_blocks_are_lines_of_their_own():
+    lines = graph_lines(parse_ir(BRANCHES))
+    assert ["  " * line.depth + line.text for line in lines] == BRANCHES.split("\n")
+    assert [line.text for line in lines if not line.node] == [
+        "graph(%x : Tensor, %n : int):", "block0():", "-> (%a)", "block1():", "-> (%x)", "return (%y)"]
+
+
+def test_graphs_of_a_list_are_compared_without_numbers():
+    first = parse_ir("graph(%x : Tensor):\n  %1 : Tensor = aten::relu(%x)\n  return (%1)")
+    second = parse_ir("graph(%x : Tensor):\n  %7 : Tensor = aten::relu(%x)\n  return (%7)")
+    third = parse_ir("graph(%x : Tensor):\n  %7 : Tensor = aten::neg(%x)\n  return (%7)")
+    counts = [stage["counts"] for stage in graph_stages({"a": first, "b": second, "c": third})["stages"]]
+    assert counts[1] == {"+": 0, "-": 0, "~": 0} and counts[2] == {"+": 1, "-": 1, "~": 0}
+
+
+def test_a_graph_inside_a_node_has_names_of_its_own():
+    inner = parse_ir("graph(%x : Tensor):\n  %1 : Tensor = aten::relu(%x)\n  return (%1)")
+    outer = parse_ir("graph(%x : Tensor):\n  return (%x)")
+    node = outer.insertNode(outer.create("prim::fork", outer.inputs()).g_("Subgraph", inner))
+    lines = graph_lines(outer)
+    relu = next(line for line in lines if "relu" in line.text)
+    assert relu.space and relu.depth == 3 and not lines[1].space
+    assert node.kind() in lines[1].text
