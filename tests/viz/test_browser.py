@@ -11,7 +11,7 @@ from readtorch import viz
 from readtorch.viz._widgets import DeviceTimeline, WorkerTimeline
 from readtorch.viz.record_loader import timeline
 
-from . import device_pieces, loader_events
+from . import device_pieces, kernels, loader_events
 from ..browsing import examine
 from .snapshots import long_history, snapshot_of
 
@@ -103,6 +103,11 @@ def devices():
     return DeviceTimeline(device_pieces.two_runs(), title="Device timeline", run=1)
 
 
+def accesses():
+    """Four ways to transpose, one of them with a race; then a kernel that goes past the end."""
+    return viz.kernel_accesses(kernels.runs(), run=1, step=70, thread=3)
+
+
 def activations():
     x = torch.linspace(-1, 1, 24).reshape(12, 2)
 
@@ -137,8 +142,16 @@ def ir():
     return viz.ir(traced, passes=[Inline, EliminateDeadCode], step=1)
 
 
-FIGURES = [ir, allocator, autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
-           surface, loader, devices, activations]
+def fusion():
+    def program(x, y):
+        return readtorch.tanh(x * y + 1).matmul(y).exp() * 2
+
+    return viz.fusion(program, readtorch.ones(3, 3), readtorch.ones(3, 3), selected=0)
+
+
+FIGURES = [fusion, ir, allocator, autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
+           surface, loader, devices, activations,
+           accesses]
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
@@ -548,6 +561,45 @@ def test_two_displays_of_one_figure_move_together(visit, page_with):
         assert len(counts) == 2 and counts[0] == counts[1] != "step 0"
 
 
+def test_accesses_step_to_barriers_and_choose_threads(visit, page_with):
+    with visit(page_with(accesses())) as seen:
+        page, now = seen.page, seen.page.locator(".rt-now")
+        page.locator(".rt-slider").focus()
+        assert "Warp 0 reads tile" in now.inner_text() and "32 turns: a bank conflict" in now.inner_text()
+        assert "reads tile[3, 16], bank 16" in page.locator(".rt-aboutthread").inner_text()
+        assert page.locator(".rt-mark").inner_text().rstrip().endswith("out[i, tx] = tile[tx, i]")
+        press(page, "Home", "b")
+        assert "all 256 threads have come" in now.inner_text()
+        assert page.locator(".rt-k-gate").get_attribute("d").count("M") == 9
+        press(page, ".")
+        page.locator(".rt-threads").focus()
+        press(page, "ArrowRight", "ArrowDown")
+        assert "lane 4 of warp 1" in page.locator(".rt-aboutthread").inner_text()
+        press(page, "Escape")
+        assert page.locator(".rt-aboutthread").inner_text() == ""
+        page.locator(".rt-cellspicture").first.click(position={"x": 5, "y": 5})
+        assert "thread (0, 0, 0)" in page.locator(".rt-aboutthread").inner_text()
+        assert "1024 turns" in page.locator(".rt-k-dear").inner_text()
+        assert seen.problems == []
+
+
+def test_accesses_show_a_race_and_an_error(visit, page_with):
+    with visit(page_with(accesses())) as seen:
+        page = seen.page
+        assert page.locator(".rt-k-racenote").count() == 0
+        page.get_by_label("run").select_option("no barrier")
+        assert "992" in page.locator(".rt-k-racenote").inner_text().replace("991 more", "992 in all")
+        assert page.locator(".rt-k-raceline").count() == 2
+        assert page.locator("svg .rt-k-raced").count() == 1
+        page.locator(".rt-k-racenote .rt-link").first.click()
+        assert "takes part in a race" in page.locator(".rt-now").inner_text()
+        assert page.locator(".rt-count").inner_text() == "step 9 of 128"
+        page.get_by_label("run").select_option("past the end")
+        assert "x[100] is out of bounds" in page.locator(".rt-note").inner_text()
+        assert "of 4" in page.locator(".rt-count").inner_text()
+        assert seen.problems == []
+
+
 def test_ir_lines_by_keys_mouse_and_passes(visit, page_with):
     with visit(page_with(ir())) as seen:
         page = seen.page
@@ -571,3 +623,14 @@ def test_ir_lines_by_keys_mouse_and_passes(visit, page_with):
         press(page, "Home")
         assert page.evaluate("document.activeElement.textContent").strip(" ●").startswith("graph(")
         assert seen.problems == []
+
+
+def test_fusion_marks_the_line_of_the_kernel_that_an_operator_became(visit, page_with):
+    with visit(page_with(fusion())) as seen:
+        lists = seen.page.locator(".rt-fusion [role=listbox]")
+        lists.nth(0).locator("[role=option]", has_text="aten::tanh").click()
+        chosen = lists.nth(1).locator("[aria-selected=true]")
+        assert chosen.count() == 1 and "tanh(" in chosen.inner_text()
+        lists.nth(1).locator("[role=option]", has_text="exp(").click()
+        seen.page.keyboard.press("ArrowDown")
+        assert "aten::mul" in lists.nth(0).locator("[aria-selected=true]").inner_text()

@@ -23,8 +23,10 @@ that shows itself when it is the last value of a cell::
     viz.device_timeline(train_step)                   # kernels on simulated devices, and who waits for whom
     viz.allocator()                                   # the caching allocator, event by event, and why
     viz.allocator("snapshot.pickle")                  # … from a saved snapshot, ours or PyTorch's
+    viz.kernel_accesses({"copy": (kernel, 1, 64, x, out)})  # threads and memory of a kernel, access by access
     viz.ir(traced)                                    # a graph line by line: who makes and who uses what
     viz.ir(graph, passes=[Inline, ConstantPropagation])  # … and what each pass does to it
+    viz.fusion(f, x, y)                               # groups of f's operators, and the kernel of each
     viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
 
 Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install readtorch[book]``.
@@ -32,8 +34,8 @@ The models behind the figures (``record_backward``, ``graph_layout``, …) need 
 """
 from __future__ import annotations
 
-__all__ = ["activation_statistics", "allocator", "autograd", "checkpoint_diff", "device_timeline", "dispatch",
-           "hook_timeline", "house_map", "ir", "loss_surface", "module_tree", "plot", "schedule_plotter", "strides",
+__all__ = ["activation_statistics", "allocator", "autograd", "checkpoint_diff", "device_timeline", "dispatch", "fusion",
+           "hook_timeline", "house_map", "ir", "kernel_accesses", "loss_surface", "module_tree", "plot", "schedule_plotter", "strides",
            "worker_timeline"]
 
 
@@ -210,6 +212,22 @@ def device_timeline(runs, warm=1, run=0, step=0, title="Device timeline"):
     return DeviceTimeline(record_devices(runs, warm), title=title, run=run, step=step)
 
 
+def kernel_accesses(runs, block=(0, 0, 0), run=0, step=0, thread=-1, title="Threads and memory"):
+    """Which thread of a block touches which address when: sectors, banks, barriers, races (chapter 14).
+
+    runs: a dict ``{label: launch}`` of at most 8 to choose from; a launch is ``(kernel, grid, block, *arguments)``
+    or a function without arguments that launches one of our kernels. Each is run once on the kernel simulator and
+    writes into its arguments. block: the one that is shown. step: how many accesses of warps have been; negative
+    ones count from the end. thread: the number of a thread to look at.
+    """
+    from ._widgets import AccessViewer
+    from .record_kernel import record_kernel
+
+    data = record_kernel(runs, block)
+    step = step if step >= 0 else len(data["runs"][run]["steps"]) + 1 + step
+    return AccessViewer(data, title=title, run=run, step=step, thread=thread)
+
+
 def ir(graph, passes=(), step=0, selected=-1, title="IR viewer"):
     """A graph of the JIT, line by line, and what passes make of it (chapters 18, 19).
 
@@ -223,6 +241,18 @@ def ir(graph, passes=(), step=0, selected=-1, title="IR viewer"):
     data = graph_stages(graph, passes)
     step = step if step >= 0 else len(data["stages"]) + step
     return IRViewer(data, title=title, step=step, selected=selected)
+
+
+def fusion(function, *inputs, selected=-1, title="Fusion viewer"):
+    """Which operators of a function the fuser groups, and the kernel that each group becomes, line by line (chapter 20).
+
+    function: is traced on `inputs`; a Graph will do, too. selected: the key of the operator chosen first: its place
+    among the graph's nodes.
+    """
+    from ._widgets import FusionViewer
+    from .fusion_groups import fusion_groups
+
+    return FusionViewer(fusion_groups(function, inputs), title=title, selected=selected)
 
 
 def plot(draw, alt, width=4.5, height=3.0):

@@ -91,12 +91,28 @@ class WorkerTimeline(StaticWidget):
     run = Int(0).tag(sync=True)
 
 
+class AccessViewer(StaticWidget):
+    _esm = front_end("accesses", "_cells")
+    fallback = "Thread and memory access viewer: who touches which address when (needs JavaScript)."
+
+    step = Int(0).tag(sync=True)      # so many accesses and barriers have been
+    run = Int(0).tag(sync=True)
+    thread = Int(-1).tag(sync=True)   # the number of the one that is looked at
+
+
 class IRViewer(StaticWidget):
     _esm = front_end("ir")
     fallback = "IR viewer: a graph line by line, and what passes do to it (needs JavaScript)."
 
     step = Int(0).tag(sync=True)       # the stage that is shown
     selected = Int(-1).tag(sync=True)  # the key of the line that is chosen; the first one if it is none
+
+
+class FusionViewer(StaticWidget):
+    _esm = front_end("fusion")
+    fallback = "Fusion viewer: a graph beside the kernels that its operators became (needs JavaScript)."
+
+    selected = Int(-1).tag(sync=True)  # the key of an operator; -1: none
 
 
 class DeviceTimeline(StaticWidget):

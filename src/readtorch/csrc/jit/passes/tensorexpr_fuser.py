@@ -1,11 +1,14 @@
-"""Puts chains of pointwise operators, and the reduction that ends one, into groups that become one kernel each.
+"""Puts chains of pointwise operators, and the reduction that ends one, into groups that become one kernel
+each.
 
     before                                     after
     %1 : Tensor = aten::mul(%x, %y)            %2 : Tensor = prim::TensorExprGroup_0(%x, %y)
     %2 : Tensor = aten::tanh(%1)
 
-A node joins the group that makes one of its inputs, unless the way from the group to the node also leads through something
-outside: a group runs at one moment. Nothing is fused that reads or makes what some node of the graph writes to in place.
+A node joins the group that makes one of its inputs, unless the way from the group to the node also leads
+through something
+outside: a group runs at one moment. Nothing is fused that reads or makes what some node of the graph writes
+to in place.
 
 In PyTorch: `torch/csrc/jit/passes/tensorexpr_fuser.cpp`. Explained in the chapter "The fuser".
 """
@@ -32,12 +35,23 @@ def _block(block, alias_db, smallest, refused):
     for node in block.nodes():
         for inner in node.blocks():
             _block(inner, alias_db, smallest, refused)
-    groups = Grouping(block, alias_db, refused).groups()
-    chosen = [group for group in groups if sum(n.kind() not in ("aten::to", "aten::expand_as") for n in group) >= smallest]
+    fuse_groups(block, chosen_groups(block, alias_db, smallest, refused), alias_db)
+
+
+NO_WORK = ("aten::to", "aten::expand_as", "aten::expand")
+
+
+def chosen_groups(block, alias_db, smallest=SMALLEST, refused=None):
+    """The groups of a block that are worth a kernel, each a list of nodes."""
+    groups = Grouping(block, alias_db, [] if refused is None else refused).groups()
+    return [group for group in groups if sum(n.kind() not in NO_WORK for n in group) >= smallest]
+
+
+def fuse_groups(block, chosen, alias_db):
+    """Replace each group by one node; returns these, in the order of the groups."""
     if chosen:
         reorder(block, chosen, alias_db)
-        for group in chosen:
-            make_group(group)
+    return [make_group(group) for group in chosen]
 
 
 class Grouping:
@@ -75,7 +89,9 @@ class Grouping:
                 group = self.join(other, group)
 
     def may_join(self, first, second):
-        """Whether the two can run at one moment: no way leads out of one, through others, and into one of them."""
+        """Whether the two can run at one moment: no way leads out of one, through others, and into one of
+        them.
+        """
         both = first + second
         if len(external_inputs(both)) > MOST_INPUTS or not self.reductions_fit(both):
             return False
@@ -96,7 +112,9 @@ class Grouping:
 
     @staticmethod
     def reductions_fit(nodes):
-        """Reductions of one group go over the same dimension, and nothing in it goes on with what they give."""
+        """Reductions of one group go over the same dimension, and nothing in it goes on with what they
+        give.
+        """
         found = {n.output(): reduction_of(n)[1] for n in nodes if reduction_of(n) is not None}
         return len(set(found.values())) < 2 and not any(v in found for n in nodes for v in n.inputs())
 
@@ -120,7 +138,9 @@ def used_by(node):
 
 
 def reorder(block, groups, alias_db):
-    """Put the members of each group next to each other, everything behind what it needs; effects stay in order."""
+    """Put the members of each group next to each other, everything behind what it needs; effects stay in
+    order.
+    """
     nodes = block.nodes()
     unit_of = {node: [node] for node in nodes} | {node: group for group in groups for node in group}
     last_effect, after_effect = None, {}
@@ -152,11 +172,15 @@ def reorder(block, groups, alias_db):
 
 def is_pinned(node, alias_db):
     """Whether its place among the other pinned nodes matters."""
-    return node.hasSideEffects() or node.isNondeterministic() or bool(node.blocks()) or alias_db.hasWriters(node)
+    return (
+        node.hasSideEffects() or node.isNondeterministic() or bool(node.blocks()) or alias_db.hasWriters(node)
+    )
 
 
 def external_inputs(group):
-    """The values that a group takes from outside, each once, in order of use. Constants are not among them."""
+    """The values that a group takes from outside, each once, in order of use. Constants are not among
+    them.
+    """
     inside = set(group)
     inputs = {}
     for node in group:
@@ -201,6 +225,7 @@ def make_group(group):
             new.setDebugName(name)
     for node in reversed(group):
         node.destroy()
+    return fused
 
 
 def copy_constant(subgraph, value, own):

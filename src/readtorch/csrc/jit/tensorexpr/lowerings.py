@@ -67,6 +67,7 @@ LOWERINGS = {
     "aten::masked_fill": _of("masked_fill", "self mask value", rule="masked", integers=True),
     "aten::to": _of("copy", "self", rule="cast", integers=True, non_blocking=False, copy=False, memory_format=None),
     "aten::type_as": _of("copy", "self", rule="cast", integers=True),
+    "aten::expand": _of("copy", "self", integers=True, implicit=False),
     "aten::expand_as": _of("copy", "self", integers=True),
     "aten::clone": _of("copy", "self", integers=True, memory_format=None),
     "aten::leaky_relu": _of("leaky_relu", "self", "negative_slope"),

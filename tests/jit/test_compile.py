@@ -1,0 +1,342 @@
+"""compile: when a call runs as a graph, when it is captured anew, and when it runs as it is written."""
+import copy
+import io
+import logging
+import pickle
+
+import pytest
+import readtorch
+import torch
+from readtorch import _dynamo, nn
+from readtorch._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, Unsupported
+
+from tests.jit.fused_programs import chain
+from tests.reference import assert_close, to_torch
+
+
+def state_of(compiled):
+    return compiled._compiled_function
+
+
+def graphs(compiled):
+    return len(state_of(compiled).entries)
+
+
+def pointwise(x, y):
+    return readtorch.tanh((x * y + 1.0) * 0.5 - y) * readtorch.sigmoid(x) + readtorch.exp(-y)
+
+
+def test_results_and_gradients_are_those_of_the_function():
+    compiled = readtorch.compile(pointwise)
+    for shape in [(7,), (7,), (2, 3), (5,), (0,), ()]:
+        values = [torch.randn(shape) for _ in range(2)]
+        x, y = (readtorch.tensor(v.tolist()).reshape(shape).requires_grad_() for v in values)
+        for value, tensor in zip(values, (x, y)):
+            value.copy_(to_torch(tensor.detach())).requires_grad_()
+        expected = chain(torch, *values)
+        result = compiled(x, y)
+        assert_close(result.detach(), expected.detach(), rtol=2e-5, atol=2e-6)
+        theirs = torch.autograd.grad(expected.sum(), values)
+        mine = readtorch.autograd.grad(result.sum(), (x, y))
+        for a, b in zip(mine, theirs):
+            assert_close(a, b, rtol=1e-4, atol=1e-5)
+    assert state_of(compiled).reasons == []
+    assert graphs(compiled) == 3  # one, two and no dimensions: other sizes need no graph of their own
+
+
+def test_the_first_call_is_an_ordinary_one():
+    """The call that is captured has the effects that it would have had, once."""
+    calls = []
+
+    def function(x):
+        calls.append(1)
+        x.add_(1)
+        return x * 2 + 1
+    compiled = readtorch.compile(function)
+    x = readtorch.zeros(3)
+    assert compiled(x).tolist() == [3, 3, 3] and x.tolist() == [1, 1, 1]
+    assert compiled(x).tolist() == [5, 5, 5] and x.tolist() == [2, 2, 2]
+    assert len(calls) == 1
+
+
+def test_python_values_are_guarded():
+    @readtorch.compile
+    def power(x, n=2, *, scale=1.0, negate=False):
+        for _ in range(n):
+            x = x * scale
+        return {"x": -x if negate else x, "n": [n, x.sum()]}
+    x = readtorch.ones(3)
+    assert power(x)["x"].tolist() == [1, 1, 1]
+    assert power(x, 3, scale=2.0)["x"].tolist() == [8, 8, 8]
+    assert power(x, 3, scale=2.0, negate=True)["x"].tolist() == [-8, -8, -8]
+    assert power(x, 3, scale=3.0)["x"].tolist() == [27, 27, 27]
+    for _ in range(2):
+        result = power(x, 3, scale=2.0)
+        assert result["n"][0] == 3 and result["n"][1].item() == 24
+    assert graphs(power) == 4
+
+
+SCALE = 2.0
+
+
+def test_globals_and_closures_are_guarded():
+    global SCALE
+    shift = 1.0
+
+    def function(x):
+        return x * SCALE + shift
+    compiled = readtorch.compile(function)
+    x = readtorch.ones(2)
+    assert compiled(x).tolist() == compiled(x).tolist() == [3, 3]
+    SCALE = 5.0
+    try:
+        assert compiled(x).tolist() == [6, 6]
+    finally:
+        SCALE = 2.0
+    shift = 4.0
+    assert compiled(x).tolist() == [6, 6]
+    assert graphs(compiled) == 3
+
+
+def test_dtype_grad_and_grad_mode_are_guarded():
+    compiled = readtorch.compile(pointwise)
+    x, y = readtorch.randn(4), readtorch.randn(4)
+    assert compiled(x, y).dtype is readtorch.float32
+    assert compiled(x.double(), y.double()).dtype is readtorch.float64
+    assert compiled(x.requires_grad_(), y).requires_grad
+    with readtorch.no_grad():
+        assert not compiled(x, y).requires_grad
+    assert compiled(x, y).requires_grad
+
+
+def test_sizes_that_the_function_read_are_guarded():
+    @readtorch.compile
+    def mean(x):
+        return x.sum() / x.shape[0]
+    assert mean(readtorch.ones(4)).item() == mean(readtorch.ones(8)).item() == mean(readtorch.ones(4)).item() == 1
+    assert graphs(mean) == 2
+    static = readtorch.compile(pointwise, dynamic=False)
+    for n in (2, 3, 2):
+        static(readtorch.ones(n), readtorch.ones(n))
+    assert graphs(static) == 2
+
+
+# ------------------------------------------------------------------------------------------------ why not compiled
+
+def by_value(x):
+    return x * 2 if x.sum() > 0 else x - 1
+
+
+def by_item(x):
+    return x * float(x[0])
+
+
+def prints(x):
+    print("called")
+    return x + 1
+
+
+COUNT = 0
+
+
+def counts(x):
+    global COUNT
+    COUNT += 1
+    return x + COUNT
+
+
+@readtorch.compiler.disable
+def excluded(x):
+    return x + 1
+
+
+def calls_excluded(x):
+    return excluded(x) * 2
+
+
+@pytest.mark.parametrize("function, why", [
+    (by_value, "a tensor became a Python boolean"), (by_item, "a tensor became a Python float"), (prints, "it calls print"),
+    (counts, "it assigns a global"), (calls_excluded, "calls excluded"),
+    (lambda x: {1, 2}, "the result holds a set"), (lambda x: 3, "no tensor is returned")])
+def test_what_cannot_be_captured_runs_as_written_and_says_why(function, why, capsys):
+    global COUNT
+    compiled = readtorch.compile(function)
+    found = []
+    for f in (compiled, function):
+        COUNT = 0
+        values = [f(readtorch.tensor([v, 1.0])) for v in (3.0, -3.0, 2.0)]
+        found.append([v.tolist() if isinstance(v, readtorch.Tensor) else v for v in values] + [capsys.readouterr().out])
+    assert found[0] == found[1]
+    (reason,) = state_of(compiled).reasons
+    assert why in reason
+    with pytest.raises(Unsupported, match=why.split()[-1]):
+        readtorch.compile(function, fullgraph=True)(readtorch.tensor([3.0, 1.0]))
+
+
+def test_errors_of_the_function_are_raised():
+    compiled = readtorch.compile(pointwise)
+    with pytest.raises(RuntimeError, match="The size of tensor a"):
+        compiled(readtorch.ones(3), readtorch.ones(4))
+    assert compiled(readtorch.ones(3), readtorch.ones(3)).shape == (3,)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        compiled(readtorch.ones(3))
+
+
+def test_the_recompile_limit(caplog):
+    compiled = readtorch.compile(lambda x, n: x * n)
+    with caplog.at_level(logging.WARNING):
+        for n in range(12):
+            assert compiled(readtorch.ones(2), n).tolist() == [n, n]
+    assert graphs(compiled) == _dynamo.config.recompile_limit == torch._dynamo.config.recompile_limit
+    assert "hit config.recompile_limit (8)" in caplog.text and "last reason: n == 7" in caplog.text
+    strict = readtorch.compile(lambda x, n: x * n, fullgraph=True, recompile_limit=2)
+    strict(readtorch.ones(2), 0), strict(readtorch.ones(2), 1)
+    with pytest.raises(FailOnRecompileLimitHit):
+        strict(readtorch.ones(2), 2)
+
+
+# ------------------------------------------------------------------------------------------------------------ modules
+
+def network():
+    readtorch.manual_seed(1)
+    return nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Dropout(0.5), nn.BatchNorm1d(8), nn.Linear(8, 2))
+
+
+def test_module_compile_is_in_place_and_leaves_the_module_what_it_is():
+    net, plain = network(), network()
+    net.compile()
+    x = readtorch.randn(5, 4)
+    for mode in (False, True, False, True):
+        net.train(mode), plain.train(mode)
+        for _ in range(2):
+            readtorch.manual_seed(7)
+            a = net(x)
+            readtorch.manual_seed(7)
+            b = plain(x)
+            assert_close(a.detach(), to_torch(b.detach()), rtol=2e-5, atol=2e-6)
+    a.sum().backward(), b.sum().backward()
+    for p, q in zip(net.parameters(), plain.parameters()):
+        assert_close(p.grad, to_torch(q.grad), rtol=1e-4, atol=1e-5)
+    assert list(net.state_dict()) == list(plain.state_dict())
+    assert_close(net[3].running_mean, to_torch(plain[3].running_mean))
+    assert graphs(net._compiled_call_impl) == 2 and state_of(net._compiled_call_impl).reasons == []
+
+
+def test_a_compiled_call_is_not_pickled():
+    net = network().eval()
+    net.compile()
+    net(readtorch.ones(2, 4))
+    for again in (pickle.loads(pickle.dumps(net)), copy.deepcopy(net)):
+        assert again._compiled_call_impl is None
+        assert_close(again(readtorch.ones(2, 4)).detach(), to_torch(net(readtorch.ones(2, 4)).detach()))
+    readtorch.save(net.state_dict(), io.BytesIO())
+
+
+def test_a_replaced_parameter_is_noticed():
+    net = nn.Linear(2, 1, bias=False)
+    net.compile()
+    x = readtorch.ones(1, 2)
+    net(x), net(x)
+    with readtorch.no_grad():
+        net.weight.fill_(3)
+    assert net(x).item() == 6  # written in place: the same graph
+    assert graphs(net._compiled_call_impl) == 1
+    net.weight = nn.Parameter(readtorch.full((1, 2), 5.0))
+    assert net(x).item() == 10
+    assert graphs(net._compiled_call_impl) == 2
+
+
+def test_hooks_run():
+    net = nn.Linear(2, 1)
+    net.compile()
+    net(readtorch.ones(1, 2)), net(readtorch.ones(1, 2))
+    seen = []
+    net.register_forward_hook(lambda module, args, output: seen.append(1))
+    net(readtorch.ones(1, 2)), net(readtorch.ones(1, 2))
+    assert len(seen) == 2
+    assert "has hooks" in state_of(net._compiled_call_impl).reasons[0]
+
+
+def test_optimized_module():
+    net = network().eval()
+    compiled = readtorch.compile(net)
+    x = readtorch.randn(3, 4)
+    for _ in range(2):
+        assert_close(compiled(x).detach(), to_torch(net(x).detach()), rtol=2e-5, atol=2e-6)
+    reference = torch.compile(torch.nn.Sequential(torch.nn.Linear(2, 2)))
+    small = readtorch.compile(nn.Sequential(nn.Linear(2, 2)))
+    assert list(small.state_dict()) == list(reference.state_dict())
+    assert compiled[0] is net[0] if hasattr(type(compiled), "__getitem__") else True
+    assert len(compiled) == 5 and compiled._orig_mod is net
+
+
+def test_a_training_run_is_the_same():
+    losses = []
+    for compiled in (False, True):
+        net = network()
+        if compiled:
+            net.compile()
+        optimizer = readtorch.optim.SGD(net.parameters(), lr=0.1)
+        readtorch.manual_seed(2)
+        x, y = readtorch.randn(16, 4), readtorch.randn(16, 2)
+        for _ in range(6):
+            loss = nn.functional.mse_loss(net(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        losses.append(loss.detach())
+    assert_close(losses[0], to_torch(losses[1]), rtol=1e-4, atol=1e-5)
+
+
+# ------------------------------------------------------------------------------------------------------- the rest of it
+
+def test_options():
+    def function(x):
+        return x * 2 + 1
+    with pytest.raises(InvalidBackend, match="Invalid backend: 'nobody'"):
+        readtorch.compile(function, backend="nobody")
+    with pytest.raises(RuntimeError, match="Either mode or options can be specified"):
+        readtorch.compile(function, mode="default", options={"a": 1})
+    assert readtorch.compile(function, disable=True)(readtorch.ones(1)).item() == 3
+    assert readtorch.compile(backend="eager")(function)(readtorch.ones(1)).item() == 3
+    seen = []
+
+    def backend(graph, inputs):
+        seen.append([n.kind() for n in graph.nodes() if n.kind().startswith("aten::")])
+        return lambda x: x * 100
+    own = readtorch.compile(function, backend=backend)
+    assert own(readtorch.ones(1)).item() == 3 and own(readtorch.ones(1)).item() == 100
+    assert seen == [["aten::mul", "aten::add"]]
+
+
+def test_is_compiling():
+    seen = []
+
+    def function(x):
+        seen.append(readtorch.compiler.is_compiling())
+        return x + 1
+    readtorch.compile(function)(readtorch.ones(1))
+    function(readtorch.ones(1))
+    assert seen == [True, False]
+
+
+def test_a_compiled_function_inside_another_is_part_of_its_graph():
+    inner = readtorch.compile(lambda x: x * 2)
+    outer = readtorch.compile(lambda x: inner(x) + 1)
+    assert outer(readtorch.ones(2)).tolist() == outer(readtorch.ones(2)).tolist() == [3, 3]
+    assert graphs(outer) == 1 and graphs(inner) == 0
+
+
+def test_explain():
+    told = _dynamo.explain(by_value)(readtorch.ones(2))
+    assert told.graph_count == 0 and told.graph_break_count == 1 and "boolean" in told.break_reasons[0]
+    told = _dynamo.explain(pointwise)(readtorch.ones(2), readtorch.ones(2))
+    assert told.graph_count == 1 and told.ops_per_graph[0].count("aten::mul") == 3
+    assert "x.dtype is torch.float32" in told.out_guards and "Graph Count: 1" in str(told)
+
+
+def test_reset():
+    compiled = readtorch.compile(by_value)
+    compiled(readtorch.ones(2))
+    readtorch.compiler.reset()
+    assert state_of(compiled).reasons == [] and not state_of(compiled).given_up
