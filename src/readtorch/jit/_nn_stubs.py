@@ -14,7 +14,8 @@ from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_text
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
 from readtorch.csrc.jit.frontend.resolver import PythonResolver, lookup_of_closure
-from readtorch.csrc.jit.frontend.sugared_value import FunctionValue, SugaredValue
+from readtorch.csrc.jit.frontend.callables import FunctionValue
+from readtorch.csrc.jit.frontend.sugared_value import SugaredValue
 
 _FILE = Path(__file__).with_name("nn_stubs.pyi")
 

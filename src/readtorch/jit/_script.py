@@ -15,7 +15,7 @@ from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_text
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
 from readtorch.csrc.jit.frontend.resolver import NativeResolver, PythonResolver, lookup_in_frame, lookup_of_closure
-from readtorch.csrc.jit.frontend.sugared_value import FunctionValue
+from readtorch.csrc.jit.frontend.callables import FunctionValue
 from readtorch.csrc.jit.ir.constants import qualified_name
 from readtorch.csrc.jit.python.script_function import ScriptFunction
 from readtorch.jit import _nn_stubs

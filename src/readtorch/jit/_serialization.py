@@ -34,13 +34,17 @@ def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
             raise ValueError(f"The provided filename {f} does not exist")
         if os.path.isdir(f):
             raise ValueError(f"The provided filename {f} is a directory")
-    object = load_object(f, map_location, _extra_files)
-    return wrap(object, LoadedModuleType(object.type))
+    return wrap_object(load_object(f, map_location, _extra_files))
 
 
-def wrap(object, concrete):
-    """The module that stands for an object, with modules for its submodules."""
+def wrap_object(object):
+    """The module that stands for an object."""
+    return _wrap(object, LoadedModuleType(object.type))
+
+
+def _wrap(object, concrete):
+    """With modules for its submodules."""
     module = RecursiveScriptModule(object, concrete)
     for name, child in object.named_children():
-        module._modules[name] = wrap(child, concrete.modules[name])
+        module._modules[name] = _wrap(child, concrete.modules[name])
     return module

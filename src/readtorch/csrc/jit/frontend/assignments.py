@@ -9,7 +9,8 @@ from ..ir.type import (AnyTupleType, BoolType, ClassType, DictType, FloatType, I
 from .error_report import ErrorReport
 from .schema_matching import NamedValue
 from .script_type_parser import type_name
-from .sugared_value import BuiltinFunction, MagicMethod, MethodValue, SimpleValue
+from .callables import BuiltinFunction, MagicMethod, MethodValue
+from .sugared_value import SimpleValue
 
 # operator: (what it does to a number, to a tensor or list in place, methods of objects)
 _AUGMENTED = {

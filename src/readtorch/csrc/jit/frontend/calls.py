@@ -11,7 +11,8 @@ from .iterables import IterableTree, RangeValue
 from .control_flow import FOREVER
 from .schema_matching import NamedValue, try_convert_to_type
 from .script_type_parser import type_name
-from .sugared_value import ClassValue, SimpleValue, SliceValue, SpecialForm
+from .callables import ClassValue, SliceValue, SpecialForm
+from .sugared_value import SimpleValue
 
 
 class Calls:

@@ -12,7 +12,7 @@ from .error_report import ErrorReport
 from .refinement import NOTHING, Condition, Refinements
 from .schema_matching import NamedValue
 from .script_type_parser import type_name
-from .sugared_value import SpecialForm
+from .callables import SpecialForm
 
 
 class Conditions:

@@ -33,7 +33,7 @@ class ControlFlow:
 
     def statement_If(self, node):
         condition = self.condition(node.test)
-        self.branches(self.text.whole(node), condition, lambda: self.statements(node.body), lambda: self.statements(node.orelse))
+        self.branches(self.range(node), condition, lambda: self.statements(node.body), lambda: self.statements(node.orelse))
 
     def branches(self, range, condition, then, otherwise):
         """then(), otherwise(): compile the branches. One of them only, if the condition is known."""
@@ -114,13 +114,13 @@ class ControlFlow:
 
     def statement_While(self, node):
         if node.orelse:
-            raise ErrorReport(self.range(node), "else branches of while loops aren't supported")
+            raise _no_else(self.text.first_word(node), "while")
         turns = self.graph.insertConstant(FOREVER, None, self.range(node))
         self._loop(self.range(node), turns, node.test, lambda turn: self.statements(node.body))
 
     def statement_For(self, node):
         if node.orelse:
-            raise ErrorReport(self.range(node), "else branches of for loops aren't supported")
+            raise _no_else(self.text.first_word(node), "for")
         self.loop_over(self.range(node), node.target, node.iter, lambda: self.statements(node.body))
 
     def loop_over(self, range, target, iterable, body):
@@ -163,3 +163,8 @@ class ControlFlow:
 
 
 _range = range
+
+
+def _no_else(range, word):
+    from .definition import NotSupportedError
+    return NotSupportedError(range, f"else branches of {word} loops aren't supported")

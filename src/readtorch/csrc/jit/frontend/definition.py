@@ -33,22 +33,50 @@ class Text:
         return self.starts[line - 1] + self.blanks + column
 
     def range(self, node):
-        """The SourceRange of a tree. Of a statement that has a body, and of a definition: its first word."""
+        """The SourceRange of a tree, as PyTorch's trees have it: closing brackets do not belong to it."""
         start = self.position(node.lineno, node.col_offset)
-        if isinstance(node, _WITH_BODY):
-            end = start + len(_FIRST_WORD.get(type(node), "if"))
-        else:
-            end = self.position(node.end_lineno, node.end_col_offset)
-        return SourceRange(self.source, start, end)
+        return SourceRange(self.source, start, max(self.end(node), start + 1))
 
-    def whole(self, node):
-        """The range of a statement with its body."""
+    def end(self, node):
+        """Where the last part of a tree ends."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return self.position(node.lineno, node.col_offset) + len(node.value) + 1
+        parts = _last_parts(node)
+        if parts:
+            return max(map(self.end, parts))
+        if isinstance(node, (ast.List, ast.Tuple, ast.Dict)):
+            return self.position(node.lineno, node.col_offset) + 1
+        return self.position(node.end_lineno, node.end_col_offset)
+
+    def first_word(self, node):
+        """The range of the keyword that a statement begins with."""
         start = self.position(node.lineno, node.col_offset)
-        return SourceRange(self.source, start, self.position(node.end_lineno, node.end_col_offset))
+        end = start
+        while end < len(self.source.text) and self.source.text[end].isidentifier():
+            end += 1
+        return SourceRange(self.source, start, max(end, start + 1))
 
 
-_WITH_BODY = (ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.With)
-_FIRST_WORD = {ast.FunctionDef: "def", ast.ClassDef: "class", ast.For: "for", ast.While: "while", ast.With: "with"}
+def _last_parts(node):
+    """The parts of a tree one of which ends last."""
+    if isinstance(node, ast.Call):
+        return [node.func, *node.args, *[k.value for k in node.keywords]]
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return node.elts
+    if isinstance(node, ast.Dict):
+        return node.values
+    if isinstance(node, (ast.BinOp, ast.Compare)):
+        return [node.right if isinstance(node, ast.BinOp) else node.comparators[-1]]
+    if isinstance(node, ast.BoolOp):
+        return node.values[-1:]
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand]
+    if isinstance(node, ast.IfExp):
+        return [node.orelse]
+    if isinstance(node, (ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
+        return [node.value] if node.value is not None else []
+    body = getattr(node, "orelse", None) or getattr(node, "body", None)
+    return body[-1:] if isinstance(body, list) else []
 
 
 @dataclass
@@ -85,12 +113,18 @@ def build_definition(node, text, name=None, defaults=None):
     arguments = node.args
     for extra in (arguments.kwarg, arguments.vararg, *filter(None, arguments.kw_defaults)):
         if extra is not None:
-            raise NotSupportedError(text.range(extra), _VARARGS)
+            raise NotSupportedError(_starred(text, extra), _VARARGS)
     parameters = [Parameter(a.arg, a.annotation, False, a) for a in [*arguments.posonlyargs, *arguments.args]]
     parameters += [Parameter(a.arg, a.annotation, True, a) for a in arguments.kwonlyargs]
     definition = Definition(name or node.name, parameters, node.returns, desugar(node.body, text), text, node, defaults or {})
     _take_type_comment(definition)
     return definition
+
+
+def _starred(text, argument):
+    """The range of `*args`: the star stands in front of what the tree is of."""
+    range = text.range(argument)
+    return SourceRange(range.source, range.start - (not isinstance(argument, ast.Constant)), range.end)
 
 
 class NotSupportedError(Exception):
@@ -125,7 +159,7 @@ def parse_object(obj):
     original = "".join(lines)
     dedented = textwrap.dedent(original)
     first, first_dedented = original.split("\n", 1)[0], dedented.split("\n", 1)[0]
-    text = Text(original.rstrip("\n"), filename, first_line, len(first) - len(first_dedented))
+    text = Text(original, filename, first_line, len(first) - len(first_dedented))
     return text, ast.parse(dedented)
 
 

@@ -10,8 +10,9 @@ from ..ir.type import (BoolType, ClassType, EnumType, FloatType, IntType, ListTy
 from .error_report import ErrorReport
 from .schema_matching import try_convert_to_type
 from .script_type_parser import type_name
-from .sugared_value import (BuiltinFunction, Cast, ClassValue, EnumClassValue, ExceptionValue, MagicMethod,
-                            NamedTupleConstructor, PrintValue, SimpleValue, SpecialForm)
+from .callables import (BuiltinFunction, Cast, ClassValue, EnumClassValue, ExceptionValue, MagicMethod,
+                        NamedTupleConstructor, PrintValue, SpecialForm)
+from .sugared_value import SimpleValue
 
 
 def is_meaningful(name):

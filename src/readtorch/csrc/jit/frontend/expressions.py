@@ -10,7 +10,8 @@ from ..passes.constant_propagation import run_node
 from .error_report import ErrorReport, update_pending_range
 from .schema_matching import NamedValue
 from .script_type_parser import type_name
-from .sugared_value import BuiltinFunction, MagicMethod, SimpleValue
+from .callables import BuiltinFunction, MagicMethod
+from .sugared_value import SimpleValue
 
 # operator: (its name in graphs, the method of objects)
 _BINARY = {
@@ -153,8 +154,10 @@ class Expressions:
             element = hint.elem
             for value in values:
                 if not value.type().isSubtypeOf(element):
+                    unified = unifyTypeList([v.type() for v in values], default_to_union=True)
+                    more = f", which were unified to {type_name(unified)}" if isinstance(unified, UnionType) else ""
                     raise ErrorReport(range, f"List type annotation `{type_name(hint)}` did not match the types of the given "
-                                             "list elements")
+                                             f"list elements{more}")
         elif values:
             element = unifyTypeList([v.type() for v in values], default_to_union=True)
         return self.graph.insertNode(self.graph.createList(element, values)).output()

@@ -6,7 +6,8 @@ Explained in the chapter "Scripting".
 import builtins
 import inspect
 
-from .sugared_value import BuiltinFunction, SugaredValue
+from .callables import BuiltinFunction
+from .sugared_value import SugaredValue
 
 
 class Resolver:

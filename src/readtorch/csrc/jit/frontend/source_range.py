@@ -2,9 +2,11 @@
 
 In PyTorch: `torch/csrc/jit/frontend/source_range.h`. Explained in the chapter "Scripting".
 """
+from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 
-CONTEXT = 3  # how many lines around the marked one `highlight` shows
+CONTEXT = 2  # how many lines around the marked one `highlight` shows
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,15 +22,17 @@ class Source:
     starting_line_no: int = 0
     leading: int = 0
 
+    @cached_property
+    def line_starts(self):
+        """The position of each line's first character."""
+        return [0] + [i + 1 for i, c in enumerate(self.text) if c == "\n"]
+
     def line_at(self, position):
         """The number of the line (from 0) that holds character `position`."""
-        return self.text.count("\n", 0, position)
+        return bisect_right(self.line_starts, position) - 1
 
     def line_start(self, line):
-        start = 0
-        for _ in range(line):
-            start = self.text.index("\n", start) + 1
-        return start
+        return self.line_starts[line]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from ..ir.unification import unifyTypes
 from .error_report import ErrorReport, update_pending_range
 from .schema_matching import NamedValue, try_convert_to_type
 from .script_type_parser import type_name
-from .sugared_value import ExceptionMessage, ExceptionValue, MethodValue, SugaredValue
+from .callables import ExceptionMessage, ExceptionValue, MethodValue
+from .sugared_value import SugaredValue
 
 
 class Closure(SugaredValue):
@@ -28,12 +29,12 @@ class Statements:
 
     def statements(self, body):
         for statement in body:
-            update_pending_range(self.text.whole(statement))
+            update_pending_range(self.range(statement))
             handler = getattr(self, f"statement_{type(statement).__name__}", None)
             if handler is None:
                 from .definition import UnsupportedNodeError  # definitions know errors of the frontend
                 name = _NAMES.get(type(statement), type(statement).__name__)
-                raise UnsupportedNodeError(self.range(statement), f"{name} aren't supported")
+                raise UnsupportedNodeError(self.text.first_word(statement), f"{name} aren't supported")
             handler(statement)
             if self.frame.block in self.exit_blocks:
                 return  # the rest can never run
@@ -64,7 +65,7 @@ class Statements:
         """In the text of an archive: the body of a fork. Programs have no functions inside of functions."""
         if not self.resolver.allows_closures:
             from .definition import UnsupportedNodeError
-            raise UnsupportedNodeError(self.range(node), "function definitions aren't supported")
+            raise UnsupportedNodeError(self.text.first_word(node), "function definitions aren't supported")
         self.frame.set(self.range(node), node.name, Closure(node))
 
     # --------------------------------------------------------------------------------------------- return

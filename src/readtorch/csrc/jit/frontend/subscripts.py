@@ -12,7 +12,7 @@ from ..ir.type import (IntType, ListType, NoneType, OptionalType, TensorType, Tu
 from .error_report import ErrorReport
 from .schema_matching import convertible_to_list
 from .script_type_parser import type_name
-from .sugared_value import SliceValue
+from .callables import SliceValue
 
 LAST = 2 ** 63 - 1
 

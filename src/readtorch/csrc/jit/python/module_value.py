@@ -10,7 +10,8 @@ import inspect
 from ...._jit_internal import is_ignored_fn, is_static_fn
 from ..frontend.error_report import ErrorReport
 from ..frontend.iterables import IterableTree, SugaredTuple
-from ..frontend.sugared_value import BuiltinFunction, FunctionValue, MethodValue, SimpleValue, SugaredValue
+from ..frontend.callables import BuiltinFunction, FunctionValue, MethodValue
+from ..frontend.sugared_value import SimpleValue, SugaredValue
 from ..ir.type import InterfaceType
 from .python_sugared_value import PythonValue, to_sugared_value
 

@@ -11,8 +11,9 @@ from ....c10.layout import contiguous_format, strided
 from ....c10.scalar_type import dtype
 from ..frontend.error_report import ErrorReport
 from ..frontend.schema_matching import NamedValue, match_schema
-from ..frontend.sugared_value import (BuiltinFunction, ClassValue, EnumClassValue, ExceptionValue, FunctionValue,
-                                      NamedTupleConstructor, SimpleValue, SpecialForm, SugaredValue)
+from ..frontend.callables import (BuiltinFunction, ClassValue, EnumClassValue, ExceptionValue, FunctionValue,
+                                  NamedTupleConstructor, SpecialForm)
+from ..frontend.sugared_value import SimpleValue, SugaredValue
 from ..ir.function_schema import Argument, FunctionSchema
 from ..ir.type import ClassType, EnumType, FunctionType, TensorType, TupleType
 
@@ -131,7 +132,7 @@ class PythonValue(SugaredValue):
 
     def as_value(self, range, emitter):
         raise ErrorReport(range, f"{self.kind} cannot be used as a value. Perhaps it is a closed over global variable? If so, "
-                                 "please consider passing it in as an argument or use a local varible instead.")
+                                 "please consider passing it in as an argument or use a local variable instead.")
 
     def call(self, range, emitter, args, kwargs):
         """A prim::PythonOp; of a function marked `unused`, an error when the program comes there."""
@@ -148,9 +149,16 @@ class PythonValue(SugaredValue):
             emitter.raise_exception(range, graph.insertConstant(message, None, range))
             return SimpleValue(graph.insertNode(graph.createUninitialized(matched.return_types[0])).output())
         node = graph.create("prim::PythonOp", matched.inputs).setSourceRange(range)
-        node.s_("name", self.object.__name__).ival_("function", self.object).ival_("scalar_args", [])
+        node.s_("name", self.object.__name__).ival_("function", self._callable()).ival_("scalar_args", [])
         graph.insertNode(node)
         return SimpleValue(node.output().setType(matched.return_types[0]))
+
+    def _callable(self):
+        """A method gets its object as a Python module."""
+        if self.module is None:
+            return self.object
+        from ....jit._serialization import wrap_object
+        return lambda object, *args: self.object(wrap_object(object), *args)
 
     def _schema(self):
         from ....jit.annotations import annotation_to_type

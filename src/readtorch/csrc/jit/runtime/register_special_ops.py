@@ -146,6 +146,12 @@ def warn(message, stacklevel):
     warnings.warn(message, stacklevel=stacklevel)
 
 
+@prim_of_node("prim::PythonOp(...) -> ...")
+def python_op(node):
+    """A call of a Python function that was not compiled."""
+    return node.pyobj()
+
+
 @prim_of_node("prim::isinstance(Any to_check) -> bool")
 def isinstance_of(node):
     types = node.attribute("types")

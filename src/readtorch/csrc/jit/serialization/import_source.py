@@ -12,8 +12,8 @@ from ..frontend.error_report import ErrorReport
 from ..frontend.ir_emitter import compile_lazily
 from ..frontend.resolver import BuiltinModule, Resolver
 from ..frontend.script_type_parser import ScriptTypeParser
-from ..frontend.sugared_value import (ClassValue, EnumClassValue, FunctionValue, NamedTupleConstructor, SimpleValue, SpecialForm,
-                                      SugaredValue)
+from ..frontend.callables import ClassValue, EnumClassValue, FunctionValue, NamedTupleConstructor, SpecialForm
+from ..frontend.sugared_value import SimpleValue, SugaredValue
 from ..ir.function_schema import Argument, FunctionSchema
 from ..ir.type import ClassType, EnumType, InterfaceType, NoneType, TensorType, TupleType
 from ....c10.device import device as Device
