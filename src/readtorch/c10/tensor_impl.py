@@ -36,6 +36,11 @@ class TensorImpl:
     )
 
 
+# `t._keys`, also of a tensor whose class refuses to tell: see Note [ What an uninitialized tensor refuses ].
+key_set = TensorImpl._keys.__get__
+set_key_set = TensorImpl._keys.__set__
+
+
 class Creation:
     """How a view came to be; decides whether it may be written to in place (`CreationMeta`)."""
 
@@ -92,7 +97,7 @@ def storage_impl(t):
 
     None for a sparse tensor, whose indices and values lie in two storages.
     """
-    if t._storage_impl is None and not t._keys & dispatch_key.SPARSE_CPU:
+    if t._storage_impl is None and not key_set(t) & dispatch_key.SPARSE_CPU:
         base = t._base
         shared = base is not None and owner_of(base._array) is owner_of(t._array)
         t._storage_impl = storage_impl(base) if shared else storage_of(t._array)
@@ -144,7 +149,7 @@ def alias(base, array):
 def detached(t):
     """A new tensor over the elements of `t`, on its device, with no history and a version counter of its own."""
     result = wrap(t._array)
-    result._keys = t._keys & KEPT_BY_ALIASES
+    result._keys = key_set(t) & KEPT_BY_ALIASES
     result._storage_impl = storage_impl(t)
     return result
 

@@ -17,8 +17,8 @@ from ...c10.layout import contiguous_format, sparse_coo, strided
 from ...c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, changed, tls
 from ...c10.size import Size
 from ...c10.storage_impl import address_of
-from ...c10.tensor_impl import (KEPT_BY_ALIASES, NO_EDGE, TensorImpl, detached, host_array, new, storage_impl,
-                                  storage_offset, strides_of)
+from ...c10.tensor_impl import (KEPT_BY_ALIASES, NO_EDGE, TensorImpl, detached, host_array, key_set, new,
+                                  set_key_set, storage_impl, storage_offset, strides_of)
 from ...c10.wrap_dim import wrap_dim_of_some
 from ..utils import sparse_tensor_new, tensor_apply, tensor_new  # noqa: F401  (what is no operator)
 from ..utils.legacy_tensor import legacy_tensor_new
@@ -301,7 +301,7 @@ class TensorBase(TensorImpl):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or "
                                "complex dtype")
         self._array = other._array
-        self._keys = self._keys & ~BACKENDS | other._keys & BACKENDS
+        set_key_set(self, key_set(self) & ~BACKENDS | other._keys & BACKENDS)
         self._storage_impl = storage_impl(other)
 
     @property
