@@ -106,10 +106,10 @@ def test_missing_devices():
     same(program)
 
 
-def test_what_has_to_wait():
-    """Compiling and shared memory are not built yet: an error that says so, nothing silent."""
-    with pytest.raises(RuntimeError, match="cannot compile a module yet"):
-        readtorch.nn.Linear(1, 1).compile()
-    with pytest.raises(RuntimeError, match="cannot share memory between processes yet"):
-        readtorch.nn.Linear(1, 1).share_memory()
-    assert isinstance(readtorch.nn.ReLU().share_memory(), readtorch.nn.ReLU)
+def test_shared_memory_and_compiling():
+    net = readtorch.nn.Linear(1, 1)
+    assert net.share_memory() is net and all(p.is_shared() for p in net.parameters())
+    x = readtorch.ones(2, 1)
+    expected = net(x)
+    net.compile()
+    assert net(x).equal(expected) and list(net.state_dict()) == ["weight", "bias"]
