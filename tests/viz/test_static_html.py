@@ -55,7 +55,7 @@ def test_no_text_can_leave_its_script_element():
 
 
 FRONT_ENDS = sorted({file.name for file in STATIC.glob("[!_]*.js")} - {"mount.js"})
-HELPERS = {"allocator.js": ["_history.js", "_memory_chart.js", "_memory_rows.js"]}
+HELPERS = {"allocator.js": ["_history.js", "_memory_chart.js", "_memory_rows.js"], "accesses.js": ["_cells.js"]}
 
 
 @pytest.mark.parametrize("name", FRONT_ENDS)

@@ -21,9 +21,10 @@ that shows itself when it is the last value of a cell::
     viz.worker_timeline(loader, work=train_step)      # who fetches which batch, and who waits for it
     viz.activation_statistics({"net": (net, train)})  # outputs of layers during a training, as histograms
     viz.device_timeline(train_step)                   # kernels on simulated devices, and who waits for whom
+    viz.rank_timeline(timelines)                      # several ranks: gradients, buckets, and who waits for whom
     viz.allocator()                                   # the caching allocator, event by event, and why
     viz.allocator("snapshot.pickle")                  # … from a saved snapshot, ours or PyTorch's
-    viz.kernel_accesses({"copy": (kernel, 1, 64, x, out)})  # threads and memory of a kernel, access by access
+    viz.kernel_accesses({"": (kernel, 1, 64, x, out)})  # a kernel's threads and memory, access by access
     viz.ir(traced)                                    # a graph line by line: who makes and who uses what
     viz.ir(graph, passes=[Inline, ConstantPropagation])  # … and what each pass does to it
     viz.fusion(f, x, y)                               # groups of f's operators, and the kernel of each
@@ -35,7 +36,7 @@ The models behind the figures (``record_backward``, ``graph_layout``, …) need 
 from __future__ import annotations
 
 __all__ = ["activation_statistics", "allocator", "autograd", "checkpoint_diff", "device_timeline", "dispatch", "fusion",
-           "hook_timeline", "house_map", "ir", "kernel_accesses", "loss_surface", "module_tree", "plot", "schedule_plotter", "strides",
+           "hook_timeline", "house_map", "ir", "kernel_accesses", "loss_surface", "module_tree", "plot", "rank_timeline", "schedule_plotter", "strides",
            "worker_timeline"]
 
 
@@ -215,10 +216,11 @@ def device_timeline(runs, warm=1, run=0, step=0, title="Device timeline"):
 def kernel_accesses(runs, block=(0, 0, 0), run=0, step=0, thread=-1, title="Threads and memory"):
     """Which thread of a block touches which address when: sectors, banks, barriers, races (chapter 14).
 
-    runs: a dict ``{label: launch}`` of at most 8 to choose from; a launch is ``(kernel, grid, block, *arguments)``
-    or a function without arguments that launches one of our kernels. Each is run once on the kernel simulator and
-    writes into its arguments. block: the one that is shown. step: how many accesses of warps have been; negative
-    ones count from the end. thread: the number of a thread to look at.
+    runs: a dict ``{label: launch}`` of at most 8 to choose from; a launch is
+    ``(kernel, grid, block, *arguments)`` or a function without arguments that launches one of our kernels.
+    Each is run once on the kernel simulator and writes into its arguments. block: the one that is shown.
+    step: how many accesses of warps have been; negative ones count from the end. thread: the number of a
+    thread to look at.
     """
     from ._widgets import AccessViewer
     from .record_kernel import record_kernel
@@ -253,6 +255,18 @@ def fusion(function, *inputs, selected=-1, title="Fusion viewer"):
     from .fusion_groups import fusion_groups
 
     return FusionViewer(fusion_groups(function, inputs), title=title, selected=selected)
+
+
+def rank_timeline(runs, run=0, step=0, title="Rank timeline"):
+    """What the ranks of a process group did when: computing, collectives, waits (chapter 17).
+
+    runs: what `distributed.Timeline.export` gave on each rank, in a list; or a dict ``{label: list}`` of at most 8 to
+    choose from, drawn to one scale. Ranks of one machine share a clock. run, step: the run and the span shown first.
+    """
+    from ._widgets import RankTimeline
+    from .record_ranks import record_ranks
+
+    return RankTimeline(record_ranks(runs), title=title, run=run, step=step)
 
 
 def plot(draw, alt, width=4.5, height=3.0):

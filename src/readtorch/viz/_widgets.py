@@ -124,6 +124,14 @@ class DeviceTimeline(StaticWidget):
     zoom = Int(1).tag(sync=True)   # 1, 4, 16 or 64
 
 
+class RankTimeline(StaticWidget):
+    _esm = front_end("ranks")
+    fallback = "Rank timeline: what each rank computes, sends and waits for (needs JavaScript)."
+
+    step = Int(0).tag(sync=True)   # the place of a span among the run's
+    run = Int(0).tag(sync=True)
+
+
 class ActivationStatistics(StaticWidget):
     _esm = front_end("activations")
     fallback = "Activation statistics: what comes out of each layer during a training (needs JavaScript)."
