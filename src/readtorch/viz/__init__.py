@@ -36,8 +36,8 @@ The models behind the figures (``record_backward``, ``graph_layout``, …) need 
 from __future__ import annotations
 
 __all__ = ["activation_statistics", "allocator", "autograd", "checkpoint_diff", "device_timeline", "dispatch", "fusion",
-           "hook_timeline", "house_map", "ir", "kernel_accesses", "loss_surface", "module_tree", "plot", "rank_timeline", "schedule_plotter", "strides",
-           "worker_timeline"]
+           "hook_timeline", "house_map", "ir", "kernel_accesses", "loss_surface", "module_tree", "plot",
+           "rank_timeline", "schedule_plotter", "strides", "worker_timeline"]
 
 
 def allocator(source=None, device=None, title="Allocator explorer", step=0, address=""):
