@@ -16,8 +16,12 @@ def ceil(x, numbers):
     return type(x)(math.ceil(x))
 
 
+def toward_zero(x):
+    return type(x)(math.floor(x) if x > type(x)(0) else math.ceil(x))
+
+
 def trunc(x, numbers):
-    return type(x)(math.trunc(x))
+    return toward_zero(x)
 
 
 def nearest(x, numbers):
@@ -105,6 +109,15 @@ def isinf(x, numbers):
     return x == x and x - x != type(x)(0)
 
 
+def round_to_parts(x, numbers):
+    """Half to even, of x · numbers[0]."""
+    return type(x)(round(x * type(x)(numbers[0]))) / type(x)(numbers[0])
+
+
+def round_to_multiples(x, numbers):
+    return type(x)(round(x / type(x)(numbers[0]))) * type(x)(numbers[0])
+
+
 def hardsigmoid(x, numbers):
     zero, six = type(x)(0), type(x)(6)
     y = x + type(x)(3)
@@ -148,7 +161,7 @@ def floor_divide(x, y, numbers):
 
 
 def trunc_divide(x, y, numbers):
-    return type(x)(math.trunc(x / y))
+    return toward_zero(x / y)
 
 
 def remainder(x, y, numbers):
@@ -225,6 +238,16 @@ def huber(x, y, numbers):
     """numbers: delta."""
     z, delta = abs(x - y), type(x)(numbers[0])
     return type(x)(0.5) * z * z if z <= delta else delta * (z - type(x)(0.5) * delta)
+
+
+def is_close(x, y, numbers):
+    """numbers: rtol, atol, whether two nans are close."""
+    if x == y:
+        return True
+    if x != x or y != y:
+        return numbers[2] != 0 and x != x and y != y
+    difference = abs(x - y)
+    return difference - difference == type(x)(0) and difference <= type(x)(numbers[1]) + abs(type(x)(numbers[0]) * y)
 
 
 # -------------------------------------------------------------------------------------- gradients of activations

@@ -83,7 +83,8 @@ def nonzero_cuda(self):
     if not size:
         return empty((0, len(shape)), LONG)
     scan.cumsum(at.ne(self, 0).reshape(-1)._array, 0, counts._array)
-    result = empty((counts[size - 1].item(), len(shape)), LONG)
+    total = counts[size - 1].item()
+    result = empty((total, len(shape)), LONG, (1, total))  # PyTorch's strides
     places_of(counts._array, shape, result._array)
     return result
 

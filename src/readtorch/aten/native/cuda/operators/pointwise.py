@@ -7,6 +7,7 @@ from .....c10 import scalar_type
 from .....c10.scalar_type import FLOAT
 from .....c10.tensor_impl import dtype_of
 from ....dispatcher import registry
+from ....functions import at
 from ...tensor_iterator import float_result_type, result_type
 from ...tensor_iterator import scalar_tensor as weak
 from .. import functions as f
@@ -102,6 +103,20 @@ def clamp_cuda(self, min, max):
     if min is not None and max is not None:
         return apply(f.clamp, [self], (min, max), common)
     return apply(g.clamp_min if max is None else g.clamp_max, [self], (min if max is None else max,), common)
+
+
+@cuda_kernel(operator_named("clamp.Tensor"))
+def clamp_tensors_cuda(self, min, max):
+    common = result_type(*[t for t in (self, min, max) if t is not None])
+    if min is not None and max is not None:
+        return apply(g.clamp_between, [self, min, max], (), common)
+    bound = max if min is None else min
+    return apply(f.minimum if min is None else f.maximum, [self, bound], (), common)
+
+
+@cuda_kernel(operator_named("round.decimals"))
+def round_decimals_cuda(self, decimals):
+    return apply(g.round_to_parts if decimals >= 0 else g.round_to_multiples, [self], (10.0 ** abs(decimals),))
 
 
 # ------------------------------------------------------------------------------------------------- two tensors
@@ -274,3 +289,20 @@ def with_value(name, function):
 
 with_value("addcmul", f.addcmul)
 with_value("addcdiv", f.addcdiv)
+
+
+# ------------------------------------------------------------------------------------------------------ comparing
+
+
+@cuda_kernel(operator_named("isclose"))
+def isclose_cuda(self, other, rtol, atol, equal_nan):
+    common = result_type(self, other)
+    if common.category < FLOAT:
+        common = scalar_type.float64
+    return apply(g.is_close, [self, other], (rtol, atol, equal_nan), common, scalar_type.bool)
+
+
+@cuda_kernel(operator_named("equal"))
+def equal_cuda(self, other):
+    """One bool, for which the host waits."""
+    return self._array.shape == other._array.shape and bool(at.all(at.eq(self, other)))
