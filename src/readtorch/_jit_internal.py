@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/_jit_internal.py`. Explained in the chapter "Scripting".
 """
+
 import inspect
 import warnings
 from typing import Final, get_origin
@@ -35,14 +36,20 @@ def unused(fn):
 
 
 def ignore(drop=False, **kwargs):
-    """Decorator: leave this function to Python. A graph that calls it cannot be saved; drop: the call raises instead."""
+    """Decorator: leave this function to Python. A graph that calls it cannot be saved; drop: the call raises
+    instead.
+    """
     if callable(drop):
         return _mark(drop, IGNORE)
     if not isinstance(drop, bool):
         raise RuntimeError(f"Argument to @torch.jit.ignore must be a bool or a function but got {drop}")
     if kwargs.pop("drop_on_export", False):
-        warnings.warn("ignore(drop_on_export=True) has been deprecated. TorchScript will now drop the function call on "
-                      "compilation. Use torch.jit.unused now. {}", category=FutureWarning, stacklevel=2)
+        warnings.warn(
+            "ignore(drop_on_export=True) has been deprecated. TorchScript will now drop the function call on "
+            "compilation. Use torch.jit.unused now. {}",
+            category=FutureWarning,
+            stacklevel=2,
+        )
         drop = True
     return lambda fn: _mark(fn, UNUSED if drop else IGNORE)
 
@@ -64,8 +71,11 @@ def should_drop(fn):
 
 def is_final(annotation):
     """Whether an annotation is `Final[…]`."""
-    return annotation is Final or get_origin(annotation) is Final or (
-        isinstance(annotation, str) and annotation.split("[")[0].rpartition(".")[2] == "Final")
+    return (
+        annotation is Final
+        or get_origin(annotation) is Final
+        or (isinstance(annotation, str) and annotation.split("[")[0].rpartition(".")[2] == "Final")
+    )
 
 
 def is_static_fn(cls, name):

@@ -1,4 +1,5 @@
 """Loads a file that says `import torch` twice: with the reference, and with readtorch in its place."""
+
 import linecache
 import re
 import types
@@ -26,6 +27,7 @@ def module_from_text(text, name):
     module = types.ModuleType(name)
     module.__dict__["__file__"] = filename
     import sys
+
     sys.modules[name] = module
     exec(compile(text, filename, "exec"), module.__dict__)
     return module

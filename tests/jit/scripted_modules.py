@@ -1,4 +1,7 @@
-"""Modules to script: each is compiled by the reference and by readtorch from this one text (see `both_libraries.py`)."""
+"""Modules to script: each is compiled by the reference and by readtorch from this one text (see
+`both_libraries.py`).
+"""
+
 from typing import Dict, Final, List, Optional, Tuple
 
 import torch
@@ -210,7 +213,9 @@ class Attention(nn.Module):
 
     def forward(self, x):
         n, length, _ = x.shape
-        q, k, v = self.qkv(x).view(n, length, 3, self.heads, self.d // self.heads).permute(2, 0, 3, 1, 4).unbind()
+        q, k, v = (
+            self.qkv(x).view(n, length, 3, self.heads, self.d // self.heads).permute(2, 0, 3, 1, 4).unbind()
+        )
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(y.transpose(1, 2).reshape(n, length, self.d))
 
@@ -221,7 +226,19 @@ def cases():
     x = torch.randn(4, 3)
     image = torch.randn(2, 1, 6, 6)
     tokens = torch.tensor([[1, 2, 3], [4, 5, 6]])
-    return [(Net(), (x,)), (Attributes(), (x,)), (Methods(), (x,)), (Layers(), (x,)), (Outer().eval(), (x,)), (Stateful(), (x,)),
-            (Convolutional(), (image,)), (Convolutional().eval(), (image,)), (Recurrent(), (tokens,)), (Property(), (x,)),
-            (WithLoss(), (x, torch.tensor([0, 1, 2, 3]))), (Returns(), ([x, x], {"a": x})), (Attention(), (torch.randn(2, 3, 4),)),
-            (nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 1), nn.Sigmoid()), (x,))]
+    return [
+        (Net(), (x,)),
+        (Attributes(), (x,)),
+        (Methods(), (x,)),
+        (Layers(), (x,)),
+        (Outer().eval(), (x,)),
+        (Stateful(), (x,)),
+        (Convolutional(), (image,)),
+        (Convolutional().eval(), (image,)),
+        (Recurrent(), (tokens,)),
+        (Property(), (x,)),
+        (WithLoss(), (x, torch.tensor([0, 1, 2, 3]))),
+        (Returns(), ([x, x], {"a": x})),
+        (Attention(), (torch.randn(2, 3, 4),)),
+        (nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 1), nn.Sigmoid()), (x,)),
+    ]

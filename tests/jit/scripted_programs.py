@@ -1,4 +1,7 @@
-"""Functions to script: each is compiled by the reference and by readtorch from this one text (see `both_libraries.py`)."""
+"""Functions to script: each is compiled by the reference and by readtorch from this one text (see
+`both_libraries.py`).
+"""
+
 import math
 from enum import Enum
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
@@ -8,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-# ------------------------------------------------------------------------------------------------------ control flow
+# ----------------------------------------------------------------------------------------------- control flow
+
 
 def early_return(x, n: int, c: bool):
     y = x
@@ -151,7 +155,8 @@ def loop_carried_types(n: int):
     return x, y, z
 
 
-# --------------------------------------------------------------------------------------------------------- containers
+# ------------------------------------------------------------------------------------------------- containers
+
 
 def lists(n: int):
     xs = [1, 2, 3]
@@ -266,10 +271,29 @@ def strings(s: str, n: int):
     u = "{} and {}".format(n, s)
     v = f"{s}: {n}, {n + 1}"
     w = "%d %s" % (n, s)
-    return t, u, v, w, s[0], s[1:3], s.split(","), ",".join(["a", "b"]), s.startswith("a"), len(s), str(n), s.replace("a", "b"), "a" in s, s.find("c"), s.strip(), int("12"), float("1.5")
+    return (
+        t,
+        u,
+        v,
+        w,
+        s[0],
+        s[1:3],
+        s.split(","),
+        ",".join(["a", "b"]),
+        s.startswith("a"),
+        len(s),
+        str(n),
+        s.replace("a", "b"),
+        "a" in s,
+        s.find("c"),
+        s.strip(),
+        int("12"),
+        float("1.5"),
+    )
 
 
-# --------------------------------------------------------------------------------------------------------------- types
+# ------------------------------------------------------------------------------------------------------ types
+
 
 def optional(x: Optional[int], y: Optional[Tensor] = None):
     z = 0
@@ -302,8 +326,33 @@ def any_type(x: Any):
 
 
 def casts(x, n: int, f: float, b: bool):
-    return int(f), float(n), bool(n), int(b), float(x.sum()), int(x.max()), bool(x.sum() > 0), str(f), abs(-n), round(f), \
-        max(n, 3), min(f, 2.0), divmod(n, 3), -n, n ** 2, n / 2, n // 2, n % 3, f // 1.5, 2 ** f, n << 2, n >> 1, n & 6, n | 1, n ^ 3
+    return (
+        int(f),
+        float(n),
+        bool(n),
+        int(b),
+        float(x.sum()),
+        int(x.max()),
+        bool(x.sum() > 0),
+        str(f),
+        abs(-n),
+        round(f),
+        max(n, 3),
+        min(f, 2.0),
+        divmod(n, 3),
+        -n,
+        n**2,
+        n / 2,
+        n // 2,
+        n % 3,
+        f // 1.5,
+        2**f,
+        n << 2,
+        n >> 1,
+        n & 6,
+        n | 1,
+        n ^ 3,
+    )
 
 
 def arithmetic_augmented(n: int, f: float):
@@ -318,8 +367,21 @@ def arithmetic_augmented(n: int, f: float):
 
 
 def math_functions(f: float, n: int):
-    return math.sqrt(f), math.sin(f), math.exp(f), math.log(f), math.floor(f), math.ceil(f), math.pi, math.pow(f, 2.0), \
-        math.atan2(f, 2.0), math.isnan(f), math.fabs(-f), math.factorial(n), math.inf
+    return (
+        math.sqrt(f),
+        math.sin(f),
+        math.exp(f),
+        math.log(f),
+        math.floor(f),
+        math.ceil(f),
+        math.pi,
+        math.pow(f, 2.0),
+        math.atan2(f, 2.0),
+        math.isnan(f),
+        math.fabs(-f),
+        math.factorial(n),
+        math.inf,
+    )
 
 
 def type_comment(x, n, f):
@@ -380,22 +442,55 @@ def classes(n: int):
     return c.count, c.names, len(c), Counter.double(n)
 
 
-# ------------------------------------------------------------------------------------------------------------- tensors
+# ---------------------------------------------------------------------------------------------------- tensors
+
 
 def poly(x):
     return torch.relu(x) * 2 + x.sigmoid()
 
 
 def scalars(x):
-    return 1 + x, 2 - x, 3 * x, 4 / (x * x + 1), 2.5 > x, 1 == x, x // 2, x % 2, x ** 2, 2 ** x, -x, ~(x > 0), x > 1, x != 0.5, \
-        abs(x), (x > 0) & (x < 1), (x > 0) | (x < -1)
+    return (
+        1 + x,
+        2 - x,
+        3 * x,
+        4 / (x * x + 1),
+        2.5 > x,
+        1 == x,
+        x // 2,
+        x % 2,
+        x**2,
+        2**x,
+        -x,
+        ~(x > 0),
+        x > 1,
+        x != 0.5,
+        abs(x),
+        (x > 0) & (x < 1),
+        (x > 0) | (x < -1),
+    )
 
 
 def indexing(x, i: int):
     y = x[0]
     z = x[:, 1]
-    return y, z, x[1:, ::2], x[..., 0], x[None], x[i, -1], x[:i], x[i:], x[:, None, 1:], x[x > 0], x[[0, 1]], x[torch.tensor([1, 0])], \
-        x[..., None, 1], x[-1], x[torch.tensor([0]), 1:]
+    return (
+        y,
+        z,
+        x[1:, ::2],
+        x[..., 0],
+        x[None],
+        x[i, -1],
+        x[:i],
+        x[i:],
+        x[:, None, 1:],
+        x[x > 0],
+        x[[0, 1]],
+        x[torch.tensor([1, 0])],
+        x[..., None, 1],
+        x[-1],
+        x[torch.tensor([0]), 1:],
+    )
 
 
 def writes(x):
@@ -413,22 +508,63 @@ def writes(x):
 def shapes(x):
     b, n = x.shape
     c, d = x.size()
-    return x.view(b * n), x.reshape(n, -1), x.numel(), x.dim(), x.ndim, x.shape[0], x.size(1), len(x), x.T, x.dtype == torch.float32, \
-        x.device, x.is_cuda, x.requires_grad
+    return (
+        x.view(b * n),
+        x.reshape(n, -1),
+        x.numel(),
+        x.dim(),
+        x.ndim,
+        x.shape[0],
+        x.size(1),
+        len(x),
+        x.T,
+        x.dtype == torch.float32,
+        x.device,
+        x.is_cuda,
+        x.requires_grad,
+    )
 
 
 def factories(n: int):
-    return torch.zeros(n, 2), torch.ones([n]), torch.arange(n), torch.full((2, n), 1.5), torch.tensor([1, 2, n]), \
-        torch.tensor(2.5), torch.eye(n), torch.empty(n, 0), torch.linspace(0, 1, n), torch.zeros(n, dtype=torch.int64)
+    return (
+        torch.zeros(n, 2),
+        torch.ones([n]),
+        torch.arange(n),
+        torch.full((2, n), 1.5),
+        torch.tensor([1, 2, n]),
+        torch.tensor(2.5),
+        torch.eye(n),
+        torch.empty(n, 0),
+        torch.linspace(0, 1, n),
+        torch.zeros(n, dtype=torch.int64),
+    )
 
 
 def conversions(x):
-    return x.float(), x.to(torch.float64), x.double().half(), x.int(), x.type_as(x), x.long(), x.to("cpu"), x.to(torch.bool)
+    return (
+        x.float(),
+        x.to(torch.float64),
+        x.double().half(),
+        x.int(),
+        x.type_as(x),
+        x.long(),
+        x.to("cpu"),
+        x.to(torch.bool),
+    )
 
 
 def broadcasting_lists(x):
-    return x.sum(1), x.sum([0, 1]), x.mean(dim=0, keepdim=True), x.permute(1, 0), x.view(-1), x.expand(3, 2, 3), x.repeat(2, 1), \
-        F.avg_pool2d(x[None, None], 2, stride=1), x.transpose(0, 1)
+    return (
+        x.sum(1),
+        x.sum([0, 1]),
+        x.mean(dim=0, keepdim=True),
+        x.permute(1, 0),
+        x.view(-1),
+        x.expand(3, 2, 3),
+        x.repeat(2, 1),
+        F.avg_pool2d(x[None, None], 2, stride=1),
+        x.transpose(0, 1),
+    )
 
 
 def several_results(x):
@@ -440,9 +576,22 @@ def several_results(x):
 
 
 def functions(x, y):
-    return torch.cat([x, y]), torch.stack((x, y), 1), torch.where(x > 0, x, y), torch.matmul(x, y.t()), x @ y.t(), \
-        torch.add(x, y, alpha=2), x.clamp(min=0), torch.clamp(x, -0.5, 0.5), torch.softmax(x, dim=-1), x.masked_fill(x > 0, 1.0), \
-        torch.einsum("ij,kj->ik", [x, y]), x.eq(y).any(), torch.maximum(x, y), x.norm()
+    return (
+        torch.cat([x, y]),
+        torch.stack((x, y), 1),
+        torch.where(x > 0, x, y),
+        torch.matmul(x, y.t()),
+        x @ y.t(),
+        torch.add(x, y, alpha=2),
+        x.clamp(min=0),
+        torch.clamp(x, -0.5, 0.5),
+        torch.softmax(x, dim=-1),
+        x.masked_fill(x > 0, 1.0),
+        torch.einsum("ij,kj->ik", [x, y]),
+        x.eq(y).any(),
+        torch.maximum(x, y),
+        x.norm(),
+    )
 
 
 def callee(x, n: int = 2):
@@ -452,7 +601,14 @@ def callee(x, n: int = 2):
 def calls(x):
     y = callee(x)
     z = callee(x, n=3) + callee(y, 4)
-    return F.relu(z), F.linear(x, y), torch.nn.functional.softmax(x, dim=1), F.dropout(x, 0.5, False), F.gelu(x), torch.tanh(y)
+    return (
+        F.relu(z),
+        F.linear(x, y),
+        torch.nn.functional.softmax(x, dim=1),
+        F.dropout(x, 0.5, False),
+        F.gelu(x),
+        torch.tanh(y),
+    )
 
 
 def higher(x):
@@ -505,17 +661,73 @@ def cases():
     """(function, arguments): what starts with T is a tensor."""
     x, y = torch.tensor(X), torch.tensor(Y)
     return [
-        (early_return, (x, 6, True)), (early_return, (x, 2, True)), (early_return, (x, 3, False)), (branch, (x,)), (branch, (-x,)),
-        (loop, (x, 5)), (while_loop, (27,)), (while_continue, (10,)), (nested_loops, (6, 5)), (nested_loops, (2, 2)),
-        (early_return_in_while, ([3, 4, 5], 4)), (early_return_in_while, ([3, 4, 5], 9)), (elif_chain, (0.5,)),
-        (elif_chain, (-2.0,)), (ternary, (x, True, 1)), (ternary, (x, False, 5)), (logic, (True, False, 2)), (logic, (False, True, 6)),
-        (ranges, (9,)), (raises, (x, 3)), (asserts, (x, 2)), (raise_in_else, (2,)), (loop_carried_types, (3,)), (lists, (4,)),
-        (empty_lists, (3,)), (dicts, (x,)), (dict_loops, ({"a": 1, "b": 5, "c": 2},)), (tuples, (3, 1.5)),
-        (unpacking, ([1, 2, 3], (4, (5, 6.0)))), (comprehensions, ([1, 2, 3], x)), (iteration, ([1, 2, 3], [0.5, 1.5, 2.5], "banana")),
-        (over_tensor, (x,)), (over_tuple, (x,)), (list_of_lists, (3,)), (strings, ("a,bca", 3)), (optional, (3, x)), (optional, (None,)),
-        (unions, (3,)), (unions, ("abc",)), (unions, ([1, 2],)), (any_type, (4,)), (any_type, (x,)), (any_type, ("s",)),
-        (casts, (x, 7, 2.5, True)), (arithmetic_augmented, (7, 2.5)), (math_functions, (1.5, 4)), (type_comment, (x, 2, 0.5)),
-        (named_tuple, (x, 0.5)), (named_tuple_argument, (Point(x, 0.5),)), (enums, (Color.RED,)), (enums, (Color.GREEN,)),
-        (classes, (3,)), (poly, (x,)), (scalars, (x,)), (indexing, (x, 1)), (writes, (x,)), (shapes, (x,)), (factories, (3,)),
-        (conversions, (x,)), (broadcasting_lists, (x,)), (several_results, (x,)), (functions, (x, y)), (calls, (x,)), (higher, (x,)),
-        (multiple_assignment, (x,)), (prints, (x, 3)), (forked, (x,)), (shadowing, (x, 3)), (is_scripting_branch, (x,))]
+        (early_return, (x, 6, True)),
+        (early_return, (x, 2, True)),
+        (early_return, (x, 3, False)),
+        (branch, (x,)),
+        (branch, (-x,)),
+        (loop, (x, 5)),
+        (while_loop, (27,)),
+        (while_continue, (10,)),
+        (nested_loops, (6, 5)),
+        (nested_loops, (2, 2)),
+        (early_return_in_while, ([3, 4, 5], 4)),
+        (early_return_in_while, ([3, 4, 5], 9)),
+        (elif_chain, (0.5,)),
+        (elif_chain, (-2.0,)),
+        (ternary, (x, True, 1)),
+        (ternary, (x, False, 5)),
+        (logic, (True, False, 2)),
+        (logic, (False, True, 6)),
+        (ranges, (9,)),
+        (raises, (x, 3)),
+        (asserts, (x, 2)),
+        (raise_in_else, (2,)),
+        (loop_carried_types, (3,)),
+        (lists, (4,)),
+        (empty_lists, (3,)),
+        (dicts, (x,)),
+        (dict_loops, ({"a": 1, "b": 5, "c": 2},)),
+        (tuples, (3, 1.5)),
+        (unpacking, ([1, 2, 3], (4, (5, 6.0)))),
+        (comprehensions, ([1, 2, 3], x)),
+        (iteration, ([1, 2, 3], [0.5, 1.5, 2.5], "banana")),
+        (over_tensor, (x,)),
+        (over_tuple, (x,)),
+        (list_of_lists, (3,)),
+        (strings, ("a,bca", 3)),
+        (optional, (3, x)),
+        (optional, (None,)),
+        (unions, (3,)),
+        (unions, ("abc",)),
+        (unions, ([1, 2],)),
+        (any_type, (4,)),
+        (any_type, (x,)),
+        (any_type, ("s",)),
+        (casts, (x, 7, 2.5, True)),
+        (arithmetic_augmented, (7, 2.5)),
+        (math_functions, (1.5, 4)),
+        (type_comment, (x, 2, 0.5)),
+        (named_tuple, (x, 0.5)),
+        (named_tuple_argument, (Point(x, 0.5),)),
+        (enums, (Color.RED,)),
+        (enums, (Color.GREEN,)),
+        (classes, (3,)),
+        (poly, (x,)),
+        (scalars, (x,)),
+        (indexing, (x, 1)),
+        (writes, (x,)),
+        (shapes, (x,)),
+        (factories, (3,)),
+        (conversions, (x,)),
+        (broadcasting_lists, (x,)),
+        (several_results, (x,)),
+        (functions, (x, y)),
+        (calls, (x,)),
+        (higher, (x,)),
+        (multiple_assignment, (x,)),
+        (prints, (x, 3)),
+        (forked, (x,)),
+        (shadowing, (x, 3)),
+        (is_scripting_branch, (x,)),
+    ]

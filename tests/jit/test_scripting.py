@@ -1,4 +1,7 @@
-"""Scripted functions and modules next to the reference: operators of the graph, text, results, archives; errors."""
+"""Scripted functions and modules next to the reference: operators of the graph, text, results, archives;
+errors.
+"""
+
 import contextlib
 import io
 import warnings
@@ -14,9 +17,12 @@ warnings.filterwarnings("ignore", category=DeprecationWarning)
 
 
 def paired(name):
-    """(name, the reference's function or module, its arguments, ours, its arguments) of every case of a file."""
+    """(name, the reference's function or module, its arguments, ours, its arguments) of every case of a file.
+    """
     found = []
-    for (reference, given), (own, own_given) in zip(load(name, "torch").cases(), load(name, "readtorch").cases()):
+    for (reference, given), (own, own_given) in zip(
+        load(name, "torch").cases(), load(name, "readtorch").cases()
+    ):
         title = getattr(reference, "__name__", type(reference).__name__)
         found.append(pytest.param(reference, given, own, own_given, id=f"{title}-{len(found)}"))
     return found
@@ -26,7 +32,11 @@ def plain(value):
     """Without tensors: their numbers, rounded, with shape and dtype."""
     if hasattr(value, "detach"):
         numbers = value.detach().reshape(-1).tolist()
-        return str(value.dtype).rpartition(".")[2], tuple(value.shape), [pytest.approx(n, rel=1e-4, abs=1e-6) for n in numbers]
+        return (
+            str(value.dtype).rpartition(".")[2],
+            tuple(value.shape),
+            [pytest.approx(n, rel=1e-4, abs=1e-6) for n in numbers],
+        )
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
     if isinstance(value, dict):
@@ -73,9 +83,14 @@ def test_function(reference, given, own, own_given):
 ONE_PROCESS = ("enums", "named_tuple_argument")
 
 
-@pytest.mark.parametrize("reference, given, own, own_given",
-                         [p for p in paired("scripted_programs") if p.id.rpartition("-")[0] not in ONE_PROCESS
-                          and p.values[1] != (None,)])
+@pytest.mark.parametrize(
+    "reference, given, own, own_given",
+    [
+        p
+        for p in paired("scripted_programs")
+        if p.id.rpartition("-")[0] not in ONE_PROCESS and p.values[1] != (None,)
+    ],
+)
 def test_function_in_an_archive(reference, given, own, own_given):
     theirs, ours = torch.jit.script(reference), readtorch.jit.script(own)
     expected = plain(theirs(*given))
@@ -122,7 +137,9 @@ ERRORS = {
     "return types": "def f(n: int):\n    if n > 1:\n        return 1\n    return 'a'\n",
     "annotated return": "def f(n: int) -> str:\n    return n\n",
     "missing return": "def f(n: int) -> int:\n    if n > 1:\n        return n\n",
-    "break outside": "def f(n: int):\n    for i in (1, 2):\n        if i > n:\n            break\n    return n\n",
+    "break outside": (
+        "def f(n: int):\n    for i in (1, 2):\n        if i > n:\n            break\n    return n\n"
+    ),
     "too many values": "def f(t: Tuple[int, int]):\n    a, b, c = t\n    return a\n",
     "tuple index": "def f(t: Tuple[int, int]):\n    return t[2]\n",
     "wrong argument": "def f(x):\n    return torch.relu(x, 3)\n",
@@ -135,7 +152,9 @@ ERRORS = {
     "try": "def f(x):\n    try:\n        return x\n    finally:\n        pass\n",
     "varargs": "def f(x, *args):\n    return x\n",
     "comprehension if": "def f(xs: List[int]):\n    return [x for x in xs if x > 1]\n",
-    "else of a loop": "def f(n: int):\n    for i in range(n):\n        n += 1\n    else:\n        n = 0\n    return n\n",
+    "else of a loop": (
+        "def f(n: int):\n    for i in range(n):\n        n += 1\n    else:\n        n = 0\n    return n\n"
+    ),
     "list of two types": "def f(n: int) -> List[int]:\n    x: List[int] = [n, 'a']\n    return x\n",
 }
 
@@ -146,7 +165,7 @@ def test_error(source):
     seen = []
     for library in ("torch", "readtorch"):
         header = f"from typing import *\nimport {library} as torch\n"
-        module = module_from_text(header + source, f"error_{len(source)}_{hash(source) % 10 ** 8}")
+        module = module_from_text(header + source, f"error_{len(source)}_{hash(source) % 10**8}")
         script = torch.jit.script if library == "torch" else readtorch.jit.script
         with pytest.raises(Exception) as error:
             script(module.f)
@@ -203,7 +222,9 @@ def test_a_scripted_module_is_a_module():
     assert scripted.fc.weight is module.fc.weight
     scripted.load_state_dict({k: v * 0 for k, v in scripted.state_dict().items()})
     assert scripted(readtorch.ones(1, 3)).tolist() == [[0, 0]]
-    assert repr(scripted).startswith("RecursiveScriptModule(\n  original_name=Net\n  (fc): RecursiveScriptModule(")
+    assert repr(scripted).startswith(
+        "RecursiveScriptModule(\n  original_name=Net\n  (fc): RecursiveScriptModule("
+    )
     loss = scripted(readtorch.ones(1, 3)).sum()
     loss.backward()
     assert module.fc.weight.grad is not None

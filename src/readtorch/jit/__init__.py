@@ -4,6 +4,7 @@ Both are deprecated in PyTorch since 2.13, in favour of `torch.compile` and `tor
 
 In PyTorch: `torch/jit/__init__.py`. Explained in the chapters "Tracing" and "Scripting".
 """
+
 from typing import Final
 
 from readtorch._jit_internal import export, ignore, is_scripting, unused
@@ -18,7 +19,34 @@ from readtorch.jit._script_module import RecursiveScriptModule, ScriptModule
 from readtorch.jit._serialization import load, save
 from readtorch.jit._trace import TracerWarning, TracingCheckError, is_tracing, trace, trace_module
 
-__all__ = ["Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TracerWarning", "TracingCheckError",
-           "annotate", "export", "fork", "freeze", "ignore", "is_scripting", "is_tracing", "isinstance", "load",
-           "optimize_for_inference", "optimized_execution", "run_frozen_optimizations", "save", "script", "script_if_tracing", "trace",
-           "trace_module", "unused", "wait"]
+__all__ = [
+    "Attribute",
+    "CompilationUnit",
+    "Error",
+    "Final",
+    "Future",
+    "RecursiveScriptModule",
+    "ScriptFunction",
+    "ScriptModule",
+    "TracerWarning",
+    "TracingCheckError",
+    "annotate",
+    "export",
+    "fork",
+    "freeze",
+    "ignore",
+    "is_scripting",
+    "is_tracing",
+    "isinstance",
+    "load",
+    "optimize_for_inference",
+    "optimized_execution",
+    "run_frozen_optimizations",
+    "save",
+    "script",
+    "script_if_tracing",
+    "trace",
+    "trace_module",
+    "unused",
+    "wait",
+]

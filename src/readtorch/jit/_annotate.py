@@ -2,9 +2,10 @@
 
 In PyTorch: `torch/jit/__init__.py`. Explained in the chapter "Scripting".
 """
+
 import builtins
-import typing
 import types as _types
+import typing
 
 __all__ = ["annotate", "isinstance"]
 

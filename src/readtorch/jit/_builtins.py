@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/jit/_builtins.py`. Explained in the chapter "Scripting".
 """
+
 import cmath
 import math
 import warnings
@@ -12,12 +13,26 @@ import readtorch
 from readtorch import _C, nn
 from readtorch.nn.modules import utils
 
-_MATH = ("ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log1p pow sqrt isnan asinh atanh cosh sinh tanh "
-         "acos asin atan atan2 cos sin tan acosh fmod modf factorial frexp isinf isfinite degrees radians ldexp gcd").split()
-_CMATH = "isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh tanh cosh asinh acosh atanh".split()
+_MATH = (
+    "ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log1p pow sqrt isnan asinh atanh "
+    "cosh sinh tanh "
+    "acos asin atan atan2 cos sin tan acosh fmod modf factorial frexp isinf isfinite degrees radians ldexp "
+    "gcd"
+).split()
+_CMATH = (
+    "isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh tanh cosh asinh acosh atanh"
+).split()
 # PyTorch has these in Python, too.
-_IN_PYTHON = {"unique", "cdist", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast",
-              "unravel_index"}
+_IN_PYTHON = {
+    "unique",
+    "cdist",
+    "no_grad",
+    "enable_grad",
+    "set_grad_enabled",
+    "inference_mode",
+    "autocast",
+    "unravel_index",
+}
 
 
 def _pairs():
@@ -26,17 +41,33 @@ def _pairs():
         yield getattr(math, name), f"aten::{name}"
     for name in _CMATH:
         yield getattr(cmath, name), f"aten::{name}"
-    yield from [(cmath.phase, "aten::angle"), (cmath.rect, "aten::polar"), (OrderedDict, "aten::dict"), (dict, "aten::dict"),
-                (warnings.warn, "aten::warn"), (utils._single, "aten::_single"), (utils._pair, "aten::_pair"),
-                (utils._triple, "aten::_triple"), (utils._quadruple, "aten::_quadruple"),
-                (utils._list_with_default, "aten::list_with_default"), (nn.functional.bilinear, "aten::bilinear"),
-                (readtorch.jit.is_scripting, "aten::is_scripting"), (readtorch.jit.wait, "aten::wait"),
-                (readtorch.autograd.backward, "aten::backward"), (readtorch.autograd.grad, "aten::grad")]
+    yield from [
+        (cmath.phase, "aten::angle"),
+        (cmath.rect, "aten::polar"),
+        (OrderedDict, "aten::dict"),
+        (dict, "aten::dict"),
+        (warnings.warn, "aten::warn"),
+        (utils._single, "aten::_single"),
+        (utils._pair, "aten::_pair"),
+        (utils._triple, "aten::_triple"),
+        (utils._quadruple, "aten::_quadruple"),
+        (utils._list_with_default, "aten::list_with_default"),
+        (nn.functional.bilinear, "aten::bilinear"),
+        (readtorch.jit.is_scripting, "aten::is_scripting"),
+        (readtorch.jit.wait, "aten::wait"),
+        (readtorch.autograd.backward, "aten::backward"),
+        (readtorch.autograd.grad, "aten::grad"),
+    ]
     for name in dir(readtorch):
         value = getattr(readtorch, name)
         if callable(value) and name not in _IN_PYTHON and not isinstance(value, type(readtorch)):
             yield value, f"aten::{name}"
-    for module, prefix in ((_C._nn, ""), (_C._linalg, "linalg_"), (readtorch.fft, "fft_"), (readtorch.special, "special_")):
+    for module, prefix in (
+        (_C._nn, ""),
+        (_C._linalg, "linalg_"),
+        (readtorch.fft, "fft_"),
+        (readtorch.special, "special_"),
+    ):
         for name, value in vars(module).items():
             if callable(value) and not name.startswith("_"):
                 yield value, f"aten::{prefix}{name.removeprefix(prefix)}"

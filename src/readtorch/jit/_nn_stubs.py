@@ -1,45 +1,54 @@
 """Types for the functions of `nn.functional` and the modules of `nn`, which their sources here do not have.
 
-A stub whose body is `...` gives types only: the body is that of the function itself. Others are compiled in its place,
-because the function uses more of Python than TorchScript has.
+A stub whose body is `...` gives types only: the body is that of the function itself. Others are compiled in
+its place, because the function uses more of Python than TorchScript has.
 
 In PyTorch: `torch/nn/functional.py` is annotated and compiled as it stands.
 """
+
 import ast
 from functools import cache
 from pathlib import Path
 
 from readtorch import nn
 from readtorch.csrc.jit.api.compilation_unit import python_cu
+from readtorch.csrc.jit.frontend.callables import FunctionValue
 from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_text
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
 from readtorch.csrc.jit.frontend.resolver import PythonResolver, lookup_of_closure
-from readtorch.csrc.jit.frontend.callables import FunctionValue
 from readtorch.csrc.jit.frontend.sugared_value import SugaredValue
 
-_FILE = Path(__file__).with_name("nn_stubs.pyi")
+_FOLDER = Path(__file__).with_name("stubs")
 
 
 @cache
 def _stubs():
-    """(Text, name -> definition or class)"""
-    text, tree = parse_text(_FILE.read_text(), "nn_stubs.pyi")
-    return text, {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    """name -> (Text, tree) of a function or a class"""
+    found = {}
+    for path in sorted(_FOLDER.glob("*.pyi")):
+        text, tree = parse_text(path.read_text(), f"readtorch/jit/stubs/{path.name}")
+        for node in tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                found[node.name] = text, node
+    return found
 
 
 def _is_types_only(node):
-    return len(node.body) == 1 and isinstance(node.body[0], ast.Expr) and getattr(node.body[0].value, "value", 0) is Ellipsis
+    return (
+        len(node.body) == 1
+        and isinstance(node.body[0], ast.Expr)
+        and getattr(node.body[0].value, "value", 0) is Ellipsis
+    )
 
 
 def _defaults(node):
     names, values = [a.arg for a in node.args.args], node.args.defaults
-    found = {name: ast.literal_eval(value) for name, value in zip(names[len(names) - len(values):], values)}
+    found = {name: ast.literal_eval(value) for name, value in zip(names[len(names) - len(values) :], values)}
     return found
 
 
-def stub_definition(node, function):
+def stub_definition(text, node, function):
     """The Definition that stands for a Python function, and what resolves its names."""
-    text, _ = _stubs()
     stub = build_definition(node, text, node.name, _defaults(node))
     if not _is_types_only(node):
         return stub, PythonResolver(_lookup)
@@ -57,9 +66,18 @@ def _lookup(name):
     import warnings
 
     import readtorch
-    names = {"torch": readtorch, "F": nn.functional, "math": math, "warnings": warnings,
-             "Optional": typing.Optional, "Union": typing.Union,
-             "ValueError": ValueError, "RuntimeError": RuntimeError, "NotImplementedError": NotImplementedError}
+
+    names = {
+        "torch": readtorch,
+        "F": nn.functional,
+        "math": math,
+        "warnings": warnings,
+        "Optional": typing.Optional,
+        "Union": typing.Union,
+        "ValueError": ValueError,
+        "RuntimeError": RuntimeError,
+        "NotImplementedError": NotImplementedError,
+    }
     if name in names:
         return names[name]
     return _Stub(name)
@@ -69,12 +87,13 @@ class _Stub:
     """Another stub of the file, called by its name."""
 
     def __init__(self, name):
-        if name not in _stubs()[1]:
+        if name not in _stubs():
             raise LookupError(name)
         self.name = name
 
     def script_type(self):
         from readtorch.csrc.jit.ir.type import FunctionType
+
         return FunctionType(_function(self.name, None))
 
 
@@ -83,7 +102,7 @@ _functions = {}
 
 def _function(name, python_function):
     if name not in _functions:
-        definition, resolver = stub_definition(_stubs()[1][name], python_function)
+        definition, resolver = stub_definition(*_stubs()[name], python_function)
         qualified = f"__torch__.torch.nn.functional.{name}"
         _functions[name] = compile_lazily(python_cu, qualified, definition, resolver)
     return _functions[name]
@@ -94,13 +113,15 @@ def function_value(function):
     name = function.__name__
     if not function.__module__.startswith("readtorch.nn.functional"):
         return None
-    if f"_{name}_dispatch" in _stubs()[1]:
+    if f"_{name}_dispatch" in _stubs():
         return BooleanDispatch(name)
-    return FunctionValue(_function(name, function)) if name in _stubs()[1] else None
+    return FunctionValue(_function(name, function)) if name in _stubs() else None
 
 
 class BooleanDispatch(SugaredValue):
-    """A function that returns one thing or two, as a constant argument says: `max_pool2d(x, 2, return_indices=True)`."""
+    """A function that returns one thing or two, as a constant argument says: `max_pool2d(x, 2,
+    return_indices=True)`.
+    """
 
     kind = "function"
 
@@ -109,36 +130,44 @@ class BooleanDispatch(SugaredValue):
 
     def call(self, range, emitter, args, kwargs):
         from readtorch.csrc.jit.frontend.error_report import ErrorReport
-        node = _stubs()[1][f"_{self.name}_dispatch"]
+
+        _, node = _stubs()[f"_{self.name}_dispatch"]
         index = ast.literal_eval(node.args.defaults[0])
-        given = next((k for k in kwargs if k.name == "return_indices"), None) or (args[index] if index < len(args) else None)
+        given = next((k for k in kwargs if k.name == "return_indices"), None) or (
+            args[index] if index < len(args) else None
+        )
         choice = False
         if given is not None:
             value = given.value(emitter.graph)
             if not value.isConstant():
-                raise ErrorReport(range, "Keyword argument 'return_indices' for boolean dispatch at position was not constant")
+                raise ErrorReport(
+                    range,
+                    "Keyword argument 'return_indices' for boolean dispatch at position was not constant",
+                )
             choice = value.toIValue()
         name = f"{self.name}_with_indices" if choice else f"_{self.name}"
         return FunctionValue(_function(name, None)).call(range, emitter, args, kwargs)
 
 
 def method_stub(cls, name):
-    """The syntax tree that stands for a method of a module, or None: looked for in the class that defines it."""
+    """(Text, tree) of what stands for a method of a module, or None. It is looked for from the class up to
+    the one that defines the method.
+    """
     owner = next((c for c in cls.__mro__ if name in c.__dict__), None)
     if owner is None or not owner.__module__.startswith("readtorch.nn"):
         return None
-    node = _stubs()[1].get(owner.__name__)
-    for c in cls.__mro__:
-        node = node or _stubs()[1].get(c.__name__)
-        if c is owner:
-            break
-    methods = [] if node is None else [m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == name]
-    return methods[0] if methods else None
+    for c in cls.__mro__[: cls.__mro__.index(owner) + 1]:
+        text, node = _stubs().get(c.__name__, (None, None))
+        if node is not None:
+            methods = [m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == name]
+            if methods:
+                return text, methods[0]
+    return None
 
 
 def extra_methods(cls):
-    """Names of methods that only the stub of a module has, for others of its methods to call."""
-    return {m.name for c in cls.__mro__ for m in getattr(_stubs()[1].get(c.__name__), "body", ())
-            if isinstance(m, ast.FunctionDef)} if cls.__module__.startswith("readtorch.nn") else set()
-
-
+    """Names of methods that the stubs of a module and its bases have."""
+    if not cls.__module__.startswith("readtorch.nn"):
+        return set()
+    classes = [_stubs()[c.__name__][1] for c in cls.__mro__ if c.__name__ in _stubs()]
+    return {m.name for node in classes for m in node.body if isinstance(m, ast.FunctionDef)}

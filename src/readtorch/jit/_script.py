@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/jit/_script.py`. Explained in the chapter "Scripting".
 """
+
 import ast
 import enum
 import inspect
@@ -12,14 +13,20 @@ import readtorch
 from readtorch._jit_internal import is_ignored_fn
 from readtorch.csrc.jit.api.compilation_unit import CompilationUnit as _CompilationUnit
 from readtorch.csrc.jit.api.compilation_unit import python_cu
+from readtorch.csrc.jit.frontend.callables import FunctionValue
 from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_text
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
-from readtorch.csrc.jit.frontend.resolver import NativeResolver, PythonResolver, lookup_in_frame, lookup_of_closure
-from readtorch.csrc.jit.frontend.callables import FunctionValue
+from readtorch.csrc.jit.frontend.resolver import (
+    NativeResolver,
+    PythonResolver,
+    lookup_in_frame,
+    lookup_of_closure,
+)
 from readtorch.csrc.jit.ir.constants import qualified_name
 from readtorch.csrc.jit.python.script_function import ScriptFunction
 from readtorch.jit import _nn_stubs
-from readtorch.jit._recursive import create_script_module, define_method, script_class
+from readtorch.jit._recursive import create_script_module
+from readtorch.jit._script_class import define_method, script_class
 
 __all__ = ["Attribute", "CompilationUnit", "script", "script_if_tracing"]
 
@@ -31,11 +38,17 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
 
     Raises RuntimeError where the program leaves TorchScript, with the line. As a decorator it stands alone.
     """
-    warnings.warn("`torch.jit.script` is deprecated. Please switch to `torch.compile` or `torch.export`.", DeprecationWarning,
-                  stacklevel=2)
+    warnings.warn(
+        "`torch.jit.script` is deprecated. Please switch to `torch.compile` or `torch.export`.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
     if optimize is not None:
-        warnings.warn("`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
-                      FutureWarning, stacklevel=2)
+        warnings.warn(
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+            FutureWarning,
+            stacklevel=2,
+        )
     if isinstance(obj, ScriptFunction) or hasattr(obj, "_c") and isinstance(obj, readtorch.nn.Module):
         return obj
     if isinstance(obj, readtorch.nn.Module):
@@ -44,14 +57,19 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         return _script_class(obj, _frames_up)
     if inspect.isfunction(obj) or inspect.ismethod(obj):
         return script_function(obj, _rcb)
-    raise RuntimeError(f"`{obj}` is not a function. Recursive scripting only supports Python functions or methods currently.\n"
-                       f"Consider manually annotating `{obj}` with @torch.jit.script.")
+    raise RuntimeError(
+        f"`{obj}` is not a function. Recursive scripting only supports Python functions or methods "
+        "currently.\n"
+        f"Consider manually annotating `{obj}` with @torch.jit.script."
+    )
 
 
 def _script_class(cls, frames_up):
     if issubclass(cls, readtorch.nn.Module):
-        raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, consider passing an instance "
-                           "instead")
+        raise RuntimeError(
+            f"Type '{cls}' cannot be compiled since it inherits from nn.Module, consider passing an instance "
+            "instead"
+        )
     if issubclass(cls, enum.Enum):
         return cls  # enums are compiled where they are used
     if hasattr(cls, "_fields") and issubclass(cls, tuple):
@@ -87,7 +105,9 @@ def define_methods_from_text(concrete, source):
     text, tree = parse_text(textwrap.dedent(source), "<string>")
     for node in tree.body:
         definition = build_definition(node, text, defaults=_literal_defaults(node))
-        define_method(concrete.type, node.name, None, NativeResolver(), concrete.make_self, definition).ensure_defined()
+        define_method(
+            concrete.type, node.name, None, NativeResolver(), concrete.make_self, definition
+        ).ensure_defined()
 
 
 def try_compile_function(function):
@@ -102,10 +122,12 @@ def try_compile_function(function):
 
 def script_if_tracing(fn):
     """Decorator: in a trace `fn` is compiled rather than traced."""
+
     def wrapper(*args, **kwargs):
         if readtorch.jit.is_tracing():
             return script_function(fn)(*args, **kwargs)
         return fn(*args, **kwargs)
+
     wrapper.__original_fn = fn
     return wrapper
 
@@ -157,4 +179,4 @@ class _UnitResolver(NativeResolver):
 def _literal_defaults(node):
     names = [a.arg for a in node.args.args]
     values = node.args.defaults
-    return {name: ast.literal_eval(value) for name, value in zip(names[len(names) - len(values):], values)}
+    return {name: ast.literal_eval(value) for name, value in zip(names[len(names) - len(values) :], values)}

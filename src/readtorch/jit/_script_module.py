@@ -1,10 +1,11 @@
 """`ScriptModule`: a module whose methods are graphs.
 
-Its parameters, buffers and attributes are those of the object that the graphs see; here they can be looked at and set as in
-any `nn.Module`.
+Its parameters, buffers and attributes are those of the object that the graphs see; here they can be looked at
+and set as in any `nn.Module`.
 
 In PyTorch: `RecursiveScriptModule` in `torch/jit/_script.py`. Explained in the chapter "Scripting".
 """
+
 from collections.abc import MutableMapping
 
 from readtorch.csrc.jit.ir.type import ClassType, InterfaceType
@@ -32,7 +33,9 @@ class _Slots(MutableMapping):
 
     def __setitem__(self, name, value):
         if name not in self:
-            raise RuntimeError("Can't add a new parameter after ScriptModule construction. Tried to add '" + name + "'")
+            raise RuntimeError(
+                "Can't add a new parameter after ScriptModule construction. Tried to add '" + name + "'"
+            )
         self.object.setattr(name, value)
 
     def __delitem__(self, name):
@@ -53,14 +56,19 @@ class ScriptModule(Module):
 
 
 class RecursiveScriptModule(ScriptModule):
-    """object: a ScriptObject whose type is a module's. concrete: what the compiler knows of it. original: the Python module,
-    of which methods that stay in Python are kept."""
+    """object: a ScriptObject whose type is a module's. concrete: what the compiler knows of it. original: the
+    Python module, of which methods that stay in Python are kept."""
 
     def __init__(self, object, concrete, original=None):
         super().__init__()
         state = self.__dict__
-        state.update(_c=object, _concrete_type=concrete, _original=original, _parameters=_Slots(object, "parameter"),
-                     _buffers=_Slots(object, "buffer"))
+        state.update(
+            _c=object,
+            _concrete_type=concrete,
+            _original=original,
+            _parameters=_Slots(object, "parameter"),
+            _buffers=_Slots(object, "buffer"),
+        )
         for name in ("training", "_is_full_backward_hook"):
             if object.hasattr(name):
                 del state[name]
@@ -120,8 +128,10 @@ class RecursiveScriptModule(ScriptModule):
         found = object.type.getAttribute(name)
         converted = to_ivalue(value, found)
         if converted is REJECTED:
-            raise RuntimeError(f"Could not assign a value of type {type(value).__name__} to attribute '{name}' of type "
-                               f"{found.annotation_str}")
+            raise RuntimeError(
+                f"Could not assign a value of type {type(value).__name__} to attribute '{name}' of type "
+                f"{found.annotation_str}"
+            )
         object.setattr(name, converted)
         if isinstance(found, (ClassType, InterfaceType)) and isinstance(value, Module):
             self.__dict__["_modules"][name] = value
@@ -135,11 +145,17 @@ class RecursiveScriptModule(ScriptModule):
     def forward_magic_method(self, name, *args, **kwargs):
         method = self._c.type.findMethod(name)
         if method is None:
-            raise NotImplementedError(f'Module [{self.original_name}] is missing the required "{name}" function')
+            raise NotImplementedError(
+                f'Module [{self.original_name}] is missing the required "{name}" function'
+            )
         return method(self._c, *args, **kwargs)
 
     def __len__(self):
-        return len(self._modules) if self._c.type.findMethod("__len__") is None else self.forward_magic_method("__len__")
+        return (
+            len(self._modules)
+            if self._c.type.findMethod("__len__") is None
+            else self.forward_magic_method("__len__")
+        )
 
     def __iter__(self):
         return iter(self._modules.values())
@@ -183,6 +199,7 @@ class RecursiveScriptModule(ScriptModule):
     @property
     def code_with_constants(self):
         from readtorch.csrc.jit.serialization.python_print import code_of_function
+
         return code_of_function(self._c.type.getMethod("forward"))
 
     def graph_for(self, *args, **kwargs):
@@ -193,17 +210,21 @@ class RecursiveScriptModule(ScriptModule):
     def define(self, src):
         """Add methods: a text in TorchScript."""
         from readtorch.jit._script import define_methods_from_text
+
         define_methods_from_text(self._concrete_type, src)
 
     def save(self, f, **kwargs):
         """Write it to a file."""
         from readtorch.jit._serialization import save
+
         save(self, str(f), **kwargs)
 
     def save_to_buffer(self, **kwargs):
         """The bytes of the archive."""
         import io
+
         from readtorch.jit._serialization import save
+
         buffer = io.BytesIO()
         save(self, buffer, **kwargs)
         return buffer.getvalue()
@@ -216,6 +237,7 @@ class RecursiveScriptModule(ScriptModule):
 
     def __deepcopy__(self, memo):
         import copy
+
         return _wrapped_copy(self, copy.deepcopy(self._c, memo))
 
 
@@ -260,4 +282,5 @@ class ScriptMethod:
     @property
     def code(self):
         from readtorch.csrc.jit.serialization.python_print import code_of_function
+
         return code_of_function(self._function)[0]

@@ -2,12 +2,13 @@
 
 In PyTorch: `torch/jit/_serialization.py`. Explained in the chapter "Scripting".
 """
+
 import os
 
 from readtorch.csrc.jit.python.script_function import ScriptFunction
 from readtorch.csrc.jit.serialization.export import save_function, save_object
 from readtorch.csrc.jit.serialization.import_archive import load_object
-from readtorch.jit._recursive import LoadedModuleType
+from readtorch.jit._concrete_type import LoadedModuleType
 from readtorch.jit._script_module import RecursiveScriptModule
 
 __all__ = ["load", "save"]
@@ -16,7 +17,8 @@ __all__ = ["load", "save"]
 def save(m, f, _extra_files=None):
     """Write a scripted or traced module, or a function, to a file: its code, its tensors, its attributes.
 
-    f: a path or a file object. _extra_files: name -> text, kept beside. Raises RuntimeError for what calls Python.
+    f: a path or a file object. _extra_files: name -> text, kept beside. Raises RuntimeError for what calls
+    Python.
     """
     if isinstance(m, ScriptFunction):
         save_function(m._function, f, _extra_files)
@@ -27,7 +29,8 @@ def save(m, f, _extra_files=None):
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
     """The module that `save`, here or in PyTorch, wrote. map_location: where tensors go, as in `torch.load`.
 
-    Raises ValueError for a path where nothing is or a directory, RuntimeError for a file that is no such archive.
+    Raises ValueError for a path where nothing is or a directory, RuntimeError for a file that is no such
+    archive.
     """
     if isinstance(f, (str, os.PathLike)):
         if not os.path.exists(f):

@@ -2,6 +2,7 @@
 
 In PyTorch: `get_jit_def` in `torch/jit/frontend.py`.
 """
+
 import ast
 
 from readtorch.csrc.jit.frontend.definition import build_definition, parse_object

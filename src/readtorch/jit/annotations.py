@@ -2,22 +2,49 @@
 
 In PyTorch: `torch/jit/annotations.py`. Explained in the chapter "Scripting".
 """
+
 import enum
 import inspect
 import types
 import typing
 
 import readtorch
+from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.script_type_parser import INFERRED
 from readtorch.csrc.jit.ir.constants import enum_type, qualified_name
-from readtorch.csrc.jit.ir.type import (AnyType, BoolType, ComplexType, DeviceObjType, DictType, FloatType, FutureType,
-                                        GeneratorType, IntType, ListType, NoneType, StringType, TensorType, TupleType,
-                                        union_of)
-from readtorch.csrc.jit.api.compilation_unit import python_cu
+from readtorch.csrc.jit.ir.type import (
+    AnyType,
+    BoolType,
+    ComplexType,
+    DeviceObjType,
+    DictType,
+    FloatType,
+    FutureType,
+    GeneratorType,
+    IntType,
+    ListType,
+    NoneType,
+    StringType,
+    TensorType,
+    TupleType,
+    union_of,
+)
 
-_SIMPLE = {float: FloatType, int: IntType, str: StringType, bool: BoolType, complex: ComplexType, type(None): NoneType,
-           None: NoneType, typing.Any: AnyType, readtorch.device: DeviceObjType, readtorch.Generator: GeneratorType,
-           readtorch.dtype: IntType, readtorch.layout: IntType, readtorch.memory_format: IntType}
+_SIMPLE = {
+    float: FloatType,
+    int: IntType,
+    str: StringType,
+    bool: BoolType,
+    complex: ComplexType,
+    type(None): NoneType,
+    None: NoneType,
+    typing.Any: AnyType,
+    readtorch.device: DeviceObjType,
+    readtorch.Generator: GeneratorType,
+    readtorch.dtype: IntType,
+    readtorch.layout: IntType,
+    readtorch.memory_format: IntType,
+}
 
 
 def annotation_to_type(annotation, range=None):
@@ -71,7 +98,8 @@ def _class(cls, range):
         return None
     if cls.__module__ == "builtins" or cls.__module__.partition(".")[0] in ("readtorch", "typing"):
         return None
-    from readtorch.jit._recursive import try_script_class  # it compiles the class, whose methods have annotations
+    from readtorch.jit._script_class import try_script_class  # it compiles methods, which have annotations
+
     return try_script_class(cls)
 
 

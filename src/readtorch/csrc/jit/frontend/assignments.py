@@ -1,28 +1,42 @@
-"""Assignments. In PyTorch: `emitAssignment`, `emitAugAssignment`, `emitExprsAssign` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
+"""Assignments. In PyTorch: `emitAssignment`, `emitAugAssignment`, `emitExprsAssign` in
+`torch/csrc/jit/frontend/ir_emitter.cpp`.
 
 Explained in the chapter "Scripting".
 """
+
 import ast
 
-from ..ir.type import (AnyTupleType, BoolType, ClassType, DictType, FloatType, IntType, ListType, NumberType,
-                       TensorType)
+from ..ir.type import (
+    AnyTupleType,
+    BoolType,
+    ClassType,
+    DictType,
+    FloatType,
+    IntType,
+    ListType,
+    NumberType,
+    TensorType,
+)
 from .error_report import ErrorReport
 from .schema_matching import NamedValue
 from .script_type_parser import type_name
 from .callables import BuiltinFunction, MagicMethod, MethodValue
-from .sugared_value import SimpleValue
 
 # operator: (what it does to a number, to a tensor or list in place, methods of objects)
 _AUGMENTED = {
-    ast.Add: ("aten::add", "aten::add_", "__iadd__", "__add__"), ast.Sub: ("aten::sub", "aten::sub_", "__isub__", "__sub__"),
+    ast.Add: ("aten::add", "aten::add_", "__iadd__", "__add__"),
+    ast.Sub: ("aten::sub", "aten::sub_", "__isub__", "__sub__"),
     ast.Div: ("aten::div", "aten::div_", "__itruediv__", "__truediv__"),
     ast.Mult: ("aten::mul", "aten::mul_", "__imul__", "__mul__"),
     ast.Mod: ("aten::fmod", "aten::fmod_", "__imod__", "__mod__"),
-    ast.BitOr: ("aten::__or__", "aten::bitwise_or", None, None), ast.BitAnd: ("aten::__and__", "aten::bitwise_and", None, None),
+    ast.BitOr: ("aten::__or__", "aten::bitwise_or", None, None),
+    ast.BitAnd: ("aten::__and__", "aten::bitwise_and", None, None),
     ast.BitXor: ("aten::__xor__", "aten::bitwise_xor", None, None),
     ast.LShift: ("aten::__lshift__", "aten::__lshift__", None, None),
-    ast.RShift: ("aten::__rshift__", "aten::__irshift__", None, None), ast.Pow: ("aten::pow", "aten::pow", None, None),
-    ast.FloorDiv: ("aten::floordiv", "aten::floor_divide_", None, None)}
+    ast.RShift: ("aten::__rshift__", "aten::__irshift__", None, None),
+    ast.Pow: ("aten::pow", "aten::pow", None, None),
+    ast.FloorDiv: ("aten::floordiv", "aten::floor_divide_", None, None),
+}
 
 
 class Assignments:
@@ -38,7 +52,9 @@ class Assignments:
 
     def statement_AnnAssign(self, node):
         if node.value is None:
-            raise ErrorReport(self.range(node), "For an assignment, expected an expression on the right-hand side")
+            raise ErrorReport(
+                self.range(node), "For an assignment, expected an expression on the right-hand side"
+            )
         type = self.types.type(node.annotation)
         if isinstance(node.target, ast.Attribute):
             self._assign_attribute(node, node.target, self.sugared(node.value, type))
@@ -54,7 +70,9 @@ class Assignments:
         elif isinstance(target, ast.Attribute):
             self._assign_attribute(node, target, self.sugared(value))
         elif isinstance(target, ast.Subscript):
-            self._assign_item(self.range(node), target, NamedValue(self.expression(value), None, self.range(value)))
+            self._assign_item(
+                self.range(node), target, NamedValue(self.expression(value), None, self.range(value))
+            )
         else:
             raise ErrorReport(self.range(target), "unexpected expression on left-hand side of assignment")
 
@@ -68,13 +86,21 @@ class Assignments:
         """How many of them are starred: none or one. Raises ErrorReport."""
         starred = sum(isinstance(t, ast.Starred) for t in targets)
         for target in targets:
-            if not isinstance(target, (ast.Name, ast.Subscript, ast.Tuple, ast.List, ast.Starred, ast.Attribute)):
-                raise ErrorReport(self.range(target), "lhs of assignment must be a variable, subscript, or starred expression")
+            if not isinstance(
+                target, (ast.Name, ast.Subscript, ast.Tuple, ast.List, ast.Starred, ast.Attribute)
+            ):
+                raise ErrorReport(
+                    self.range(target),
+                    "lhs of assignment must be a variable, subscript, or starred expression",
+                )
         if starred > 1:
             raise ErrorReport(range, "Only one starred expression is allowed on the lhs")
         if starred == len(targets):
-            raise ErrorReport(range, "A Starred expression may only appear on the lhs within the presence of another "
-                                     "non-starred expression")
+            raise ErrorReport(
+                range,
+                "A Starred expression may only appear on the lhs within the presence of another "
+                "non-starred expression",
+            )
         return starred
 
     def _unpack(self, target, sugared, value_range):
@@ -84,15 +110,17 @@ class Assignments:
         wanted = len(target.elts) - starred
         parts = sugared.as_tuple(value_range, self, None if starred else wanted)
         if len(parts) < wanted:
-            raise ErrorReport(range, f"need {'at least ' if starred else ''}{wanted} values to unpack but found only "
-                                     f"{len(parts)}")
+            raise ErrorReport(
+                range,
+                f"need {'at least ' if starred else ''}{wanted} values to unpack but found only {len(parts)}",
+            )
         if len(parts) > wanted and not starred:
             raise ErrorReport(range, f"too many values to unpack: need {wanted} but found {len(parts)}")
         rest = len(parts) - wanted
         i = 0
         for element in target.elts:
             if isinstance(element, ast.Starred):
-                values = [p.as_value(self.range(element), self) for p in parts[i:i + rest]]
+                values = [p.as_value(self.range(element), self) for p in parts[i : i + rest]]
                 packed = self.graph.insertNode(self.graph.createTuple(values)).output()
                 self.frame.set_value(self.range(element), element.value.id, packed)
                 i += rest
@@ -107,24 +135,32 @@ class Assignments:
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target, sugared, value_range)
         elif isinstance(target, ast.Subscript):
-            self._assign_item(value_range, target, NamedValue(sugared.as_value(value_range, self), None, value_range))
+            self._assign_item(
+                value_range, target, NamedValue(sugared.as_value(value_range, self), None, value_range)
+            )
         elif isinstance(target, ast.Attribute):
             self._assign_attribute(target, target, sugared)
         else:
             raise ErrorReport(self.range(target), "unexpected expression on the left-hand side")
 
-    # ------------------------------------------------------------------------------------------------ x[i] = y
+    # ----------------------------------------------------------------------------------------------- x[i] = y
 
     def _assign_item(self, range, target, value):
         container = self.expression(target.value)
         if container.type().isSubtypeOf(TensorType.get()):
             self._assign_to_slice(range, target, container, value)
             return
-        if isinstance(target.slice, (ast.Slice, ast.Tuple)) and not isinstance(container.type(), (DictType, ClassType)):
-            raise ErrorReport(self.range(target.slice), "Sliced expression not yet supported for subscripted assignment. File "
-                                                        "a bug if you want this")
+        if isinstance(target.slice, (ast.Slice, ast.Tuple)) and not isinstance(
+            container.type(), (DictType, ClassType)
+        ):
+            raise ErrorReport(
+                self.range(target.slice),
+                "Sliced expression not yet supported for subscripted assignment. File a bug if you want this",
+            )
         if container.type().isSubtypeOf(AnyTupleType.get()):
-            raise ErrorReport(self.range(target), f"{type_name(container.type())} does not support subscripted assignment")
+            raise ErrorReport(
+                self.range(target), f"{type_name(container.type())} does not support subscripted assignment"
+            )
         args = [NamedValue(container), NamedValue(self.expression(target.slice)), value]
         MagicMethod("__setitem__", BuiltinFunction("aten::_set_item")).call(range, self, args, [])
 
@@ -173,10 +209,15 @@ class Assignments:
             new = self.expression(node.value)
             return self.graph.insert(self._operator(node, old.type()), [old, new], range=range)
         in_place, out_of_place = _AUGMENTED[type(node.op)][2:]
-        method = next((m for m in (in_place, out_of_place) if m and old.type().findMethod(m) is not None), None)
+        method = next(
+            (m for m in (in_place, out_of_place) if m and old.type().findMethod(m) is not None), None
+        )
         if method is None:
-            raise ErrorReport(range, f"Cannot emit inplace op on {type_name(old.type())} since it does not define an {in_place} "
-                                     f"or {out_of_place} method")
+            raise ErrorReport(
+                range,
+                f"Cannot emit inplace op on {type_name(old.type())} since it does not define an {in_place} "
+                f"or {out_of_place} method",
+            )
         args = [NamedValue(self.expression(node.value))]
         return MethodValue(old, method).call(range, self, args, []).as_value(range, self)
 
@@ -187,8 +228,11 @@ class Assignments:
             return
         type = container.type()
         if isinstance(target.slice, (ast.Slice, ast.Tuple)):
-            raise ErrorReport(self.range(target.slice), f"Sliced expression not yet supported for {type_name(type)} augmented "
-                                                        "assignment. File a bug if you want this")
+            raise ErrorReport(
+                self.range(target.slice),
+                f"Sliced expression not yet supported for {type_name(type)} augmented "
+                "assignment. File a bug if you want this",
+            )
         if not isinstance(type, (ListType, DictType)):
             raise ErrorReport(self.range(target), f"{type_name(type)} does not support augmented assignment.")
         index, change = self.expression(target.slice), self.expression(node.value)

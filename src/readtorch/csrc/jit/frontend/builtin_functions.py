@@ -4,6 +4,7 @@ A call of one is replaced by its body.
 
 In PyTorch: `torch/csrc/jit/frontend/builtin_functions.cpp`. Explained in the chapter "Scripting".
 """
+
 import ast
 from functools import cache
 
@@ -74,6 +75,7 @@ def _sources():
 def _definitions():
     """name -> [(Text, tree)], in the order in which they are tried."""
     from .definition import parse_text  # it desugars, and the compiler needs this module
+
     found = {}
     for namespace, source in _sources():
         text, tree = parse_text(source, "<string>")
@@ -103,6 +105,7 @@ def _compiled(text, node):
     from .definition import build_definition
     from .ir_emitter import compile_definition
     from .resolver import NativeResolver
+
     function = GraphFunction(node.name, None)
     compile_definition(function, build_definition(node, text), NativeResolver())
     return function

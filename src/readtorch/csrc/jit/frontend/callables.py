@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/csrc/jit/frontend/sugared_value.h`. Explained in the chapter "Scripting".
 """
+
 from ..api.function_impl import RecursiveMethodCallError
 from ..ir.function_schema import Argument, FunctionSchema
 from ..ir.type import AnyListType, BoolType, ClassType, DictType, InterfaceType, IntType, ListType, StringType
@@ -10,9 +11,11 @@ from .error_report import ErrorReport
 from .schema_matching import NamedValue, emit_builtin_call, match_schema, match_schemas
 from .sugared_value import NoneSugared, SimpleValue, SugaredValue
 
+
 def takes_self(kind, type):
     """Whether an operator `kind` has an argument `self` for which a value of this type can be passed."""
     from ..runtime.operator import getAllOperatorsFor  # the registry reads schemas
+
     for operator in getAllOperatorsFor(kind):
         index = operator.schema.argument_index("self")
         if index is None:
@@ -87,7 +90,9 @@ class MagicMethod(SugaredValue):
         if args:
             value = args[0].value(emitter.graph)
             if isinstance(value.type(), ClassType):
-                return SimpleValue(value).attr(range, emitter, self.name).call(range, emitter, args[1:], kwargs)
+                return (
+                    SimpleValue(value).attr(range, emitter, self.name).call(range, emitter, args[1:], kwargs)
+                )
         return self.base.call(range, emitter, args, kwargs)
 
 
@@ -140,7 +145,9 @@ def ensure_defined(function, range, what):
     try:
         function.ensure_defined()
     except RecursiveMethodCallError:
-        raise ErrorReport(range, f" {what} '{function.name}' is called recursively. Recursive calls are not supported") from None
+        raise ErrorReport(
+            range, f" {what} '{function.name}' is called recursively. Recursive calls are not supported"
+        ) from None
 
 
 class ClassValue(SugaredValue):
@@ -173,8 +180,12 @@ class NamedTupleConstructor(SugaredValue):
         self.type = type
 
     def call(self, range, emitter, args, kwargs):
-        arguments = [Argument(name, t, default_value=self.type.defaults.get(name), has_default=name in self.type.defaults)
-                     for name, t in zip(self.type.fields, self.type.types)]
+        arguments = [
+            Argument(
+                name, t, default_value=self.type.defaults.get(name), has_default=name in self.type.defaults
+            )
+            for name, t in zip(self.type.fields, self.type.types)
+        ]
         schema = FunctionSchema(self.type.name(), "", tuple(arguments), (Argument("", self.type),))
         matched = match_schema(schema, range, emitter.graph, args, kwargs)
         node = emitter.graph.createTuple(matched.inputs, self.type)

@@ -1,11 +1,13 @@
-"""Calls. Most evaluate their arguments and call what the callee means; special forms look at the arguments' trees.
+"""Calls. Most evaluate their arguments and call what the callee means; special forms look at the arguments'
+trees.
 
 In PyTorch: `emitApplyExpr`, `emitApplySpecialForm` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
 Explained in the chapter "Scripting".
 """
+
 import ast
 
-from ..ir.type import (DictType, FutureType, ListType, NoneType, OptionalType, StringType, TensorType)
+from ..ir.type import DictType, FutureType, ListType, NoneType, OptionalType, StringType, TensorType
 from .error_report import ErrorReport
 from .iterables import IterableTree, RangeValue
 from .control_flow import FOREVER
@@ -36,7 +38,9 @@ class Calls:
         """Raises ErrorReport unless a special form has `count` arguments."""
         name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
         if len(node.args) != count:
-            raise ErrorReport(self.range(node), f"{name} expected exactly {count} arguments but found {len(node.args)}")
+            raise ErrorReport(
+                self.range(node), f"{name} expected exactly {count} arguments but found {len(node.args)}"
+            )
         if node.keywords:
             raise ErrorReport(self.range(node), f"{name} takes no keyword arguments")
 
@@ -52,9 +56,14 @@ class Calls:
         type, range = self.types.type(node.args[0]), self.range(node)
         value = try_convert_to_type(range, self.graph, type, self.expression(node.args[1], type), True)
         if not value.type().isSubtypeOf(type):
-            raise ErrorReport(range, f"expected an expression of type {type_name(type)} but found {type_name(value.type())}\n")
+            raise ErrorReport(
+                range,
+                f"expected an expression of type {type_name(type)} but found {type_name(value.type())}\n",
+            )
         if isinstance(type, OptionalType) and isinstance(value.type(), NoneType):
-            value = self.graph.insertNode(self.graph.createNone()).output().setType(type)  # remembers of what it is none
+            value = (
+                self.graph.insertNode(self.graph.createNone()).output().setType(type)
+            )  # remembers of what it is none
         return value
 
     def form_unchecked_cast(self, node, type_hint):
@@ -92,8 +101,14 @@ class Calls:
         self.check_inputs(node, 1)
         made = self.sugared(node.args[0])
         if not isinstance(made, ClassValue):
-            raise ErrorReport(self.range(node), f"Expected class value as argument to __new__, got {made.kind} instead")
-        return self.graph.insertNode(self.graph.createObject(made.type)).setSourceRange(self.range(node)).output()
+            raise ErrorReport(
+                self.range(node), f"Expected class value as argument to __new__, got {made.kind} instead"
+            )
+        return (
+            self.graph.insertNode(self.graph.createObject(made.type))
+            .setSourceRange(self.range(node))
+            .output()
+        )
 
     # ----------------------------------------------------------------------------------------- iterables
 
@@ -127,7 +142,9 @@ class Calls:
             values.insert(0, None)
         defaults = (0, FOREVER, 1)
         values += [None] * (3 - len(values))
-        bounds = [self.graph.insertConstant(d, None, range) if v is None else v for v, d in zip(values, defaults)]
+        bounds = [
+            self.graph.insertConstant(d, None, range) if v is None else v for v, d in zip(values, defaults)
+        ]
         return SliceValue(*bounds)
 
     # ---------------------------------------------------------------------------------------- containers
@@ -152,7 +169,9 @@ class Calls:
         # list(xs) is [x for x in xs]
         iterable, element = self.temporary("_iter"), self.temporary("_elem")
         self.frame.set(range, iterable, through)
-        comprehension = _at(node, ast.ListComp(_name(element), [ast.comprehension(_name(element), _name(iterable), [], 0)]))
+        comprehension = _at(
+            node, ast.ListComp(_name(element), [ast.comprehension(_name(element), _name(iterable), [], 0)])
+        )
         return self.expression(comprehension, type_hint)
 
     def form_dict(self, node, type_hint):
@@ -167,7 +186,9 @@ class Calls:
         if not node.args and not node.keywords or _is_empty_literal(node.args):
             type = type_hint or DictType(StringType.get(), TensorType.get())
             if not isinstance(type, DictType):
-                raise ErrorReport(range, f"Expected a type annotation of Dict for dict constructor dict(), got {type.str()}")
+                raise ErrorReport(
+                    range, f"Expected a type annotation of Dict for dict constructor dict(), got {type.str()}"
+                )
             return self.graph.insertNode(self.graph.createDict(type.key, type.value, [], [])).output()
         if not node.args:
             literal = ast.Dict([ast.Constant(k.arg) for k in node.keywords], [k.value for k in node.keywords])
@@ -213,6 +234,9 @@ def _at(where, tree):
 
 
 def _is_empty_literal(args):
-    return bool(args) and (isinstance(args[0], ast.Dict) and not args[0].keys or isinstance(args[0], ast.List) and not args[0].elts)
-
-
+    return bool(args) and (
+        isinstance(args[0], ast.Dict)
+        and not args[0].keys
+        or isinstance(args[0], ast.List)
+        and not args[0].elts
+    )

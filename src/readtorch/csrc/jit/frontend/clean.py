@@ -2,6 +2,7 @@
 
 In PyTorch: `runCleanupPasses` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
 """
+
 from ..passes.canonicalize_outputs import CanonicalizeOutputs
 from ..passes.constant_pooling import ConstantPooling
 from ..passes.constant_propagation import ConstantPropagationImmutableTypes
@@ -43,8 +44,13 @@ def _fork_graphs(graph):
             if value not in captured:
                 captured[value] = inner.addInput().copyMetadata(value)
             return captured[value]
+
         inner.block().cloneFrom(block, outside)
-        fork = graph.create("prim::fork", list(captured)).g_("Subgraph", inner).setSourceRange(node.sourceRange())
+        fork = (
+            graph.create("prim::fork", list(captured))
+            .g_("Subgraph", inner)
+            .setSourceRange(node.sourceRange())
+        )
         name = node.output().debugName() if node.output().hasDebugName() else ""
         node.output().setDebugName("")
         fork.insertBefore(node).output().setType(node.output().type()).setDebugName(name)

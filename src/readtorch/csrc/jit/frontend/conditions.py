@@ -3,10 +3,22 @@
 In PyTorch: `emitCondExpr`, `emitIsInstance`, `emitIfExpr` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
 Explained in the chapter "Scripting".
 """
+
 import ast
 
-from ..ir.type import (AnyListType, AnyTupleType, AnyType, BoolType, ListType, NoneType, OptionalType, TupleType, UnionType,
-                       union_of, unwrap_optional)
+from ..ir.type import (
+    AnyListType,
+    AnyTupleType,
+    AnyType,
+    BoolType,
+    ListType,
+    NoneType,
+    OptionalType,
+    TupleType,
+    UnionType,
+    union_of,
+    unwrap_optional,
+)
 from ..ir.unification import unifyTypes
 from .error_report import ErrorReport
 from .refinement import NOTHING, Condition, Refinements
@@ -52,11 +64,17 @@ class Conditions:
     def to_bool(self, range, value):
         """`bool(value)`. Raises ErrorReport for what has no truth."""
         try:
-            result = self.frame.get("bool", range).call(range, self, [NamedValue(value)], []).as_value(range, self)
+            result = (
+                self.frame.get("bool", range).call(range, self, [NamedValue(value)], []).as_value(range, self)
+            )
         except RuntimeError:
-            raise ErrorReport(range, f"Could not cast value of type {type_name(value.type())} to bool") from None
+            raise ErrorReport(
+                range, f"Could not cast value of type {type_name(value.type())} to bool"
+            ) from None
         if not isinstance(result.type(), BoolType):
-            raise ErrorReport(range, "expected a bool expression for condition but found " + type_name(result.type()))
+            raise ErrorReport(
+                range, "expected a bool expression for condition but found " + type_name(result.type())
+            )
         return result
 
     # --------------------------------------------------------------------------------------------- and, or
@@ -74,6 +92,7 @@ class Conditions:
             nonlocal second
             second = self.condition(node.values[1])
             return second.value
+
         both = (settled, go_on) if is_or else (go_on, settled)
         value = self.if_expression(range, first, *both)
         if is_or:
@@ -89,7 +108,9 @@ class Conditions:
 
     def if_expression(self, range, condition, then, otherwise, type_hint=None):
         """A prim::If whose value is that of then() or otherwise()."""
-        node = self.graph.insertNode(self.graph.create("prim::If", [condition.value], 0)).setSourceRange(range)
+        node = self.graph.insertNode(self.graph.create("prim::If", [condition.value], 0)).setSourceRange(
+            range
+        )
         types = []
         for emit, refinements in ((then, condition.refinements), (otherwise, ~condition.refinements)):
             block = node.addBlock()
@@ -146,8 +167,9 @@ class Conditions:
         holds, fails, always = _divide(value.type(), types)
         refinements = NOTHING
         if isinstance(subject, ast.Name):
-            refinements = Refinements({subject.id: union_of(holds)} if holds else {},
-                                      {subject.id: union_of(fails)} if fails else {})
+            refinements = Refinements(
+                {subject.id: union_of(holds)} if holds else {}, {subject.id: union_of(fails)} if fails else {}
+            )
         if always:
             return self.constant_condition(range, True, refinements)
         if not holds:
@@ -166,7 +188,9 @@ class Conditions:
         sugared = self.sugared(subject)
         if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
             raise ErrorReport(self.range(name), "hasattr's second argument must be a string literal")
-        return self.constant_condition(self.range(subject), sugared.has_attr(self.range(subject), self, name.value))
+        return self.constant_condition(
+            self.range(subject), sugared.has_attr(self.range(subject), self, name.value)
+        )
 
 
 def _known(value):

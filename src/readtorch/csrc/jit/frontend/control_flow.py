@@ -1,7 +1,9 @@
-"""if, while and for. In PyTorch: `emitIfElseBlocks`, `emitLoopCommon`, `emitFor` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
+"""if, while and for. In PyTorch: `emitIfElseBlocks`, `emitLoopCommon`, `emitFor` in
+`torch/csrc/jit/frontend/ir_emitter.cpp`.
 
 Explained in the chapter "Scripting".
 """
+
 from contextlib import contextmanager
 
 from ..ir.type import IntType, OptionalType, UnionType
@@ -11,7 +13,7 @@ from .error_report import ErrorReport
 from .script_type_parser import type_name
 from .sugared_value import SimpleValue
 
-FOREVER = 2 ** 63 - 1  # the number of turns of a `while`
+FOREVER = 2**63 - 1  # the number of turns of a `while`
 
 
 class ControlFlow:
@@ -33,7 +35,12 @@ class ControlFlow:
 
     def statement_If(self, node):
         condition = self.condition(node.test)
-        self.branches(self.range(node), condition, lambda: self.statements(node.body), lambda: self.statements(node.orelse))
+        self.branches(
+            self.range(node),
+            condition,
+            lambda: self.statements(node.body),
+            lambda: self.statements(node.orelse),
+        )
 
     def branches(self, range, condition, then, otherwise):
         """then(), otherwise(): compile the branches. One of them only, if the condition is known."""
@@ -42,7 +49,9 @@ class ControlFlow:
             self.refine(range, refinements)
             (then if condition.known else otherwise)()
             return
-        node = self.graph.insertNode(self.graph.create("prim::If", [condition.value], 0)).setSourceRange(range)
+        node = self.graph.insertNode(self.graph.create("prim::If", [condition.value], 0)).setSourceRange(
+            range
+        )
         frames = []
         for emit, refinements in ((then, condition.refinements), (otherwise, ~condition.refinements)):
             with self.inside(node.addBlock()) as frame:
@@ -64,8 +73,10 @@ class ControlFlow:
     def _join(self, range, node, frames, exits):
         """A variable has a value behind the `if` when both branches give it one (or one never gets there)."""
         for name in self._assigned(range, node, frames, exits):
-            types = [self._type_in(name, block, frame, exit, range)
-                     for block, frame, exit in zip(node.blocks(), frames, exits)]
+            types = [
+                self._type_in(name, block, frame, exit, range)
+                for block, frame, exit in zip(node.blocks(), frames, exits)
+            ]
             for i, block in enumerate(node.blocks()):
                 if exits[i]:
                     types[i] = types[1 - i]
@@ -76,8 +87,10 @@ class ControlFlow:
             if unified is not None:
                 self.frame.types[name] = unified
                 continue
-            error = (f"Type mismatch: {name} is set to type {type_name(types[0])} in the true branch and type "
-                     f"{type_name(types[1])} in the false branch")
+            error = (
+                f"Type mismatch: {name} is set to type {type_name(types[0])} in the true branch and type "
+                f"{type_name(types[1])} in the false branch"
+            )
             if self.frame.find(name) is not None:
                 raise ErrorReport(range, error)
             self.frame.errors[name] = f"{error}:\n{range.highlight()}"
@@ -85,7 +98,11 @@ class ControlFlow:
     def _unify(self, name, a, b):
         outer = self.frame.find(name)
         declared = outer.type() if isinstance(outer, SimpleValue) else None
-        if isinstance(declared, (UnionType, OptionalType)) and a.isSubtypeOf(declared) and b.isSubtypeOf(declared):
+        if (
+            isinstance(declared, (UnionType, OptionalType))
+            and a.isSubtypeOf(declared)
+            and b.isSubtypeOf(declared)
+        ):
             return unifyTypes(a, b) or declared
         return unifyTypes(a, b)
 
@@ -135,10 +152,13 @@ class ControlFlow:
             self.check_targets([target], range)
             self.assign(target, SimpleValue(item), range)
             body()
+
         self._loop(range, through.length(range, self), None, turn)
 
     def _loop(self, range, turns, test, body):
-        """A prim::Loop: its first block the body, its second the condition, which convert_to_ssa.py moves to its places."""
+        """A prim::Loop: its first block the body, its second the condition, which convert_to_ssa.py moves to
+        its places.
+        """
         node = self.graph.insertNode(self.graph.create("prim::Loop", (), 0)).setSourceRange(range)
         body_block, condition_block = node.addBlock(), node.addBlock()
         with self.inside(condition_block):
@@ -167,4 +187,5 @@ _range = range
 
 def _no_else(range, word):
     from .definition import NotSupportedError
+
     return NotSupportedError(range, f"else branches of {word} loops aren't supported")

@@ -4,10 +4,12 @@
     prim::Store[name="a"](%a)
     %b : int = prim::Load[name="a"]()          what used %b uses %a
 
-Where branches and loops assign variables, these become outputs of the prim::If or prim::Loop: a value for each path.
+Where branches and loops assign variables, these become outputs of the prim::If or prim::Loop: a value for
+each path.
 
 In PyTorch: `torch/csrc/jit/frontend/convert_to_ssa.cpp`. Explained in the chapter "Scripting".
 """
+
 from ..ir.unification import unifyTypes
 from .environment import is_meaningful
 from .exit_transforms import TransformExits
@@ -15,7 +17,9 @@ from .loop_conditions import CanonicalizeModifiedLoops, InlineLoopCondition, inl
 
 
 def ConvertToSSA(graph):
-    """Five steps: outputs of control flow, what break and continue lead to, loop conditions, variables, exits."""
+    """Five steps: outputs of control flow, what break and continue lead to, loop conditions, variables,
+    exits.
+    """
     _ControlFlowVariables().block(graph.block(), None)
     _LoopContinuations(graph).block(graph.block(), None)
     InlineLoopCondition(graph)
@@ -40,7 +44,8 @@ class _Scope:
         return None
 
 
-# ------------------------------------------------------------------------------------------------ outputs of control flow
+# ------------------------------------------------------------------------------------ outputs of control flow
+
 
 class _ControlFlowVariables:
     """Adds the variables that a branch or a loop assigns to the outputs of its node, by Load and Store."""
@@ -101,10 +106,13 @@ def _add_node_output(node, type, name):
     node.owningGraph().createStore(name, output).insertAfter(node)
 
 
-# ------------------------------------------------------------------------------------------------------ break, continue
+# -------------------------------------------------------------------------------------------- break, continue
+
 
 class _LoopContinuations:
-    """A break or continue becomes a prim::LoopContinuation: whether to go on, and the variables as they are now."""
+    """A break or continue becomes a prim::LoopContinuation: whether to go on, and the variables as they are
+    now.
+    """
 
     def __init__(self, graph):
         self.graph = graph
@@ -144,7 +152,8 @@ class _LoopContinuations:
         node.destroy()
 
 
-# -------------------------------------------------------------------------------------------------------------- variables
+# -------------------------------------------------------------------------------------------------- variables
+
 
 def _erase_variables(block, outer):
     """What reads a variable uses the value that was written last."""

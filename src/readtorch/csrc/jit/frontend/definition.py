@@ -1,8 +1,10 @@
 """A function's text as a syntax tree, and where in the text each part of the tree stands.
 
-The trees are Python's own (`ast`). In PyTorch: `torch/jit/frontend.py` turns them into trees of its own, which the parser
-of serialized code (`torch/csrc/jit/frontend/parser.cpp`) makes too. Explained in the chapter "Scripting".
+The trees are Python's own (`ast`). In PyTorch: `torch/jit/frontend.py` turns them into trees of its own,
+which the parser of serialized code (`torch/csrc/jit/frontend/parser.cpp`) makes too. Explained in the chapter
+"Scripting".
 """
+
 import ast
 import inspect
 import re
@@ -29,7 +31,7 @@ class Text:
         """The character at a line (from 1) and a column, which `ast` counts in bytes."""
         text = self.lines[line - 1]
         if not text.isascii():
-            column = len(text[self.blanks:].encode()[:column].decode())
+            column = len(text[self.blanks :].encode()[:column].decode())
         return self.starts[line - 1] + self.blanks + column
 
     def range(self, node):
@@ -105,7 +107,9 @@ class Definition:
         return self.text.range(self.node)
 
 
-_VARARGS = ("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+_VARARGS = (
+    "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults"
+)
 
 
 def build_definition(node, text, name=None, defaults=None):
@@ -116,7 +120,9 @@ def build_definition(node, text, name=None, defaults=None):
             raise NotSupportedError(_starred(text, extra), _VARARGS)
     parameters = [Parameter(a.arg, a.annotation, False, a) for a in [*arguments.posonlyargs, *arguments.args]]
     parameters += [Parameter(a.arg, a.annotation, True, a) for a in arguments.kwonlyargs]
-    definition = Definition(name or node.name, parameters, node.returns, desugar(node.body, text), text, node, defaults or {})
+    definition = Definition(
+        name or node.name, parameters, node.returns, desugar(node.body, text), text, node, defaults or {}
+    )
     _take_type_comment(definition)
     return definition
 
@@ -139,10 +145,14 @@ class UnsupportedNodeError(NotSupportedError):
 
 
 def definition_of(function, name=None):
-    """The Definition of a Python function. Raises OSError if its source cannot be found, RuntimeError for a lambda."""
+    """The Definition of a Python function. Raises OSError if its source cannot be found, RuntimeError for a
+    lambda.
+    """
     text, tree = parse_object(function)
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
-        raise RuntimeError(f"Expected a single top-level function: {text.source.filename}:{text.source.starting_line_no}")
+        raise RuntimeError(
+            f"Expected a single top-level function: {text.source.filename}:{text.source.starting_line_no}"
+        )
     signature = inspect.signature(function).parameters.values()
     defaults = {p.name: p.default for p in signature if p.default is not p.empty}
     return build_definition(tree.body[0], text, name or function.__name__, defaults)
@@ -154,8 +164,11 @@ def parse_object(obj):
         filename = inspect.getsourcefile(obj)
         lines, first_line = inspect.getsourcelines(obj)
     except (OSError, TypeError) as error:
-        raise OSError(f"Can't get source for {obj}. TorchScript requires source access in order to carry out compilation, "
-                      "make sure original .py files are available.") from error
+        raise OSError(
+            f"Can't get source for {obj}. TorchScript requires source access in order to carry out "
+            "compilation, "
+            "make sure original .py files are available."
+        ) from error
     original = "".join(lines)
     dedented = textwrap.dedent(original)
     first, first_dedented = original.split("\n", 1)[0], dedented.split("\n", 1)[0]
@@ -168,13 +181,15 @@ def parse_text(source, filename=None, first_line=1):
     return Text(source, filename, first_line), ast.parse(source)
 
 
-# ------------------------------------------------------------------------------------------------------- type comments
+# ---------------------------------------------------------------------------------------------- type comments
 
 _TYPE_COMMENT = re.compile(r"#\s*type:\s*(?!ignore)(.*)$")
 
 
 def _take_type_comment(definition):
-    """`# type: (Tensor, int) -> Tensor` stands for annotations; or one comment a parameter and `(...) -> Tensor`."""
+    """`# type: (Tensor, int) -> Tensor` stands for annotations; or one comment a parameter and `(...) ->
+    Tensor`.
+    """
     first = definition.node.lineno - 1
     last = definition.node.end_lineno
     found = [m[1].strip() for line in definition.text.lines[first:last] if (m := _TYPE_COMMENT.search(line))]
@@ -185,10 +200,15 @@ def _take_type_comment(definition):
     if before.strip() == "(...)":
         before = f"({', '.join(t for t in found if '->' not in t)})"
     parameters = [p for i, p in enumerate(definition.parameters) if not (i == 0 and p.name == "self")]
-    annotations = ast.parse(f"({before.strip()[1:-1]},)" if before.strip() != "()" else "()", mode="eval").body.elts
+    annotations = ast.parse(
+        f"({before.strip()[1:-1]},)" if before.strip() != "()" else "()", mode="eval"
+    ).body.elts
     if len(annotations) != len(parameters):
-        raise ErrorReport(definition.range(), f"Number of type annotations for function parameters ({len(annotations)}) does "
-                                              f"not match the number of parameters on the function ({len(parameters)})!")
+        raise ErrorReport(
+            definition.range(),
+            f"Number of type annotations for function parameters ({len(annotations)}) does "
+            f"not match the number of parameters on the function ({len(parameters)})!",
+        )
     for parameter, annotation in zip(parameters, annotations):
         parameter.annotation = _placed(annotation, parameter.node)
     definition.returns = _placed(ast.parse(after.strip(), mode="eval").body, definition.node)

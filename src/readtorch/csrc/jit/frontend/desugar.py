@@ -8,6 +8,7 @@
 
 In PyTorch: part of `torch/jit/frontend.py`. Explained in the chapter "Scripting".
 """
+
 import ast
 import functools
 
@@ -45,6 +46,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_JoinedStr(self, node):
         from .definition import NotSupportedError  # definitions are desugared
+
         self.generic_visit(node)
         template, arguments = "", []
         for part in node.values:

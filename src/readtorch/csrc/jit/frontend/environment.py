@@ -1,17 +1,39 @@
 """The variables of a program while it is compiled.
 
-A variable that is a value of the graph is written with prim::Store and read with prim::Load, by name, wherever the program
-does so; `convert_to_ssa.py` replaces the names by the values later. What is no value of the graph (a module, a function) is
-kept here. Each block has a frame of its own: what a branch assigns, the other one does not see.
+A variable that is a value of the graph is written with prim::Store and read with prim::Load, by name,
+wherever the program does so; `convert_to_ssa.py` replaces the names by the values later. What is no value of
+the graph (a module, a function) is kept here. Each block has a frame of its own: what a branch assigns, the
+other one does not see.
 
-In PyTorch: `struct Environment` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `struct Environment` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the chapter
+"Scripting".
 """
-from ..ir.type import (BoolType, ClassType, EnumType, FloatType, IntType, ListType, StringType, TensorType, TupleType)
+
+from ..ir.type import (
+    BoolType,
+    ClassType,
+    EnumType,
+    FloatType,
+    IntType,
+    ListType,
+    StringType,
+    TensorType,
+    TupleType,
+)
 from .error_report import ErrorReport
 from .schema_matching import try_convert_to_type
 from .script_type_parser import type_name
-from .callables import (BuiltinFunction, Cast, ClassValue, EnumClassValue, ExceptionValue, MagicMethod,
-                        NamedTupleConstructor, PrintValue, SpecialForm)
+from .callables import (
+    BuiltinFunction,
+    Cast,
+    ClassValue,
+    EnumClassValue,
+    ExceptionValue,
+    MagicMethod,
+    NamedTupleConstructor,
+    PrintValue,
+    SpecialForm,
+)
 from .sugared_value import SimpleValue
 
 
@@ -59,7 +81,9 @@ class Environment:
         return SimpleValue(value)
 
     def get(self, name, range):
-        """What a name means: a variable, a built-in, or something that the resolver knows. Raises ErrorReport."""
+        """What a name means: a variable, a built-in, or something that the resolver knows. Raises
+        ErrorReport.
+        """
         found = self.find(name) or GLOBALS.get(name) or self._resolve(name, range)
         if found is None:
             if name in self.errors:
@@ -88,10 +112,16 @@ class Environment:
         self.set(range, name, SimpleValue(value))
 
     def set(self, range, name, sugared, annotated=None):
-        """Assign. annotated: the type that the program gives the variable. Raises ErrorReport for another type than before."""
+        """Assign. annotated: the type that the program gives the variable. Raises ErrorReport for another
+        type than before.
+        """
         value = sugared.value if isinstance(sugared, SimpleValue) else None
-        if (value is not None and not value.hasDebugName() and is_meaningful(name)
-                and value.node().owningBlock() is self.block):
+        if (
+            value is not None
+            and not value.hasDebugName()
+            and is_meaningful(name)
+            and value.node().owningBlock() is self.block
+        ):
             value.setDebugName(name)
         outside = self.find_outside(name)
         if outside is not None:
@@ -108,37 +138,58 @@ class Environment:
 
     def _annotated(self, range, name, value, annotated):
         if not value.type().isSubtypeOf(annotated):
-            raise ErrorReport(range, f"Variable '{name}' is annotated with type {annotated.annotation_str} but is being assigned "
-                                     f"to a value of type {type_name(value.type())}")
+            raise ErrorReport(
+                range,
+                f"Variable '{name}' is annotated with type {annotated.annotation_str} but is being assigned "
+                f"to a value of type {type_name(value.type())}",
+            )
         return value
 
     def _reassigned(self, range, name, sugared, outside, annotated):
         """The value, as one of the type that the variable has outside of this block."""
         if annotated is not None:
-            raise ErrorReport(range, f"Attempting to declare and annotate the type of variable '{name}' but it is already "
-                                     "defined in an outer block")
+            raise ErrorReport(
+                range,
+                f"Attempting to declare and annotate the type of variable '{name}' but it is already "
+                "defined in an outer block",
+            )
         advice = "is not a first-class value.  Only reassignments to first-class values are allowed"
         if not isinstance(sugared, SimpleValue):
-            raise ErrorReport(range, f"Cannot re-assign '{name}' to a value of type {sugared.kind} because {name} {advice}")
+            raise ErrorReport(
+                range, f"Cannot re-assign '{name}' to a value of type {sugared.kind} because {name} {advice}"
+            )
         if not isinstance(outside, SimpleValue):
-            raise ErrorReport(range, f"Cannot re-assign '{name}' because it has type {sugared.kind} and {name} {advice}")
+            raise ErrorReport(
+                range, f"Cannot re-assign '{name}' because it has type {sugared.kind} and {name} {advice}"
+            )
         expected = outside.type()
         value = try_convert_to_type(range, self.emitter.graph, expected, sugared.value, True)
         if not value.type().isSubtypeOf(expected):
             hint = ""
             if isinstance(expected, ListType) and isinstance(value.type(), ListType):
-                hint = ("\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty "
-                        "list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list "
-                        "for Python 2)")
-            raise ErrorReport(range, f"Variable '{name}' previously had type {type_name(expected)} but is now being assigned to "
-                                     f"a value of type {type_name(value.type())}{hint}\n")
+                hint = (
+                    "\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to "
+                    "create an empty "
+                    "list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements "
+                    "in the list "
+                    "for Python 2)"
+                )
+            raise ErrorReport(
+                range,
+                f"Variable '{name}' previously had type {type_name(expected)} but is now being assigned to "
+                f"a value of type {type_name(value.type())}{hint}\n",
+            )
         return value
 
     def remove(self, name, range):
         """`del name`."""
         frame, removed = self, False
         while frame is not None:
-            removed = frame.types.pop(name, None) is not None or frame.sugared.pop(name, None) is not None or removed
+            removed = (
+                frame.types.pop(name, None) is not None
+                or frame.sugared.pop(name, None) is not None
+                or removed
+            )
             frame = frame.next
         if not removed:
             raise ErrorReport(range, f"undefined value {name}")
@@ -155,12 +206,20 @@ def _cast(type, name, magic):
 
 GLOBALS = {
     "print": PrintValue(),
-    "float": _cast(FloatType, "aten::Float", "__float__"), "int": _cast(IntType, "aten::Int", "__int__"),
-    "bool": _cast(BoolType, "aten::Bool", "__bool__"), "str": _cast(StringType, "aten::str", "__str__"),
-    "_to_tensor": Cast(TensorType.get(), "prim::NumToTensor"), "AssertionError": ExceptionValue("AssertionError"),
-    **{name: SpecialForm(name) for name in ("getattr", "hasattr", "isinstance", "tuple", "range", "zip", "enumerate", "list",
-                                            "dict")},
+    "float": _cast(FloatType, "aten::Float", "__float__"),
+    "int": _cast(IntType, "aten::Int", "__int__"),
+    "bool": _cast(BoolType, "aten::Bool", "__bool__"),
+    "str": _cast(StringType, "aten::str", "__str__"),
+    "_to_tensor": Cast(TensorType.get(), "prim::NumToTensor"),
+    "AssertionError": ExceptionValue("AssertionError"),
+    **{
+        name: SpecialForm(name)
+        for name in ("getattr", "hasattr", "isinstance", "tuple", "range", "zip", "enumerate", "list", "dict")
+    },
     **{name: _operator(f"aten::{name}", f"__{name}__") for name in ("len", "hex", "oct", "round")},
     **{name: _operator(f"prim::{name}") for name in ("min", "max", "abs", "id", "rangelist")},
-    **{name: _operator(f"aten::{name}") for name in ("hash", "all", "any", "divmod", "sum", "ord", "chr", "bin", "pow",
-                                                     "complex", "sorted")}}
+    **{
+        name: _operator(f"aten::{name}")
+        for name in ("hash", "all", "any", "divmod", "sum", "ord", "chr", "bin", "pow", "complex", "sorted")
+    },
+}

@@ -1,7 +1,8 @@
 """Removes return, break and continue: a graph's block runs to its end.
 
-A block that may be left early says so by a bool, and gives the values that leave with it; what comes behind is put under an
-`If` of that bool. Note [Exit status]: a block WILL be left, WONT, MIGHT, or THROWS, in which case nothing behind matters.
+A block that may be left early says so by a bool, and gives the values that leave with it; what comes behind
+is put under an `If` of that bool. Note [Exit status]: a block WILL be left, WONT, MIGHT, or THROWS, in which
+case nothing behind matters.
 
     if c:                         r, left = If(c): (1, True) else: (unset, False)
         return 1                  r = If(left): r  else: 2
@@ -9,6 +10,7 @@ A block that may be left early says so by a bool, and gives the values that leav
 
 In PyTorch: `torch/csrc/jit/frontend/exit_transforms.cpp`. Explained in the chapter "Scripting".
 """
+
 from ..ir.type import BoolType
 from ..ir.unification import unifyTypes
 
@@ -24,7 +26,8 @@ def TransformExits(graph):
 
 
 class _Exits:
-    """Removes the exits of one kind. An exit is (the bool that tells whether the block is left, the values)."""
+    """Removes the exits of one kind. An exit is (the bool that tells whether the block is left, the values).
+    """
 
     def __init__(self, graph, kind):
         self.graph = graph
@@ -37,7 +40,9 @@ class _Exits:
 
     def _unset(self, type):
         if type not in self.unset:
-            self.unset[type] = self.graph.createUninitialized(type).insertAfter(self.graph.param_node()).output()
+            self.unset[type] = (
+                self.graph.createUninitialized(type).insertAfter(self.graph.param_node()).output()
+            )
         return self.unset[type]
 
     def _all_unset(self, values):
@@ -154,7 +159,7 @@ class _Exits:
             left = node.outputs()[-1]
         _add_if_outputs(node, exits[0][1], exits[1][1])
         count = len(exits[0][1])
-        return left, node.outputs()[len(node.outputs()) - count:]
+        return left, node.outputs()[len(node.outputs()) - count :]
 
     def loop(self, node):
         """A loop that is left for good stops, and hands on the exit."""
@@ -204,10 +209,12 @@ def _set_outputs(block, values):
         block.registerOutput(value)
 
 
-# ----------------------------------------------------------------------------------------------------- consecutive Ifs
+# -------------------------------------------------------------------------------------------- consecutive Ifs
+
 
 def _join_consecutive_ifs(block):
-    """An If that asks for the answer that the If before it just gave belongs into the branches of the latter."""
+    """An If that asks for the answer that the If before it just gave belongs into the branches of the latter.
+    """
     node = block.nodes()[0] if block.nodes() else block.returnNode()
     while node is not block.returnNode():
         for inner in node.blocks():
@@ -238,10 +245,13 @@ def _join(first):
     return True
 
 
-# ---------------------------------------------------------------------------------------------------------------- with
+# ------------------------------------------------------------------------------------------------------- with
+
 
 def _enter_and_exit_to_with(graph):
-    """What stands between prim::Enter and prim::Exit into the block of a prim::With, so that Exit runs however it is left."""
+    """What stands between prim::Enter and prim::Exit into the block of a prim::With, so that Exit runs
+    however it is left.
+    """
     pairs, entered = [], []
     for node in graph.all_nodes():
         if node.kind() == "prim::Enter":

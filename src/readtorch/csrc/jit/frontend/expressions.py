@@ -1,10 +1,12 @@
 """Expressions: names, literals, operators, comprehensions.
 
-In PyTorch: `emitSugaredExpr`, `emitSimpleExpr` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `emitSugaredExpr`, `emitSimpleExpr` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the
+chapter "Scripting".
 """
+
 import ast
 
-from ..ir.type import (AnyType, DictType, ListType, OptionalType, StringType, TensorType, TupleType, UnionType)
+from ..ir.type import AnyType, DictType, ListType, OptionalType, StringType, TensorType, TupleType, UnionType
 from ..ir.unification import unifyTypeList
 from ..passes.constant_propagation import run_node
 from .error_report import ErrorReport, update_pending_range
@@ -15,20 +17,35 @@ from .sugared_value import SimpleValue
 
 # operator: (its name in graphs, the method of objects)
 _BINARY = {
-    ast.Add: ("aten::add", "__add__"), ast.Sub: ("aten::sub", "__sub__"), ast.Mult: ("aten::mul", "__mul__"),
-    ast.Pow: ("aten::pow", "__pow__"), ast.Div: ("aten::div", "__truediv__"), ast.Mod: ("aten::remainder", "__mod__"),
-    ast.BitAnd: ("aten::__and__", "__and__"), ast.BitOr: ("aten::__or__", "__or__"), ast.BitXor: ("aten::__xor__", "__xor__"),
-    ast.LShift: ("aten::__lshift__", "__lshift__"), ast.RShift: ("aten::__rshift__", "__rshift__"),
-    ast.FloorDiv: ("aten::floordiv", None), ast.MatMult: ("aten::matmul", None),
-    ast.Eq: ("aten::eq", "__eq__"), ast.NotEq: ("aten::ne", "__ne__"), ast.Lt: ("aten::lt", "__lt__"),
-    ast.LtE: ("aten::le", "__le__"), ast.Gt: ("aten::gt", "__gt__"), ast.GtE: ("aten::ge", "__ge__"),
-    ast.In: ("aten::__contains__", "__contains__")}
+    ast.Add: ("aten::add", "__add__"),
+    ast.Sub: ("aten::sub", "__sub__"),
+    ast.Mult: ("aten::mul", "__mul__"),
+    ast.Pow: ("aten::pow", "__pow__"),
+    ast.Div: ("aten::div", "__truediv__"),
+    ast.Mod: ("aten::remainder", "__mod__"),
+    ast.BitAnd: ("aten::__and__", "__and__"),
+    ast.BitOr: ("aten::__or__", "__or__"),
+    ast.BitXor: ("aten::__xor__", "__xor__"),
+    ast.LShift: ("aten::__lshift__", "__lshift__"),
+    ast.RShift: ("aten::__rshift__", "__rshift__"),
+    ast.FloorDiv: ("aten::floordiv", None),
+    ast.MatMult: ("aten::matmul", None),
+    ast.Eq: ("aten::eq", "__eq__"),
+    ast.NotEq: ("aten::ne", "__ne__"),
+    ast.Lt: ("aten::lt", "__lt__"),
+    ast.LtE: ("aten::le", "__le__"),
+    ast.Gt: ("aten::gt", "__gt__"),
+    ast.GtE: ("aten::ge", "__ge__"),
+    ast.In: ("aten::__contains__", "__contains__"),
+}
 _UNARY = {ast.USub: ("aten::neg", "__neg__"), ast.Invert: ("aten::bitwise_not", "__invert__")}
 
 
 class Expressions:
     def expression(self, node, type_hint=None):
-        """The Value of an expression. type_hint: the type that it is wanted to have, for literals that leave it open."""
+        """The Value of an expression. type_hint: the type that it is wanted to have, for literals that leave
+        it open.
+        """
         update_pending_range(self.range(node))
         value = self.sugared(node, type_hint).as_value(self.range(node), self)
         if isinstance(type_hint, AnyType) and not isinstance(value.type(), AnyType):
@@ -40,6 +57,7 @@ class Expressions:
         handler = getattr(self, f"expression_{type(node).__name__}", None)
         if handler is None:
             from .definition import UnsupportedNodeError
+
             raise UnsupportedNodeError(self.range(node), f"{type(node).__name__} aren't supported")
         found = handler(node, type_hint)
         return found if not hasattr(found, "debugName") else SimpleValue(found)
@@ -61,10 +79,17 @@ class Expressions:
     def expression_IfExp(self, node, type_hint):
         condition = self.condition(node.test)
         if condition.known is not None:
-            self.refine(self.range(node), condition.refinements if condition.known else ~condition.refinements)
+            self.refine(
+                self.range(node), condition.refinements if condition.known else ~condition.refinements
+            )
             return self.expression(node.body if condition.known else node.orelse, type_hint)
-        return self.if_expression(self.range(node), condition, lambda: self.expression(node.body, type_hint),
-                                  lambda: self.expression(node.orelse, type_hint), type_hint)
+        return self.if_expression(
+            self.range(node),
+            condition,
+            lambda: self.expression(node.body, type_hint),
+            lambda: self.expression(node.orelse, type_hint),
+            type_hint,
+        )
 
     # -------------------------------------------------------------------------------------------- operators
 
@@ -102,6 +127,7 @@ class Expressions:
             return self.condition(node).value
         if isinstance(node.op, ast.UAdd):
             from .definition import NotSupportedError
+
             raise NotSupportedError(range, "unsupported unary operator: UAdd")
         name, magic = _UNARY[type(node.op)]
         args = [NamedValue(self.expression(node.operand))]
@@ -111,7 +137,11 @@ class Expressions:
     def _folded(self, value, name, range):
         """`-1` is a constant."""
         node = value.node()
-        if node.kind() != name or isinstance(value.type(), TensorType) or not all(v.isConstant() for v in node.inputs()):
+        if (
+            node.kind() != name
+            or isinstance(value.type(), TensorType)
+            or not all(v.isConstant() for v in node.inputs())
+        ):
             return value
         found = run_node(node)
         return value if found is None else self.graph.insertConstant(found[0], None, range)
@@ -127,14 +157,19 @@ class Expressions:
         for node in nodes:
             if isinstance(node, ast.Starred):
                 parts = self.sugared(node.value).as_tuple(self.range(node), self)
-                found += [NamedValue(p.as_value(self.range(node), self), None, self.range(node)) for p in parts]
+                found += [
+                    NamedValue(p.as_value(self.range(node), self), None, self.range(node)) for p in parts
+                ]
             else:
                 found.append(NamedValue(self.expression(node), None, self.range(node)))
         return found
 
     def expression_Tuple(self, node, type_hint):
-        if isinstance(type_hint, TupleType) and len(type_hint.types) == len(node.elts) and not any(
-                isinstance(e, ast.Starred) for e in node.elts):
+        if (
+            isinstance(type_hint, TupleType)
+            and len(type_hint.types) == len(node.elts)
+            and not any(isinstance(e, ast.Starred) for e in node.elts)
+        ):
             values = [self.expression(e, t) for e, t in zip(node.elts, type_hint.types)]
         else:
             values = self.values_of(node.elts)
@@ -155,9 +190,16 @@ class Expressions:
             for value in values:
                 if not value.type().isSubtypeOf(element):
                     unified = unifyTypeList([v.type() for v in values], default_to_union=True)
-                    more = f", which were unified to {type_name(unified)}" if isinstance(unified, UnionType) else ""
-                    raise ErrorReport(range, f"List type annotation `{type_name(hint)}` did not match the types of the given "
-                                             f"list elements{more}")
+                    more = (
+                        f", which were unified to {type_name(unified)}"
+                        if isinstance(unified, UnionType)
+                        else ""
+                    )
+                    raise ErrorReport(
+                        range,
+                        f"List type annotation `{type_name(hint)}` did not match the types of the given "
+                        f"list elements{more}",
+                    )
         elif values:
             element = unifyTypeList([v.type() for v in values], default_to_union=True)
         return self.graph.insertNode(self.graph.createList(element, values)).output()
@@ -167,7 +209,10 @@ class Expressions:
         if any(isinstance(n, ast.Starred) for n in nodes):
             return self.values_of(nodes)
         inner = hint if isinstance(hint, (ListType, DictType, TupleType)) else None
-        return [self.expression(n, inner if isinstance(n, (ast.List, ast.Dict, ast.Tuple)) else None) for n in nodes]
+        return [
+            self.expression(n, inner if isinstance(n, (ast.List, ast.Dict, ast.Tuple)) else None)
+            for n in nodes
+        ]
 
     def expression_Dict(self, node, type_hint):
         range = self.range(node)
@@ -177,7 +222,11 @@ class Expressions:
             if key is None:
                 raise ErrorReport(range, "Dict expansion (e.g. `{**dict}`) is not supported")
             keys.append(self.expression(key))
-            values.append(self.expression(value, hint.value if hint and isinstance(value, (ast.List, ast.Dict)) else None))
+            values.append(
+                self.expression(
+                    value, hint.value if hint and isinstance(value, (ast.List, ast.Dict)) else None
+                )
+            )
         if hint is not None:
             key_type, value_type = hint.key, hint.value
         elif not keys:
@@ -192,21 +241,27 @@ class Expressions:
     def _check_parts(self, what, type, values, nodes):
         for value, node in zip(values, nodes):
             if not value.type().isSubtypeOf(type):
-                raise ErrorReport(self.range(node), f"Dict {what} must contain only a single type, expected: {type_name(type)} "
-                                                    f"but found {type_name(value.type())} instead")
+                raise ErrorReport(
+                    self.range(node),
+                    f"Dict {what} must contain only a single type, expected: {type_name(type)} "
+                    f"but found {type_name(value.type())} instead",
+                )
 
-    # ------------------------------------------------------------------------------------------ comprehensions
+    # ----------------------------------------------------------------------------------------- comprehensions
 
     def expression_ListComp(self, node, type_hint):
         hint = _part_of_hint(type_hint, ListType)
         if type_hint is not None and hint is None:
-            raise ErrorReport(self.range(node), f"Expected an annotation of type List but got {type_name(type_hint)}")
+            raise ErrorReport(
+                self.range(node), f"Expected an annotation of type List but got {type_name(type_hint)}"
+            )
 
         def add(made, typed):
             element = self.expression(node.elt)
             if not typed:
                 made.setType(ListType(element.type()))
             self.graph.insert("aten::append", [made, element], range=self.range(node))
+
         made = self.graph.create("prim::ListConstruct")
         return self._comprehension(node, made, hint, ListType(TensorType.get()), add)
 
@@ -218,11 +273,14 @@ class Expressions:
             if not typed:
                 made.setType(DictType(key.type(), value.type()))
             self.graph.insert("aten::_set_item", [made, key, value], range=self.range(node))
+
         made = self.graph.create("prim::DictConstruct")
         return self._comprehension(node, made, hint, DictType(StringType.get(), TensorType.get()), add)
 
     def _comprehension(self, node, made, hint, default, add):
-        """An empty container, and a loop that fills it. Its variables stay inside: a prim::ComprehensionScope."""
+        """An empty container, and a loop that fills it. Its variables stay inside: a
+        prim::ComprehensionScope.
+        """
         range = self.range(node)
         if len(node.generators) != 1:
             raise _not_supported(range, "Only a single generator is currently supported")
@@ -230,12 +288,15 @@ class Expressions:
             raise _not_supported(range, "Comprehension ifs are not supported yet")
         value = self.graph.insertNode(made).output().setType(hint or default)
         typed = hint is not None
-        scope = self.graph.insertNode(self.graph.create("prim::ComprehensionScope", (), 0)).setSourceRange(range)
+        scope = self.graph.insertNode(self.graph.create("prim::ComprehensionScope", (), 0)).setSourceRange(
+            range
+        )
 
         def body():
             nonlocal typed
             add(value, typed)
             typed = True
+
         with self.inside(scope.addBlock()):
             self.loop_over(range, node.generators[0].target, node.generators[0].iter, body)
         return value
@@ -243,6 +304,7 @@ class Expressions:
 
 def _not_supported(range, message):
     from .definition import NotSupportedError
+
     return NotSupportedError(range, message)
 
 
@@ -250,6 +312,12 @@ def _part_of_hint(hint, kind):
     """The List (or Dict) that is hinted at, also inside an Optional or Union; None if there is none."""
     if isinstance(hint, kind):
         return hint
-    parts = [hint.elem] if isinstance(hint, OptionalType) else list(hint.types) if isinstance(hint, UnionType) else []
+    parts = (
+        [hint.elem]
+        if isinstance(hint, OptionalType)
+        else list(hint.types)
+        if isinstance(hint, UnionType)
+        else []
+    )
     fitting = [p for p in parts if isinstance(p, kind)]
     return fitting[0] if len(fitting) == 1 else None

@@ -1,7 +1,7 @@
 """The compiler: from a function's syntax tree to a graph.
 
-It walks the tree once. For every expression it inserts nodes and answers with what the expression means (a SugaredValue);
-variables go through an Environment. The methods are grouped by what they compile:
+It walks the tree once. For every expression it inserts nodes and answers with what the expression means (a
+SugaredValue); variables go through an Environment. The methods are grouped by what they compile:
 
     statements.py      one statement after another, return, raise, assert, with
     control_flow.py    if, while, for
@@ -15,6 +15,7 @@ Then convert_to_ssa.py replaces variables by values, and clean.py removes what i
 
 In PyTorch: `struct to_ir` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the chapter "Scripting".
 """
+
 from ..ir.function_schema import Argument, FunctionSchema
 from ..ir.graph import Graph
 from ..ir.type import NoneType
@@ -36,7 +37,8 @@ from .sugared_value import SimpleValue
 def compile_definition(function, definition, resolver, make_self=None, self_type=None):
     """Give `function` (a GraphFunction) the graph and the schema that `definition` spells.
 
-    resolver: knows the names that are no variables. Of a method: self_type, and make_self(value), the SugaredValue of `self`.
+    resolver: knows the names that are no variables. Of a method: self_type, and make_self(value), the
+    SugaredValue of `self`.
     """
     emitter = Emitter(function, definition, resolver)
     emitter.run(make_self, self_type)
@@ -48,10 +50,12 @@ def compile_definition(function, definition, resolver, make_self=None, self_type
 
 def compile_lazily(unit, name, definition, resolver, make_self=None, self_type=None):
     """A new function of the CompilationUnit `unit` whose graph is made when it is first asked for."""
+
     def create(function):
         shown = function.name if self_type is None else f"{self_type.name()}.{function.name}"
         with CallStackGuard(shown, definition.range()):
             compile_definition(function, definition, resolver, make_self, self_type)
+
     return unit.create_function(name, None, create, mangle=self_type is None)
 
 
@@ -103,11 +107,15 @@ class Emitter(Statements, ControlFlow, Assignments, Conditions, Expressions, Sub
         # A placeholder: the values that are returned get here in exit_transforms.py.
         placeholder = self.graph.insertNode(self.graph.createUninitialized(self.merged_return)).output()
         self.graph.registerOutput(placeholder)
-        self.schema = FunctionSchema(self.function.name, "", tuple(arguments), (Argument("", self.merged_return),))
+        self.schema = FunctionSchema(
+            self.function.name, "", tuple(arguments), (Argument("", self.merged_return),)
+        )
 
     def _self_parameter(self, parameter, make_self, self_type):
         value = self.graph.addInput().setType(self_type).setDebugName(parameter.name)
-        self.frame.set(self.range(parameter.node), parameter.name, make_self(value) if make_self else SimpleValue(value))
+        self.frame.set(
+            self.range(parameter.node), parameter.name, make_self(value) if make_self else SimpleValue(value)
+        )
         return Argument(parameter.name, self_type)
 
     def _parameter(self, parameter):
@@ -125,12 +133,15 @@ class Emitter(Statements, ControlFlow, Assignments, Conditions, Expressions, Sub
 
     def _default(self, parameter, type, length):
         from ..python.pybind_utils import REJECTED, to_ivalue  # calls of functions, which hold graphs
+
         value = self.definition.defaults[parameter.name]
         if length is not None and isinstance(value, (int, float)):
             value = [value] * length
         converted = to_ivalue(value, type)
         if converted is REJECTED:
-            raise RuntimeError(f"Expected a default value of type {type.annotation_str} on parameter \"{parameter.name}\".")
+            raise RuntimeError(
+                f'Expected a default value of type {type.annotation_str} on parameter "{parameter.name}".'
+            )
         return converted
 
     def _maybe_no_return(self):
@@ -140,6 +151,10 @@ class Emitter(Statements, ControlFlow, Assignments, Conditions, Expressions, Sub
                 self.merged_return = self.declared_return or NoneType.get()
             return
         if self.declared_return is not None and not isinstance(self.declared_return, NoneType):
-            raise ErrorReport(self.definition.range(), "Function was not annotated as having type None, but does not return "
-                                                       "along all paths")
-        self.return_value(self.definition.range(), self.graph.insertConstant(None, None, self.definition.range()))
+            raise ErrorReport(
+                self.definition.range(),
+                "Function was not annotated as having type None, but does not return along all paths",
+            )
+        self.return_value(
+            self.definition.range(), self.graph.insertConstant(None, None, self.definition.range())
+        )

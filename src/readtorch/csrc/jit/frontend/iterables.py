@@ -1,11 +1,12 @@
 """What loops go through beside lists, strings and tensors: `range`, `zip`, `enumerate`, tuples.
 
-A loop over something whose length is known while compiling, such as a tuple, is unrolled. All others have a length and
-an item for each index, which the body of the loop looks up.
+A loop over something whose length is known while compiling, such as a tuple, is unrolled. All others have a
+length and an item for each index, which the body of the loop looks up.
 
 In PyTorch: `RangeValue`, `IterableTree`, `SugaredTupleValue` of `torch/csrc/jit/frontend/sugared_value.h`.
 Explained in the chapter "Scripting".
 """
+
 from ..ir.type import IntType
 from .error_report import ErrorReport
 from .script_type_parser import type_name
@@ -20,7 +21,10 @@ class RangeValue(SugaredValue):
     def __init__(self, range, emitter, values, turns=None):
         for i, value in enumerate(values):
             if not isinstance(value.type(), IntType):
-                raise ErrorReport(range, f"all inputs of range must be ints, found {type_name(value.type())} in argument {i}")
+                raise ErrorReport(
+                    range,
+                    f"all inputs of range must be ints, found {type_name(value.type())} in argument {i}",
+                )
         if not 1 <= len(values) <= 3:
             count = "at least 1 arguments, got 0" if not values else f"at most 3 arguments, got {len(values)}"
             raise ErrorReport(range, f"range expected {count}")
@@ -49,7 +53,9 @@ class RangeValue(SugaredValue):
     def item(self, range, emitter, index, type_hint=None):
         if self.only_stop:
             return SimpleValue(index)
-        return SimpleValue(emitter.graph.insert("aten::__derive_index", [index, self.start, self.step], range=range))
+        return SimpleValue(
+            emitter.graph.insert("aten::__derive_index", [index, self.start, self.step], range=range)
+        )
 
 
 class SugaredTuple(SugaredValue):
@@ -75,10 +81,13 @@ class SugaredTuple(SugaredValue):
 
     def item(self, range, emitter, index, type_hint=None):
         if not index.isConstant() or not isinstance(index.type(), IntType):
-            raise ErrorReport(range, "Expected integer literal for index. ModuleList/Sequential indexing is only supported "
-                                     "with integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is "
-                                     "not a literal. Enumeration is supported, e.g. 'for index, v in enumerate(self): out = "
-                                     "v(inp)'")
+            raise ErrorReport(
+                range,
+                "Expected integer literal for index. ModuleList/Sequential indexing is only supported "
+                "with integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is "
+                "not a literal. Enumeration is supported, e.g. 'for index, v in enumerate(self): out = "
+                "v(inp)'",
+            )
         i = index.toIValue()
         if not -len(self.parts) <= i < len(self.parts):
             raise ErrorReport(range, f"Index {i} out of range of length {len(self.parts)}")
@@ -94,8 +103,11 @@ class IterableTree(SugaredValue):
         self.children = []
         lengths = [child.static_length() for child in children]
         if any(n is None for n in lengths) and any(n is not None for n in lengths):
-            raise ErrorReport(range, "Can not iterate over a module list or tuple with a value that does not have a statically "
-                                     "determinable length\n")
+            raise ErrorReport(
+                range,
+                "Can not iterate over a module list or tuple with a value that does not have a statically "
+                "determinable length\n",
+            )
         self.children = children
         self.turns = min(lengths) if lengths and lengths[0] is not None else None
 

@@ -1,4 +1,5 @@
-"""The condition of a loop, from a block of its own to where it is looked at: before the loop and at the end of its body.
+"""The condition of a loop, from a block of its own to where it is looked at: before the loop and at the end
+of its body.
 
     before                                           after
     Loop(%turns)                                     <condition> -> %c
@@ -8,9 +9,10 @@
 In PyTorch: `inline_loop_condition.cpp`, `canonicalize_modified_loop.cpp` in `torch/csrc/jit/frontend`.
 Explained in the chapter "Scripting".
 """
+
 from ..ir.type import IntType
 
-FOREVER = 2 ** 63 - 1
+FOREVER = 2**63 - 1
 
 
 def inline_block_before(node, block):
@@ -33,7 +35,8 @@ def InlineLoopCondition(graph):
 
 
 def CanonicalizeModifiedLoops(graph):
-    """A loop that has both a number of turns and a condition of its own counts its turns itself, as a Python `while` would.
+    """A loop that has both a number of turns and a condition of its own counts its turns itself, as a Python
+    `while` would.
 
     That is what a `break` makes of a `for`.
     """

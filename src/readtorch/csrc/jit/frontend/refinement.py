@@ -4,8 +4,10 @@
         ...
     elif isinstance(y, int):   here y is an int
 
-In PyTorch: `RefinementSet`, `CondValue` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `RefinementSet`, `CondValue` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the chapter
+"Scripting".
 """
+
 from dataclasses import dataclass
 
 
@@ -46,7 +48,9 @@ NOTHING = Refinements({}, {})
 
 @dataclass
 class Condition:
-    """value: the bool in the graph. known: what it is, if that is so while compiling: then only one branch is compiled."""
+    """value: the bool in the graph. known: what it is, if that is so while compiling: then only one branch is
+    compiled.
+    """
 
     value: object
     refinements: Refinements = NOTHING

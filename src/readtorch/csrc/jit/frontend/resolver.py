@@ -3,6 +3,7 @@
 In PyTorch: `torch/csrc/jit/frontend/resolver.h`, `PythonResolver` in `torch/csrc/jit/python/script_init.cpp`.
 Explained in the chapter "Scripting".
 """
+
 import builtins
 import inspect
 
@@ -53,6 +54,7 @@ class PythonResolver(Resolver):
 
     def resolve_value(self, name, emitter, range):
         from ..python.python_sugared_value import to_sugared_value  # it compiles what it finds
+
         try:
             found = self.lookup(name)
         except LookupError:
@@ -61,6 +63,7 @@ class PythonResolver(Resolver):
 
     def resolve_type(self, name, range):
         from ....jit.annotations import try_annotation_to_type
+
         first, *rest = name.split(".")
         try:
             found = self.lookup(first)
@@ -82,6 +85,7 @@ def lookup_of_closure(function):
         if name in function.__globals__:
             return function.__globals__[name]
         return vars(builtins)[name]
+
     return lookup
 
 
@@ -99,4 +103,5 @@ def lookup_in_frame(depth):
                     return names[name]
             scope = scope.f_back
         return vars(builtins)[name]
+
     return lookup

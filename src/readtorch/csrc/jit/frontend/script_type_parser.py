@@ -4,19 +4,59 @@
 
 In PyTorch: `torch/csrc/jit/frontend/script_type_parser.cpp`. Explained in the chapter "Scripting".
 """
+
 import ast
 
-from ..ir.type import (AnyClassType, AnyEnumType, AnyListType, AnyTupleType, AnyType, BoolType, ComplexType, DeviceObjType,
-                       DictType, FloatType, FutureType, GeneratorType, IntType, ListType, NoneType, NumberType,
-                       StorageType, StreamObjType, StringType, TensorType, TupleType, union_of)
+from ..ir.type import (
+    AnyClassType,
+    AnyEnumType,
+    AnyListType,
+    AnyTupleType,
+    AnyType,
+    BoolType,
+    ComplexType,
+    DeviceObjType,
+    DictType,
+    FloatType,
+    FutureType,
+    GeneratorType,
+    IntType,
+    ListType,
+    NoneType,
+    NumberType,
+    StorageType,
+    StreamObjType,
+    StringType,
+    TensorType,
+    TupleType,
+    union_of,
+)
 from .error_report import ErrorReport
 
-_NAMED = {"Tensor": TensorType, "torch.Tensor": TensorType, "int": IntType, "float": FloatType, "bool": BoolType,
-          "complex": ComplexType, "str": StringType, "Device": DeviceObjType, "torch.device": DeviceObjType,
-          "Stream": StreamObjType, "number": NumberType, "None": NoneType, "NoneType": NoneType, "Any": AnyType,
-          "Capsule": AnyType, "list": AnyListType, "tuple": AnyTupleType, "Generator": GeneratorType,
-          "torch.Generator": GeneratorType, "Storage": StorageType, "AnyClassType": AnyClassType,
-          "AnyEnumType": AnyEnumType}
+_NAMED = {
+    "Tensor": TensorType,
+    "torch.Tensor": TensorType,
+    "int": IntType,
+    "float": FloatType,
+    "bool": BoolType,
+    "complex": ComplexType,
+    "str": StringType,
+    "Device": DeviceObjType,
+    "torch.device": DeviceObjType,
+    "Stream": StreamObjType,
+    "number": NumberType,
+    "None": NoneType,
+    "NoneType": NoneType,
+    "Any": AnyType,
+    "Capsule": AnyType,
+    "list": AnyListType,
+    "tuple": AnyTupleType,
+    "Generator": GeneratorType,
+    "torch.Generator": GeneratorType,
+    "Storage": StorageType,
+    "AnyClassType": AnyClassType,
+    "AnyEnumType": AnyEnumType,
+}
 INFERRED = TensorType()  # of a parameter without an annotation; it equals every other Tensor
 
 
@@ -77,8 +117,10 @@ class ScriptTypeParser:
         if make is None:
             raise ErrorReport(self.range(node.value), f"Unknown type constructor {name}")
         if len(parts) != count:
-            raise ErrorReport(self.range(node), f" expected exactly {count} element type{'s' * (count > 1)} but found "
-                                                f"{len(parts)}")
+            raise ErrorReport(
+                self.range(node),
+                f" expected exactly {count} element type{'s' * (count > 1)} but found {len(parts)}",
+            )
         return make(*[self.type(p) for p in parts])
 
     def broadcast_length(self, node):
@@ -90,13 +132,22 @@ class ScriptTypeParser:
         return int(digits) if name and digits != name and digits.isdigit() else None
 
 
-_OF_PARTS = {"List": (ListType, 1), "list": (ListType, 1), "Optional": (lambda t: union_of([t, NoneType.get()]), 1),
-             "Dict": (DictType, 2), "dict": (DictType, 2), "Future": (FutureType, 1), "Final": (lambda t: t, 1),
-             **{f"BroadcastingList{n}": (ListType, 1) for n in range(1, 7)}}
+_OF_PARTS = {
+    "List": (ListType, 1),
+    "list": (ListType, 1),
+    "Optional": (lambda t: union_of([t, NoneType.get()]), 1),
+    "Dict": (DictType, 2),
+    "dict": (DictType, 2),
+    "Future": (FutureType, 1),
+    "Final": (lambda t: t, 1),
+    **{f"BroadcastingList{n}": (ListType, 1) for n in range(1, 7)},
+}
 
 
 def _is_empty_tuple(node):
-    return isinstance(node, ast.Tuple) and (not node.elts or (len(node.elts) == 1 and _is_empty_tuple(node.elts[0])))
+    return isinstance(node, ast.Tuple) and (
+        not node.elts or (len(node.elts) == 1 and _is_empty_tuple(node.elts[0]))
+    )
 
 
 def dotted_name(node):

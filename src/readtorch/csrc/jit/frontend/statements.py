@@ -1,4 +1,5 @@
 """Statements. In PyTorch: `to_ir::emitStatements` in `torch/csrc/jit/frontend/ir_emitter.cpp`."""
+
 import ast
 
 from ..ir.type import AnyType, ClassType, NoneType, StringType, TensorType
@@ -33,6 +34,7 @@ class Statements:
             handler = getattr(self, f"statement_{type(statement).__name__}", None)
             if handler is None:
                 from .definition import UnsupportedNodeError  # definitions know errors of the frontend
+
                 name = _NAMES.get(type(statement), type(statement).__name__)
                 raise UnsupportedNodeError(self.text.first_word(statement), f"{name} aren't supported")
             handler(statement)
@@ -58,13 +60,17 @@ class Statements:
         if self.loop is None:
             raise ErrorReport(self.range(node), f"SyntaxError: '{word}' outside loop")
         if self.loop == "unrolled":
-            raise ErrorReport(self.range(node), "Because we emit iteration over modulelists or tuples as unrolled loops, we do "
-                                                "not support break or continue inside the body of these loops")
+            raise ErrorReport(
+                self.range(node),
+                "Because we emit iteration over modulelists or tuples as unrolled loops, we do "
+                "not support break or continue inside the body of these loops",
+            )
 
     def statement_FunctionDef(self, node):
         """In the text of an archive: the body of a fork. Programs have no functions inside of functions."""
         if not self.resolver.allows_closures:
             from .definition import UnsupportedNodeError
+
             raise UnsupportedNodeError(self.text.first_word(node), "function definitions aren't supported")
         self.frame.set(self.range(node), node.name, Closure(node))
 
@@ -83,8 +89,11 @@ class Statements:
             if not (declared.isSubtypeOf(TensorType.get()) and isinstance(value.type(), NoneType)):
                 value = try_convert_to_type(range, self.graph, declared, value, True)
             if not value.type().isSubtypeOf(declared):
-                raise ErrorReport(range, f"Return value was annotated as having type {type_name(declared)} but is actually of "
-                                         f"type {type_name(value.type())}")
+                raise ErrorReport(
+                    range,
+                    f"Return value was annotated as having type {type_name(declared)} but is actually of "
+                    f"type {type_name(value.type())}",
+                )
             self.merged_return = declared
         else:
             self.merged_return = self._merge_return(range, value.type())
@@ -98,8 +107,11 @@ class Statements:
             return type
         merged = unifyTypes(self.merged_return, type)
         if merged is None:
-            raise ErrorReport(range, f"Previous return statement returned a value of type {type_name(self.merged_return)} but "
-                                     f"this return statement returns a value of type {type_name(type)}")
+            raise ErrorReport(
+                range,
+                f"Previous return statement returned a value of type {type_name(self.merged_return)} but "
+                f"this return statement returns a value of type {type_name(type)}",
+            )
         return merged
 
     # ---------------------------------------------------------------------------------------------- errors
@@ -127,16 +139,23 @@ class Statements:
     def raise_exception(self, range, message, class_name=None):
         """A prim::RaiseException. class_name: the Value of its qualified name."""
         class_name = class_name or self.graph.insertConstant(None, None, range)
-        self.graph.insertNode(self.graph.create("prim::RaiseException", [message, class_name], 0)).setSourceRange(range)
+        self.graph.insertNode(
+            self.graph.create("prim::RaiseException", [message, class_name], 0)
+        ).setSourceRange(range)
 
     def statement_Assert(self, node):
         range = self.range(node)
         condition = self.condition(node.test)
 
         def fail():
-            text = self.expression(node.msg) if node.msg is not None else self.graph.insertConstant("", None, range)
+            text = (
+                self.expression(node.msg)
+                if node.msg is not None
+                else self.graph.insertConstant("", None, range)
+            )
             message = self.graph.insert("aten::add", ["AssertionError: ", text], range=range)
             self._raise(range, message, None)
+
         self.branches(range, condition, lambda: None, fail)
 
     # ------------------------------------------------------------------------------------------- with, del
@@ -157,15 +176,21 @@ class Statements:
             raise ErrorReport(range, "With item expression must return an object")
         enter, exit = (value.type().findMethod(name) for name in ("__enter__", "__exit__"))
         if enter is None or exit is None:
-            raise ErrorReport(range, "Object returned by with item expression does not define __enter__ and __exit__ methods")
+            raise ErrorReport(
+                range,
+                "Object returned by with item expression does not define __enter__ and __exit__ methods",
+            )
         if len(enter.schema.arguments) != 1:
             raise ErrorReport(range, "__enter__ must have only one argument and one return value")
         if len(exit.schema.arguments) != 4:
             raise ErrorReport(range, "__exit__ must have four arguments")
         for i, argument in enumerate(exit.schema.arguments[1:], 1):
             if not isinstance(argument.type, AnyType):
-                raise ErrorReport(range, f"argument {i} of __exit__ must have Any type; TorchScript does not currently support "
-                                         "passing exception type, value, or traceback to the __exit__ function.")
+                raise ErrorReport(
+                    range,
+                    f"argument {i} of __exit__ must have Any type; TorchScript does not currently support "
+                    "passing exception type, value, or traceback to the __exit__ function.",
+                )
         node = self.graph.insertNode(self.graph.create("prim::Enter", [value]))
         node.output().setType(enter.schema.returns[0].type)
         if item.optional_vars is not None:
@@ -180,12 +205,17 @@ class Statements:
             elif isinstance(target, ast.Subscript):
                 self._delete_item(target, range)
             else:
-                raise ErrorReport(range, "del statements are only supported for deleting list and dict items and variables")
+                raise ErrorReport(
+                    range, "del statements are only supported for deleting list and dict items and variables"
+                )
 
     def _delete_item(self, target, range):
         if isinstance(target.slice, ast.Slice):
-            raise ErrorReport(range, "del statements only support deletion at a single index, slicing is not supported (see "
-                                     "https://github.com/pytorch/pytorch/issues/31430)")
+            raise ErrorReport(
+                range,
+                "del statements only support deletion at a single index, slicing is not supported (see "
+                "https://github.com/pytorch/pytorch/issues/31430)",
+            )
         container = self.sugared(target.value)
         index = self.expression(target.slice)
         value = container.as_value(self.range(target.value), self)
@@ -197,6 +227,13 @@ class Statements:
             self.graph.insertNode(self.graph.create("aten::Delete", [value, index], 0)).setSourceRange(range)
 
 
-_NAMES = {ast.Try: "try blocks", ast.Global: "global variables", ast.Nonlocal: "nonlocal variables",
-          ast.Import: "import statements", ast.ImportFrom: "import statements", ast.ClassDef: "class definitions",
-          ast.AsyncFunctionDef: "async functions", ast.Match: "match statements"}
+_NAMES = {
+    ast.Try: "try blocks",
+    ast.Global: "global variables",
+    ast.Nonlocal: "nonlocal variables",
+    ast.Import: "import statements",
+    ast.ImportFrom: "import statements",
+    ast.ClassDef: "class definitions",
+    ast.AsyncFunctionDef: "async functions",
+    ast.Match: "match statements",
+}

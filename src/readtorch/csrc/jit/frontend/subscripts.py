@@ -1,20 +1,21 @@
 """x[i], x[a:b], x[..., None, 0].
 
-A tensor's index is taken apart: each int becomes a `select`, each slice a `slice`, each None an `unsqueeze`; tensors are
-left to one `index` at the end.
+A tensor's index is taken apart: each int becomes a `select`, each slice a `slice`, each None an `unsqueeze`;
+tensors are left to one `index` at the end.
 
 In PyTorch: `emitSubscript`, `emitIntAndSliceIndexing` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
 Explained in the chapter "Scripting".
 """
+
 import ast
 
-from ..ir.type import (IntType, ListType, NoneType, OptionalType, TensorType, TupleType)
+from ..ir.type import IntType, ListType, NoneType, OptionalType, TensorType, TupleType
 from .error_report import ErrorReport
 from .schema_matching import convertible_to_list
 from .script_type_parser import type_name
 from .callables import SliceValue
 
-LAST = 2 ** 63 - 1
+LAST = 2**63 - 1
 
 
 class Subscripts:
@@ -27,7 +28,11 @@ class Subscripts:
             if container.kind == "module":
                 container = container.as_module_tuple(value_range, self)
             value = container.as_value(value_range, self)
-            dim = self.graph.insertConstant(0, None, range) if value.type().isSubtypeOf(TensorType.get()) else None
+            dim = (
+                self.graph.insertConstant(0, None, range)
+                if value.type().isSubtypeOf(TensorType.get())
+                else None
+            )
             return self._slice(range, value, dim, node.slice)
         if container.kind == "module":
             return container.item(range, self, self.expression(node.slice), type_hint)
@@ -36,7 +41,11 @@ class Subscripts:
         value = container.as_value(value_range, self)
         index = self.sugared(node.slice)
         if isinstance(index, SliceValue):
-            dim = self.graph.insertConstant(0, None, range) if value.type().isSubtypeOf(TensorType.get()) else None
+            dim = (
+                self.graph.insertConstant(0, None, range)
+                if value.type().isSubtypeOf(TensorType.get())
+                else None
+            )
             return self._slice_of(range, value, dim, index.start, index.stop, index.step)
         if isinstance(value.type(), TupleType):
             return self._of_tuple(range, value, index.as_value(value_range, self))
@@ -53,21 +62,32 @@ class Subscripts:
         i = index.toIValue()
         if i is None:
             if not types or not convertible_to_list(value.type(), ListType(types[0])):
-                raise ErrorReport(range, f"Cannot index into a {type_name(value.type())} with a non-integer literal because we "
-                                         "cannot resolve the output type")
+                raise ErrorReport(
+                    range,
+                    f"Cannot index into a {type_name(value.type())} with a non-integer literal because we "
+                    "cannot resolve the output type",
+                )
             type = types[0]
         elif not -len(types) <= i < len(types):
-            raise ErrorReport(range, f"Tuple index out of range. Tuple is length {len(types)} and index is {i}")
+            raise ErrorReport(
+                range, f"Tuple index out of range. Tuple is length {len(types)} and index is {i}"
+            )
         else:
             type = types[i]
-        return self.graph.insertNode(self.graph.createTupleIndex(value, index, type)).setSourceRange(range).output()
+        return (
+            self.graph.insertNode(self.graph.createTupleIndex(value, index, type))
+            .setSourceRange(range)
+            .output()
+        )
 
     def tuple_slice(self, range, value, start, stop, step):
         """Values of the bounds, or None."""
         bounds = [self._literal(range, bound) for bound in (start, stop, step)]
         chosen = _range(len(value.type().types))[slice(*bounds)]
         step = bounds[2] or 1
-        return self.graph.insertNode(self.graph.createTupleSlice(value, chosen.start, step, len(chosen))).output()
+        return self.graph.insertNode(
+            self.graph.createTupleSlice(value, chosen.start, step, len(chosen))
+        ).output()
 
     def _literal(self, range, value):
         if value is None:
@@ -80,7 +100,9 @@ class Subscripts:
     # ------------------------------------------------------------------------------------------------- slices
 
     def _slice(self, range, value, dim, node):
-        bounds = [None if bound is None else self.expression(bound) for bound in (node.lower, node.upper, node.step)]
+        bounds = [
+            None if bound is None else self.expression(bound) for bound in (node.lower, node.upper, node.step)
+        ]
         return self._slice_of(range, value, dim, *bounds)
 
     def _slice_of(self, range, value, dim, start, stop, step):
@@ -97,7 +119,10 @@ class Subscripts:
 
     def _of_tensor(self, range, value, index):
         if not value.type().isSubtypeOf(TensorType.get()):
-            raise ErrorReport(range, "Unsupported operation: attempted to use multidimensional indexing on a non-tensor type")
+            raise ErrorReport(
+                range,
+                "Unsupported operation: attempted to use multidimensional indexing on a non-tensor type",
+            )
         value, indices = self.int_and_slice_indexing(range, value, index)
         if not indices:
             return value
@@ -108,7 +133,8 @@ class Subscripts:
         return self.graph.insertNode(self.graph.createList(type, indices)).output()
 
     def int_and_slice_indexing(self, range, value, index):
-        """(the view that ints, slices and None choose, the tensors of the index that are left, one for each dimension).
+        """(the view that ints, slices and None choose, the tensors of the index that are left, one for each
+        dimension).
 
         The dimension of an entry depends on the entries before it; behind an ellipsis, on those behind it.
         """
@@ -173,13 +199,18 @@ class Subscripts:
             else:
                 tensors[dims[i]] = given
         count = max(tensors) + 1 if tensors else 0
-        none = [tensors.get(d) or self.graph.insertNode(self.graph.createNone()).output() for d in _range(count)]
+        none = [
+            tensors.get(d) or self.graph.insertNode(self.graph.createNone()).output() for d in _range(count)
+        ]
         return value, none
 
 
 def _unsupported_index(range, type):
-    return ErrorReport(range, f"Unsupported operation: indexing tensor with unsupported index type '{type_name(type)}'. Only "
-                              "ints, slices, lists and tensors are supported")
+    return ErrorReport(
+        range,
+        f"Unsupported operation: indexing tensor with unsupported index type '{type_name(type)}'. Only "
+        "ints, slices, lists and tensors are supported",
+    )
 
 
 def _is_ellipsis(node):

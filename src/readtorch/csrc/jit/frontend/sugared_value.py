@@ -1,12 +1,24 @@
 """What a name or an expression means while a program is compiled.
 
-Most expressions are values of the graph (SimpleValue). Others exist only while compiling: a function that can be called, a
-module that has attributes, the `range` of a loop. What each of them can do is its methods; what it cannot raises.
+Most expressions are values of the graph (SimpleValue). Others exist only while compiling: a function that can
+be called, a module that has attributes, the `range` of a loop. What each of them can do is its methods; what
+it cannot raises.
 
 In PyTorch: `torch/csrc/jit/frontend/sugared_value.cpp`. Explained in the chapter "Scripting".
 """
-from ..ir.type import (AnyTupleType, ClassType, DeviceObjType, DictType, EnumType, InterfaceType, ListType, StringType,
-                       TensorType, TupleType)
+
+from ..ir.type import (
+    AnyTupleType,
+    ClassType,
+    DeviceObjType,
+    DictType,
+    EnumType,
+    InterfaceType,
+    ListType,
+    StringType,
+    TensorType,
+    TupleType,
+)
 from .error_report import ErrorReport
 from .schema_matching import NamedValue
 from .script_type_parser import type_name
@@ -39,7 +51,8 @@ class SugaredValue:
         raise ErrorReport(range, f"cannot call a {self.kind}")
 
     def iter(self, range, emitter):
-        """What a loop over it goes through: a SugaredValue with `length` and `item`, or with `static_length`."""
+        """What a loop over it goes through: a SugaredValue with `length` and `item`, or with `static_length`.
+        """
         raise ErrorReport(range, f"{self.kind} cannot be used as an iterable")
 
     def static_length(self):
@@ -78,8 +91,11 @@ class SimpleValue(SugaredValue):
     def has_attr(self, range, emitter, name):
         type = self.type()
         if not isinstance(type, ClassType):
-            raise ErrorReport(range, f"hasattr's first argument must be an object or NamedTuple, but got {type_name(type)} "
-                                     "instead")
+            raise ErrorReport(
+                range,
+                f"hasattr's first argument must be an object or NamedTuple, but got {type_name(type)} "
+                "instead",
+            )
         return type.findMethod(name) is not None or type.hasAttribute(name) or name in type.constants
 
     def attr(self, range, emitter, name):
@@ -87,8 +103,14 @@ class SimpleValue(SugaredValue):
             found = look(range, emitter, name)
             if found is not None:
                 return found
-        hint = " Did you forget to initialize an attribute in __init__()?" if isinstance(self.type(), ClassType) else ""
-        raise ErrorReport(range, f"'{type_name(self.type())}' object has no attribute or method '{name}'.{hint}")
+        hint = (
+            " Did you forget to initialize an attribute in __init__()?"
+            if isinstance(self.type(), ClassType)
+            else ""
+        )
+        raise ErrorReport(
+            range, f"'{type_name(self.type())}' object has no attribute or method '{name}'.{hint}"
+        )
 
     def _cast(self, range, emitter, name):
         if name in CAST_METHODS and self.type().isSubtypeOf(TensorType.get()):
@@ -123,7 +145,9 @@ class SimpleValue(SugaredValue):
             if name in type.constants:
                 return SimpleValue(graph.insertConstant(type.constants[name], None, range))
             if name in type.properties:
-                return callables.MethodValue(self.value, type.properties[name][0]).call(range, emitter, [], [])
+                return callables.MethodValue(self.value, type.properties[name][0]).call(
+                    range, emitter, [], []
+                )
         if isinstance(type, InterfaceType) and type.getMethod(name) is not None:
             return callables.MethodValue(self.value, name)
         if isinstance(type, EnumType) and name in ("name", "value"):
@@ -153,23 +177,31 @@ class SimpleValue(SugaredValue):
                 return
             expected = self._new_attribute(range, emitter, name, value)
         if not value.type().isSubtypeOf(expected):
-            raise ErrorReport(range, f"Wrong type for attribute assignment. Expected {type_name(expected)} but got "
-                                     f"{type_name(value.type())}")
+            raise ErrorReport(
+                range,
+                f"Wrong type for attribute assignment. Expected {type_name(expected)} but got "
+                f"{type_name(value.type())}",
+            )
         emitter.graph.insertNode(emitter.graph.createSetAttr(self.value, name, value)).setSourceRange(range)
 
     def _new_attribute(self, range, emitter, name, value):
         """In `__init__` the first assignment declares an attribute."""
         if emitter.graph.insertPoint().owningBlock() is not emitter.graph.block():
-            raise ErrorReport(range, "First assignment cannot be in a control-flow block. Initialize the field at the top "
-                                     "level first")
+            raise ErrorReport(
+                range,
+                "First assignment cannot be in a control-flow block. Initialize the field at the top "
+                "level first",
+            )
         self.type().addAttribute(name, value.type())
         return value.type()
 
     def _set_property(self, range, emitter, name, value):
         getter_and_setter = self.type().properties.get(name)
         if getter_and_setter is None:
-            raise ErrorReport(range, f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in "
-                                     "__init__()?")
+            raise ErrorReport(
+                range,
+                f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?",
+            )
         if getter_and_setter[1] is None:
             raise ErrorReport(range, f"Tried to set read-only attribute: {name}")
         callables.MethodValue(self.value, getter_and_setter[1]).call(range, emitter, [NamedValue(value)], [])
@@ -184,15 +216,23 @@ class SimpleValue(SugaredValue):
             return [SimpleValue(v) for v in graph.insertNode(graph.createTupleUnpack(self.value)).outputs()]
         if isinstance(type, ListType):
             if size is None:
-                raise ErrorReport(range, "cannot statically infer the expected size of a list in this context")
-            return [SimpleValue(v) for v in graph.insertNode(graph.createListUnpack(self.value, size)).outputs()]
+                raise ErrorReport(
+                    range, "cannot statically infer the expected size of a list in this context"
+                )
+            return [
+                SimpleValue(v) for v in graph.insertNode(graph.createListUnpack(self.value, size)).outputs()
+            ]
         if isinstance(type, AnyTupleType):
-            raise ErrorReport(range, "Provided tuple is not fully defined/refined including its element types, please provide "
-                                     "a value of type like Tuple[int, int]")
+            raise ErrorReport(
+                range,
+                "Provided tuple is not fully defined/refined including its element types, please provide "
+                "a value of type like Tuple[int, int]",
+            )
         raise ErrorReport(range, f"{type_name(type)} cannot be used as a tuple")
 
     def iter(self, range, emitter):
         from .iterables import SugaredTuple  # made of sugared values
+
         type = self.type()
         if isinstance(type, (ListType, StringType, TensorType)):
             return self
@@ -223,13 +263,33 @@ class SimpleValue(SugaredValue):
         return super().call(range, emitter, args, kwargs)
 
 
-CAST_METHODS = {"byte": 0, "char": 1, "short": 2, "int": 3, "long": 4, "half": 5, "float": 6, "double": 7, "cfloat": 9,
-                "cdouble": 10}
-_TENSOR_PROPERTIES = ("dtype device grad data shape is_cuda is_cpu is_sparse is_mkldnn is_quantized is_meta requires_grad "
-                      "layout T H mT mH itemsize nbytes ndim name real imag").split()
-_PROPERTIES = {TensorType: {**{name: "prim" for name in _TENSOR_PROPERTIES}, "is_leaf": "aten", "mT": "aten", "mH": "aten",
-                            "real": "aten", "imag": "aten"},
-               DeviceObjType: {"type": "prim", "index": "prim"}}
+CAST_METHODS = {
+    "byte": 0,
+    "char": 1,
+    "short": 2,
+    "int": 3,
+    "long": 4,
+    "half": 5,
+    "float": 6,
+    "double": 7,
+    "cfloat": 9,
+    "cdouble": 10,
+}
+_TENSOR_PROPERTIES = (
+    "dtype device grad data shape is_cuda is_cpu is_sparse is_mkldnn is_quantized is_meta requires_grad "
+    "layout T H mT mH itemsize nbytes ndim name real imag"
+).split()
+_PROPERTIES = {
+    TensorType: {
+        **{name: "prim" for name in _TENSOR_PROPERTIES},
+        "is_leaf": "aten",
+        "mT": "aten",
+        "mH": "aten",
+        "real": "aten",
+        "imag": "aten",
+    },
+    DeviceObjType: {"type": "prim", "index": "prim"},
+}
 
 
 from . import callables  # noqa: E402  they make SimpleValues

@@ -3,6 +3,7 @@ graphs.
 
 In PyTorch: `CanonicalizeOutputs` in `torch/csrc/jit/passes/canonicalize.cpp`.
 """
+
 from functools import cmp_to_key
 
 from ..ir.node import _order
@@ -29,6 +30,7 @@ def _order_of_uses(values):
         if first[i] is None or first[j] is None:
             return (i - j) if first[i] is first[j] else (1 if first[i] is None else -1)
         return _compare_uses(first[i], first[j])
+
     return sorted(range(len(values)), key=cmp_to_key(compare))
 
 

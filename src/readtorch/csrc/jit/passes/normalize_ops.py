@@ -5,6 +5,7 @@
 
 In PyTorch: `torch/csrc/jit/passes/normalize_ops.cpp`.
 """
+
 from ..ir.type import TensorType
 
 _ALIASES = {
@@ -53,7 +54,7 @@ def NormalizeOps(graph):
         if name == node.kind() or base not in _ALIASES or not node.inputs():
             continue
         if isinstance(node.input(0).type(), TensorType):
-            _rename(graph, node, f"aten::{_ALIASES[base]}{name[len(base):]}")
+            _rename(graph, node, f"aten::{_ALIASES[base]}{name[len(base) :]}")
 
 
 def _rename(graph, node, kind):

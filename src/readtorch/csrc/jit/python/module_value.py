@@ -1,10 +1,12 @@
 """A module while a method of it is compiled: `self`, `self.layers[0]`, `self.blocks.items()`.
 
-Its attributes are those of its type; methods that have not been compiled are compiled now. A ModuleList, Sequential or
-ModuleDict is unrolled: every submodule has its own type.
+Its attributes are those of its type; methods that have not been compiled are compiled now. A ModuleList,
+Sequential or ModuleDict is unrolled: every submodule has its own type.
 
-In PyTorch: `ModuleValue`, `SugaredDict` of `torch/csrc/jit/python/python_sugared_value.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `ModuleValue`, `SugaredDict` of `torch/csrc/jit/python/python_sugared_value.cpp`. Explained in the
+chapter "Scripting".
 """
+
 import inspect
 
 from ...._jit_internal import is_ignored_fn, is_static_fn
@@ -103,7 +105,9 @@ class ModuleValue(SugaredValue):
         """The names and submodules, as two tuples of SugaredValues."""
         names = list(self.concrete.modules)
         keys = [SimpleValue(emitter.graph.insertConstant(n, None, range)) for n in names]
-        return _Contents(self, SugaredTuple(keys), SugaredTuple([self._submodule(range, emitter, n) for n in names]))
+        return _Contents(
+            self, SugaredTuple(keys), SugaredTuple([self._submodule(range, emitter, n) for n in names])
+        )
 
     def _tensors(self, range, emitter, kind):
         names = [a.name for a in self.value.type().attributes if a.kind == kind]
@@ -119,7 +123,10 @@ class ModuleValue(SugaredValue):
             return self._contents(range, emitter).values
         if kind == "parameters":
             return self._tensors(range, emitter, "parameter").values
-        raise ErrorReport(range, "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable")
+        raise ErrorReport(
+            range,
+            "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable",
+        )
 
     def as_module_tuple(self, range, emitter):
         """A ModuleList or Sequential as a tuple, which can be sliced."""
@@ -141,13 +148,19 @@ class ModuleValue(SugaredValue):
         if kind in ("list", "dict") and type_hint is not None:
             return self._chosen_at_run_time(range, emitter, index, type_hint)
         if kind == "dict":
-            raise ErrorReport(range, "Unable to extract string literal index. ModuleDict indexing is only supported with string "
-                                     "literals. For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a "
-                                     "literal. Enumeration of ModuleDict is supported, e.g. 'for k, v in self.items(): ...'")
+            raise ErrorReport(
+                range,
+                "Unable to extract string literal index. ModuleDict indexing is only supported with string "
+                "literals. For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a "
+                "literal. Enumeration of ModuleDict is supported, e.g. 'for k, v in self.items(): ...'",
+            )
         if self.value.type().findMethod("__getitem__") is not None:
             return SimpleValue(self.value).item(range, emitter, index)
-        raise ErrorReport(range, "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict Modules are "
-                                 "subscriptable")
+        raise ErrorReport(
+            range,
+            "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict Modules are "
+            "subscriptable",
+        )
 
     def _entry(self, range, emitter, key):
         if key in self.concrete.modules:
@@ -159,7 +172,9 @@ class ModuleValue(SugaredValue):
     def _chosen_at_run_time(self, range, emitter, index, type_hint):
         for name, concrete in self.concrete.modules.items():
             if not concrete.type.isSubtypeOf(type_hint):
-                raise ErrorReport(range, f"Attribute {name} is not of annotated type {type_hint.annotation_str}: ")
+                raise ErrorReport(
+                    range, f"Attribute {name} is not of annotated type {type_hint.annotation_str}: "
+                )
         node = emitter.graph.create("prim::ModuleContainerIndex", [self.value, index]).setSourceRange(range)
         return SimpleValue(emitter.graph.insertNode(node).output().setType(type_hint))
 
@@ -175,16 +190,23 @@ class ModuleValue(SugaredValue):
     def _hooked_call(self, range, emitter, type, args, kwargs):
         from ..frontend.schema_matching import NamedValue
         from ..ir.type import NoneType, TupleType
+
         graph, this = emitter.graph, NamedValue(self.value)
         inputs = graph.insertNode(graph.createTuple([a.value(graph) for a in args])).output()
         for hook in type.pre_hooks:
-            changed = FunctionValue(hook).call(range, emitter, [this, NamedValue(inputs)], []).as_value(range, emitter)
+            changed = (
+                FunctionValue(hook)
+                .call(range, emitter, [this, NamedValue(inputs)], [])
+                .as_value(range, emitter)
+            )
             if not isinstance(changed.type(), NoneType):
                 is_tuple = isinstance(changed.type(), TupleType)
                 inputs = changed if is_tuple else graph.insertNode(graph.createTuple([changed])).output()
         if type.pre_hooks and args:
             args = [NamedValue(v) for v in graph.insertNode(graph.createTupleUnpack(inputs)).outputs()]
-        result = self.attr(range, emitter, "forward").call(range, emitter, args, kwargs).as_value(range, emitter)
+        result = (
+            self.attr(range, emitter, "forward").call(range, emitter, args, kwargs).as_value(range, emitter)
+        )
         for hook in type.hooks:
             given = [this, NamedValue(inputs), NamedValue(result)]
             changed = FunctionValue(hook).call(range, emitter, given, []).as_value(range, emitter)

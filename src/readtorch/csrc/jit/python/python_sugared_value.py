@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/csrc/jit/python/python_sugared_value.cpp`. Explained in the chapter "Scripting".
 """
+
 import enum
 import inspect
 import types
@@ -11,17 +12,36 @@ from ....c10.layout import contiguous_format, strided
 from ....c10.scalar_type import dtype
 from ..frontend.error_report import ErrorReport
 from ..frontend.schema_matching import NamedValue, match_schema
-from ..frontend.callables import (BuiltinFunction, ClassValue, EnumClassValue, ExceptionValue, FunctionValue,
-                                  NamedTupleConstructor, SpecialForm)
+from ..frontend.callables import (
+    BuiltinFunction,
+    ClassValue,
+    EnumClassValue,
+    ExceptionValue,
+    FunctionValue,
+    NamedTupleConstructor,
+    SpecialForm,
+)
 from ..frontend.sugared_value import SimpleValue, SugaredValue
 from ..ir.function_schema import Argument, FunctionSchema
 from ..ir.type import ClassType, EnumType, FunctionType, TensorType, TupleType
 
-_CONSTANTS = (bool, int, float, complex, str, type(None), Device, dtype, type(strided), type(contiguous_format))
+_CONSTANTS = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    type(None),
+    Device,
+    dtype,
+    type(strided),
+    type(contiguous_format),
+)
 
 
 def to_sugared_value(object, emitter, range, is_constant=False):
-    """What a Python object means in a program. is_constant: plain values may be used, as nobody changes them."""
+    """What a Python object means in a program. is_constant: plain values may be used, as nobody changes them.
+    """
     if is_constant:
         constant = _constant(object, emitter, range)
         if constant is not None:
@@ -36,6 +56,7 @@ def to_sugared_value(object, emitter, range, is_constant=False):
     if form is not None:
         return SpecialForm(form)
     from ....jit._builtins import find_builtin  # the table of operators needs all of the library
+
     builtin = find_builtin(object)
     if builtin is not None:
         return BuiltinFunction(builtin)
@@ -47,6 +68,7 @@ def to_sugared_value(object, emitter, range, is_constant=False):
         raise ErrorReport(range, f"Python builtin {object} is currently not supported in Torchscript")
     if inspect.isfunction(object) or inspect.ismethod(object):
         from ....jit._script import try_compile_function  # compiling functions leads here
+
         compiled = try_compile_function(object)
         if compiled is not None:
             return compiled
@@ -65,6 +87,7 @@ def _constant(object, emitter, range):
 
 def _special_form(object):
     from .... import jit
+
     forms = {jit.annotate: "annotate", jit.isinstance: "isinstance", jit.fork: "fork", slice: "slice"}
     try:
         return forms.get(object)
@@ -74,6 +97,7 @@ def _special_form(object):
 
 def _class(cls, range):
     from ....jit.annotations import try_annotation_to_type
+
     if issubclass(cls, BaseException):
         prefix = "" if cls.__module__ == "__main__" else f"{cls.__module__}."
         return ExceptionValue(cls.__name__, prefix + cls.__qualname__)
@@ -131,15 +155,23 @@ class PythonValue(SugaredValue):
         return f"python value of type '{type(self.object).__name__}'"
 
     def as_value(self, range, emitter):
-        raise ErrorReport(range, f"{self.kind} cannot be used as a value. Perhaps it is a closed over global variable? If so, "
-                                 "please consider passing it in as an argument or use a local variable instead.")
+        raise ErrorReport(
+            range,
+            f"{self.kind} cannot be used as a value. Perhaps it is a closed over global variable? If so, "
+            "please consider passing it in as an argument or use a local variable instead.",
+        )
 
     def call(self, range, emitter, args, kwargs):
         """A prim::PythonOp; of a function marked `unused`, an error when the program comes there."""
         from ...._jit_internal import should_drop
+
         if not callable(self.object) or inspect.isclass(self.object):
-            raise ErrorReport(range, f"cannot call a {self.kind}" if not callable(self.object) else
-                              f"Cannot instantiate class '{self.object.__name__}' in a script function")
+            raise ErrorReport(
+                range,
+                f"cannot call a {self.kind}"
+                if not callable(self.object)
+                else f"Cannot instantiate class '{self.object.__name__}' in a script function",
+            )
         graph = emitter.graph
         if self.module is not None:
             args = [NamedValue(self.module), *args]
@@ -158,10 +190,12 @@ class PythonValue(SugaredValue):
         if self.module is None:
             return self.object
         from ....jit._serialization import wrap_object
+
         return lambda object, *args: self.object(wrap_object(object), *args)
 
     def _schema(self):
         from ....jit.annotations import annotation_to_type
+
         signature = inspect.signature(self.object)
         parameters = list(signature.parameters.values())
         arguments = []

@@ -6,8 +6,10 @@
     constants.pkl      the tensors that the text names
     version, byteorder, .data/serialization_id
 
-In PyTorch: `ScriptModuleSerializer` in `torch/csrc/jit/serialization/export_module.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `ScriptModuleSerializer` in `torch/csrc/jit/serialization/export_module.cpp`. Explained in the
+chapter "Scripting".
 """
+
 import os
 
 from ....serialization._files import is_path, open_for_writing
@@ -16,7 +18,8 @@ from ....serialization._zip_writer import ZipWriter
 from ..api.object import ScriptObject
 from ..ir.type import ClassType, FunctionType
 from .pickler import Pickler
-from .python_print import Dependencies, PythonPrint
+from .print_types import Dependencies
+from .python_print import PythonPrint
 
 
 def save_object(object, f, extra_files=None):
@@ -38,6 +41,7 @@ def _module_of(function, type):
     from ..api.function_impl import GraphFunction
     from ..ir.function_schema import Argument
     from ..ir.type import BoolType
+
     graph = function.graph.copy()
     graph.insertInput(0, "self").setType(type)
     method = GraphFunction(f"{type.qualified}.forward", graph)
@@ -48,8 +52,16 @@ def _module_of(function, type):
     return ScriptObject(type, [True])
 
 
-# Operators that have changed since the format's version 3: an archive with one says at least from which version it is.
-_CHANGED = {"aten::div": 4, "aten::div_": 4, "aten::full": 5, "aten::linspace": 8, "aten::logspace": 9, "aten::gelu": 10}
+# Operators that have changed since the format's version 3: an archive with one says at least from which
+# version it is.
+_CHANGED = {
+    "aten::div": 4,
+    "aten::div_": 4,
+    "aten::full": 5,
+    "aten::linspace": 8,
+    "aten::logspace": 9,
+    "aten::gelu": 10,
+}
 
 
 class _Archive:
@@ -96,15 +108,20 @@ class _Archive:
 
     def _look_through(self, type):
         """Note the version that its operators need. Raises RuntimeError for a call of Python."""
-        functions = [type.function] if isinstance(type, FunctionType) else list(getattr(type, "methods", {}).values())
+        functions = (
+            [type.function] if isinstance(type, FunctionType) else list(getattr(type, "methods", {}).values())
+        )
         for function in functions:
             for node in function.graph.all_nodes():
                 self.version = max(self.version, _CHANGED.get(node.kind(), 0))
                 if node.kind() == "prim::PythonOp":
                     where = node.sourceRange().highlight() if node.sourceRange() else ""
-                    raise RuntimeError(f"\nCould not export Python function call '{node.pyname()}'. Remove calls to Python "
-                                       "functions before export. Did you forget to add @script or @script_method annotation? If "
-                                       f"this is a nn.ModuleList, add it to __constants__:\n{where}")
+                    raise RuntimeError(
+                        f"\nCould not export Python function call '{node.pyname()}'. Remove calls to Python "
+                        "functions before export. Did you forget to add @script or @script_method "
+                        "annotation? If "
+                        f"this is a nn.ModuleList, add it to __constants__:\n{where}"
+                    )
 
     def name_of(self, type):
         """Different types have different names in the archive: a name that is taken gets a number."""

@@ -1,7 +1,9 @@
 """Reads archives that `jit.save` wrote, here or in PyTorch.
 
-In PyTorch: `ScriptModuleDeserializer` in `torch/csrc/jit/serialization/import.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `ScriptModuleDeserializer` in `torch/csrc/jit/serialization/import.cpp`. Explained in the chapter
+"Scripting".
 """
+
 from ....serialization._files import open_for_reading
 from ....serialization._zip_reader import ZipReader
 from .import_source import SourceImporter
@@ -29,7 +31,9 @@ def load_object(f, map_location=None, extra_files=None):
 
 def _source_of(reader):
     """The text of the file that holds the definitions of a qualified name's prefix."""
+
     def source(qualifier):
         name = f"code/{qualifier.replace('.', '/')}.py"
         return bytes(reader.read(name)).decode() if name in reader else None
+
     return source

@@ -2,25 +2,28 @@
 
 In PyTorch: `torch/csrc/jit/serialization/import_source.cpp`. Explained in the chapter "Scripting".
 """
+
 import ast
 import enum
 import math
 
+from ....c10.device import device as Device
 from ..api.compilation_unit import CompilationUnit
+from ..frontend.callables import ClassValue, EnumClassValue, FunctionValue, NamedTupleConstructor, SpecialForm
 from ..frontend.definition import build_definition, parse_text
 from ..frontend.error_report import ErrorReport
 from ..frontend.ir_emitter import compile_lazily
 from ..frontend.resolver import BuiltinModule, Resolver
 from ..frontend.script_type_parser import ScriptTypeParser
-from ..frontend.callables import ClassValue, EnumClassValue, FunctionValue, NamedTupleConstructor, SpecialForm
 from ..frontend.sugared_value import SimpleValue, SugaredValue
 from ..ir.function_schema import Argument, FunctionSchema
 from ..ir.type import ClassType, EnumType, InterfaceType, NoneType, TensorType, TupleType
-from ....c10.device import device as Device
 
 
 class SourceImporter(Resolver):
-    """sources(name): the text of the file for a qualified name such as `__torch__.nets`, or None. constants: CONSTANTS.c0, …"""
+    """sources(name): the text of the file for a qualified name such as `__torch__.nets`, or None. constants:
+    CONSTANTS.c0, …
+    """
 
     allows_closures = True  # the bodies of forks
 
@@ -30,16 +33,25 @@ class SourceImporter(Resolver):
         self.constants = constants
         self.read = set()  # files
         self.waiting = {}  # qualified name -> (Text, tree) that has not been compiled
-        self.names = {"torch": BuiltinModule("aten"), "ops": _Operators(), "CONSTANTS": _Constants(constants),
-                      "__torch__": _Namespace("__torch__", self),
-                      **{name: SpecialForm(name) for name in ("fork", "annotate", "unchecked_cast", "uninitialized")}}
+        self.names = {
+            "torch": BuiltinModule("aten"),
+            "ops": _Operators(),
+            "CONSTANTS": _Constants(constants),
+            "__torch__": _Namespace("__torch__", self),
+            **{name: SpecialForm(name) for name in ("fork", "annotate", "unchecked_cast", "uninitialized")},
+        }
 
     # ----------------------------------------------------------------------------------- names in the text
 
     def resolve_value(self, name, emitter, range):
         if name in self.names:
             return self.names[name]
-        number = {"inf": math.inf, "nan": math.nan, "infj": complex(0, math.inf), "nanj": complex(0, math.nan)}.get(name)
+        number = {
+            "inf": math.inf,
+            "nan": math.nan,
+            "infj": complex(0, math.inf),
+            "nanj": complex(0, math.nan),
+        }.get(name)
         return None if number is None else SimpleValue(emitter.graph.insertConstant(number, None, range))
 
     def resolve_type(self, name, range):
@@ -78,7 +90,7 @@ class SourceImporter(Resolver):
 
     def _definition(self, text, node):
         names, values = [a.arg for a in node.args.args], node.args.defaults
-        defaults = {n: self._constant(v) for n, v in zip(names[len(names) - len(values):], values)}
+        defaults = {n: self._constant(v) for n, v in zip(names[len(names) - len(values) :], values)}
         node.args.defaults = []
         return build_definition(node, text, defaults=defaults)
 
@@ -92,7 +104,11 @@ class SourceImporter(Resolver):
             return (tuple if isinstance(node, ast.Tuple) else list)(map(self._constant, node.elts))
         if isinstance(node, ast.Dict):
             return dict(zip(map(self._constant, node.keys), map(self._constant, node.values)))
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "CONSTANTS":
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "CONSTANTS"
+        ):
             return self.constants[int(node.attr[1:])]
         if isinstance(node, ast.Call):  # torch.device("cpu")
             return Device(self._constant(node.args[0]))
@@ -112,6 +128,7 @@ class SourceImporter(Resolver):
         elif base == "Enum":
             members = {s.targets[0].id: self._constant(s.value) for s in node.body}
             from ..ir.constants import type_of_value
+
             value_type = type_of_value(next(iter(members.values())))
             self.unit.register_type(EnumType(name, value_type, members, enum.Enum(node.name, members)))
         elif base in ("Interface", "ModuleInterface"):
@@ -135,7 +152,9 @@ class SourceImporter(Resolver):
         hooks = _listed(node, "__forward_hooks__"), _listed(node, "__forward_pre_hooks__")
         made = []
         for method in methods:
-            function = compile_lazily(self.unit, f"{name}.{method.name}", self._definition(text, method), self, None, type)
+            function = compile_lazily(
+                self.unit, f"{name}.{method.name}", self._definition(text, method), self, None, type
+            )
             made.append(function)
             if method.name not in [*hooks[0], *hooks[1]]:
                 type.addMethod(function)
@@ -148,13 +167,19 @@ class SourceImporter(Resolver):
 def _listed(node, name):
     """The names in `name = [...]` of a class."""
     for statement in node.body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and statement.targets[0].id == name:
+        if (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.targets[0], ast.Name)
+            and statement.targets[0].id == name
+        ):
             return ast.literal_eval(statement.value)
     return []
 
 
 class _Attributes:
-    """The attributes that the body of a class declares: `x : Tensor`, `__annotations__["0"] = T`, `n : Final[int] = 3`."""
+    """The attributes that the body of a class declares: `x : Tensor`, `__annotations__["0"] = T`, `n :
+    Final[int] = 3`.
+    """
 
     def __init__(self, importer, type, text):
         self.importer = importer
@@ -175,10 +200,13 @@ class _Attributes:
                 continue
             found = self.parser.type(annotation)
             holds_tensor = isinstance(found, TensorType) or not isinstance(found, NoneType)
-            self.type.addAttribute(name, found, name in parameters and holds_tensor, name in buffers and holds_tensor)
+            self.type.addAttribute(
+                name, found, name in parameters and holds_tensor, name in buffers and holds_tensor
+            )
 
 
-# ------------------------------------------------------------------------------------------------ what names mean
+# -------------------------------------------------------------------------------------------- what names mean
+
 
 class _Operators(SugaredValue):
     """`ops.prim.min`: operators of any namespace."""
@@ -214,7 +242,10 @@ class _Constants(SugaredValue):
     def attr(self, range, emitter, name):
         i = int(name[1:]) if name[1:].isdigit() else -1
         if not 0 <= i < len(self.constants):
-            raise ErrorReport(range, f"constant index {i} is out of bounds (constant table has {len(self.constants)} entries)")
+            raise ErrorReport(
+                range,
+                f"constant index {i} is out of bounds (constant table has {len(self.constants)} entries)",
+            )
         value = emitter.graph.insertConstant(self.constants[i], None, range)
         if isinstance(value.type(), TensorType):
             value.setType(TensorType.get())

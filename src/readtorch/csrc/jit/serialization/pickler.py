@@ -1,10 +1,13 @@
-"""Values of TorchScript as a pickle: the instructions that PyTorch writes, so that its reader understands them.
+"""Values of TorchScript as a pickle: the instructions that PyTorch writes, so that its reader understands
+them.
 
-A module is `NEWOBJ` of its class, then `BUILD` with its attributes. A list or dict goes through a function that tells its
-type, since [] alone does not: `build_intlist([1, 2])`, `restore_type_tag({}, "Dict[str, int]")`.
+A module is `NEWOBJ` of its class, then `BUILD` with its attributes. A list or dict goes through a function
+that tells its type, since [] alone does not: `build_intlist([1, 2])`, `restore_type_tag({}, "Dict[str,
+int]")`.
 
 In PyTorch: `torch/csrc/jit/serialization/pickler.cpp`. Explained in the chapter "Scripting".
 """
+
 import enum
 import struct
 
@@ -13,15 +16,32 @@ from ....c10.device import device as Device
 from ....c10.tensor_impl import TensorImpl
 from ..api.object import ScriptObject
 from ..ir.constants import enum_type, type_of_value
-from ..ir.type import (AnyType, BoolType, FloatType, IntType, ListType, OptionalType, TensorType, TupleType, UnionType,
-                       unwrap_optional)
-from .python_print import type_text
+from ..ir.type import (
+    AnyType,
+    BoolType,
+    FloatType,
+    IntType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    UnionType,
+    unwrap_optional,
+)
+from .print_types import type_text
 
-_LISTS = {IntType: "build_intlist", FloatType: "build_doublelist", BoolType: "build_boollist", TensorType: "build_tensorlist"}
+_LISTS = {
+    IntType: "build_intlist",
+    FloatType: "build_doublelist",
+    BoolType: "build_boollist",
+    TensorType: "build_tensorlist",
+}
 
 
 class Pickler:
-    """name_of(type): the qualified name of a class in the archive. tensors: storages in the order of their numbers."""
+    """name_of(type): the qualified name of a class in the archive. tensors: storages in the order of their
+    numbers.
+    """
 
     def __init__(self, name_of):
         self.out = bytearray(b"\x80\x02")
@@ -98,7 +118,7 @@ class Pickler:
             self.out += b"K" + bytes([value])
         elif 0 <= value < 65536:
             self.out += b"M" + struct.pack("<H", value)
-        elif -2 ** 31 <= value < 2 ** 31:
+        elif -(2**31) <= value < 2**31:
             self.out += b"J" + struct.pack("<i", value)
         else:
             self.out += b"\x8a\x08" + struct.pack("<q", value)
@@ -214,5 +234,3 @@ def _of_value(type, value):
     if isinstance(type, (UnionType, AnyType)) and isinstance(value, (list, dict, tuple)):
         return type_of_value(value)
     return type
-
-

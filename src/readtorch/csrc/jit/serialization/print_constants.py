@@ -2,6 +2,7 @@
 
 In PyTorch: `printConstant` in `torch/csrc/jit/serialization/python_print.cpp`.
 """
+
 import enum
 
 from ....c10.tensor_impl import TensorImpl
@@ -15,6 +16,7 @@ def constant_text(value, out):
         return f"CONSTANTS.c{_index(value, out.constants)}"
     if isinstance(value, enum.Enum):
         from ..ir.constants import enum_type
+
         type = enum_type(value.__class__)
         out.dependencies.add(type)
         return f"{out.type_text(type)}.{value.name}"
@@ -23,12 +25,17 @@ def constant_text(value, out):
         name = ""
         if hasattr(value, "_fields"):
             from ..ir.constants import type_of_value
+
             name = out.type_text(type_of_value(value))
         return f"{name}({inner}{',' if len(value) == 1 else ''})"
     if isinstance(value, list):
         return _list(value, out)
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{constant_text(k, out)}: {constant_text(v, out)}" for k, v in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{constant_text(k, out)}: {constant_text(v, out)}" for k, v in value.items())
+            + "}"
+        )
     return plain.constant_text(value)
 
 
@@ -41,7 +48,9 @@ def _list(values, out):
 def _index(value, table):
     """Its number in the table: equal tensors share one."""
     for i, known in enumerate(table):
-        if known is value or (isinstance(known, TensorImpl) and isinstance(value, TensorImpl) and _equal(known, value)):
+        if known is value or (
+            isinstance(known, TensorImpl) and isinstance(value, TensorImpl) and _equal(known, value)
+        ):
             return i
     table.append(value)
     return len(table) - 1

@@ -2,8 +2,9 @@
 
 In PyTorch: `printRHS` in `torch/csrc/jit/serialization/python_print.cpp`.
 """
+
 from ..ir.constant_text import quoted
-from ..ir.type import (DictType, FunctionType, ListType, NoneType, OptionalType, TupleType, UnionType)
+from ..ir.type import DictType, FunctionType, ListType, NoneType, OptionalType, TupleType, UnionType
 from .print_constants import constant_text
 
 
@@ -56,7 +57,8 @@ def _name(kind):
     return f"torch.{name}" if namespace == "aten" else f"ops.{namespace}.{name}"
 
 
-# -------------------------------------------------------------------------------------------------------- special forms
+# ---------------------------------------------------------------------------------------------- special forms
+
 
 def _constant(node, body):
     type = node.output().type()
@@ -178,16 +180,36 @@ def _python_op(node, body):
 
 
 _SPECIAL = {
-    "prim::Constant": _constant, "prim::PythonOp": _python_op,
+    "prim::Constant": _constant,
+    "prim::PythonOp": _python_op,
     "prim::Uninitialized": lambda node, body: f"uninitialized({body.out.type_text(node.output().type())})",
-    "aten::ScalarImplicit": _conversion, "aten::FloatImplicit": _conversion, "aten::IntImplicit": _conversion,
-    "aten::ComplexImplicit": _conversion, "aten::Int": _call_of("int"), "aten::Float": _call_of("float"),
-    "aten::Complex": _call_of("complex"), "aten::Bool": _call_of("bool"), "aten::str": _call_of("str"),
-    "prim::Print": _call_of("print"), "aten::sorted": _call_of("sorted"), "aten::__getitem__": _getitem,
-    "prim::TupleConstruct": _tuple, "prim::TupleIndex": _tuple_index, "prim::TupleSlice": _tuple_slice,
-    "prim::ListConstruct": _list, "prim::DictConstruct": _dict, "prim::CreateObject": _new_object, "prim::GetAttr": _get_attr,
-    "prim::CallFunction": _call_function, "prim::CallMethod": _call_method, "aten::_unwrap_optional": _unwrap,
-    "prim::unchecked_unwrap_optional": _cast, "prim::unchecked_cast": _cast, "prim::isinstance": _isinstance,
+    "aten::ScalarImplicit": _conversion,
+    "aten::FloatImplicit": _conversion,
+    "aten::IntImplicit": _conversion,
+    "aten::ComplexImplicit": _conversion,
+    "aten::Int": _call_of("int"),
+    "aten::Float": _call_of("float"),
+    "aten::Complex": _call_of("complex"),
+    "aten::Bool": _call_of("bool"),
+    "aten::str": _call_of("str"),
+    "prim::Print": _call_of("print"),
+    "aten::sorted": _call_of("sorted"),
+    "aten::__getitem__": _getitem,
+    "prim::TupleConstruct": _tuple,
+    "prim::TupleIndex": _tuple_index,
+    "prim::TupleSlice": _tuple_slice,
+    "prim::ListConstruct": _list,
+    "prim::DictConstruct": _dict,
+    "prim::CreateObject": _new_object,
+    "prim::GetAttr": _get_attr,
+    "prim::CallFunction": _call_function,
+    "prim::CallMethod": _call_method,
+    "aten::_unwrap_optional": _unwrap,
+    "prim::unchecked_unwrap_optional": _cast,
+    "prim::unchecked_cast": _cast,
+    "prim::isinstance": _isinstance,
     "prim::tolist": lambda node, body: _annotated(node, body, f"{body.use(node.input(0))}.tolist()"),
     "prim::EnumValue": lambda node, body: f"({body.use(node.input())}).value",
-    "prim::EnumName": lambda node, body: f"({body.use(node.input())}).name", "prim::RaiseException": _raise}
+    "prim::EnumName": lambda node, body: f"({body.use(node.input())}).name",
+    "prim::RaiseException": _raise,
+}

@@ -1,7 +1,8 @@
 """Which nodes are written inside the expression that uses them.
 
-The text is evaluated from left to right. So the last input may be written inside if its node stands right in front of the
-user, the one before if its node stands in front of that one, and so on: the nodes are walked backwards beside the inputs.
+The text is evaluated from left to right. So the last input may be written inside if its node stands right in
+front of the user, the one before if its node stands in front of that one, and so on: the nodes are walked
+backwards beside the inputs.
 
 In PyTorch: `PythonPrintImpl::scanBlock` in `torch/csrc/jit/serialization/python_print.cpp`.
 """

@@ -5,51 +5,37 @@
       fc = self.fc
       return torch.relu((fc).forward(x, ))
 
-It is what archives hold: compiling the text gives the graph again. A value that is used once, right where its turn is, is
-written inside the expression that uses it; others get a variable.
+It is what archives hold: compiling the text gives the graph again. A value that is used once, right where its
+turn is, is written inside the expression that uses it; others get a variable.
 
 In PyTorch: `torch/csrc/jit/serialization/python_print.cpp`. Explained in the chapter "Scripting".
 """
-from ..ir.type import (AnyType, ClassType, DictType, EnumType, FunctionType, InterfaceType, ListType, OptionalType, TupleType,
-                       UnionType)
+
+from ..ir.type import (
+    ClassType,
+    EnumType,
+    FunctionType,
+    TupleType,
+)
 from .print_constants import constant_text
 from .print_expressions import expression_text, is_identifier
 from .print_inlining import inlined_nodes
+from .print_types import Dependencies, type_text
 
-RESERVED = set("_ as aten attribute CONSTANTS fork getattr inf nan infj nanj ops __torch__ and assert async await break class "
-               "continue def del elif else except False finally for from global if import in is lambda None nonlocal not or pass "
-               "raise return True try with while yield uninitialized unchecked_cast".split())
+RESERVED = set(
+    "_ as aten attribute CONSTANTS fork getattr inf nan infj nanj ops __torch__ and assert async await "
+    "break class "
+    "continue def del elif else except False finally for from global if import in is lambda None nonlocal "
+    "not or pass "
+    "raise return True try with while yield uninitialized unchecked_cast".split()
+)
 LONG = 40  # characters: a longer expression is not written inside another one
-FOREVER = 2 ** 63 - 1
-
-
-class Dependencies:
-    """The classes and functions that a text names, in the order in which they were met."""
-
-    def __init__(self):
-        self.types = []
-
-    def add(self, type):
-        if not any(_same(type, known) for known in self.types):
-            self.types.append(type)
-
-    def add_all(self, type):
-        """A type and the types in it."""
-        if isinstance(type, (ClassType, InterfaceType, EnumType)) or (isinstance(type, TupleType) and type.qualified):
-            self.add(type)
-        if not isinstance(type, ClassType):
-            for part in type.containedTypes():
-                self.add_all(part)
-
-
-def _same(a, b):
-    if isinstance(a, FunctionType) and isinstance(b, FunctionType):
-        return a.function is b.function
-    return a is b or a == b
+FOREVER = 2**63 - 1
 
 
 class PythonPrint:
-    """Writes functions and classes, one after another. constants: tensors that the text names as CONSTANTS.c0, …
+    """Writes functions and classes, one after another. constants: tensors that the text names as
+    CONSTANTS.c0, …
 
     name_of(type): how a class is called; by default by its own name.
     """
@@ -108,13 +94,19 @@ class PythonPrint:
             for title, kind in (("__parameters__", "parameter"), ("__buffers__", "buffer")):
                 names = "".join(f'"{a.name}", ' for a in type.attributes if a.kind == kind)
                 self.write(f"{title} = [{names}]")
-            for title, hooks in (("__forward_pre_hooks__", type.pre_hooks), ("__forward_hooks__", type.hooks)):
+            for title, hooks in (
+                ("__forward_pre_hooks__", type.pre_hooks),
+                ("__forward_hooks__", type.hooks),
+            ):
                 if hooks:
                     self.write(f"{title} = [{''.join(chr(34) + h.name + chr(34) + ', ' for h in hooks)}]")
         self._attributes(type)
         for name, value in type.constants.items():
             from ..ir.constants import type_of_value
-            self.write(f"{name} : Final[{self.type_text(type_of_value(value))}] = {constant_text(value, self)}")
+
+            self.write(
+                f"{name} : Final[{self.type_text(type_of_value(value))}] = {constant_text(value, self)}"
+            )
         for method in [*type.methods.values(), *dict.fromkeys([*type.hooks, *type.pre_hooks])]:
             self.function(method)
         self.level -= 1
@@ -129,29 +121,6 @@ class PythonPrint:
             if i == 0:
                 self.write("__annotations__ = []")
             self.write(f'__annotations__["{attribute.name}"] = {text}')
-
-
-def type_text(type, name_of=None):
-    """A type as Python spells it. name_of: the names of classes."""
-    if name_of is None:
-        return type.annotation_str
-    if isinstance(type, (ClassType, InterfaceType, EnumType, FunctionType)) or (isinstance(type, TupleType) and type.qualified):
-        return name_of(type)
-    if isinstance(type, (ListType, DictType, OptionalType, UnionType, TupleType)):
-        return type.withContained([_Named(type_text(t, name_of)) for t in type.containedTypes()]).annotation_str \
-            if not isinstance(type, UnionType) else f"Union[{', '.join(type_text(t, name_of) for t in type.types)}]"
-    return type.annotation_str
-
-
-class _Named(AnyType):
-    """Stands for a type whose text is known."""
-
-    def __init__(self, text):
-        self.spelled = text
-
-    @property
-    def annotation_str(self):
-        return self.spelled
 
 
 class _Body:
@@ -232,7 +201,9 @@ class _Body:
         for value in [*node.inputs(), *node.outputs()]:
             self.out.dependencies.add_all(value.type())
         for name in node.attributeNames():
-            for type in {"ty": lambda: [node.attribute(name)], "tys": lambda: node.attribute(name)}.get(node.kindOf(name), list)():
+            for type in {"ty": lambda: [node.attribute(name)], "tys": lambda: node.attribute(name)}.get(
+                node.kindOf(name), list
+            )():
                 self.out.dependencies.add_all(type)
         statement = _STATEMENTS.get(node.kind())
         if statement is not None:
@@ -255,8 +226,8 @@ class _Body:
         return len(text) + self.out.level * 2 >= LONG
 
     def split(self, value):
-        """Note [Long expressions]: what is too long to stand inside gets a variable, and with it whatever would be evaluated
-        before it in the same statement: else that would come later than it should."""
+        """Note [Long expressions]: what is too long to stand inside gets a variable, and with it whatever
+        would be evaluated before it in the same statement: else that would come later than it should."""
         use = value.uses()[0]
         found = []
         self._scan_long(use.user, use.offset, found)
@@ -347,9 +318,17 @@ class _Body:
         self.out.write(f"{name} : {self.out.type_text(out.type())} = {container}[{key}]")
 
 
-_STATEMENTS = {"prim::If": _Body.if_, "prim::Loop": _Body.loop, "prim::TupleUnpack": _Body.unpack, "prim::ListUnpack": _Body.unpack,
-               "prim::SetAttr": _Body.set_attr, "prim::fork": _Body.fork, "prim::Enter": _Body.enter, "prim::Exit": _Body.exit,
-               "prim::ModuleContainerIndex": _Body.container_index}
+_STATEMENTS = {
+    "prim::If": _Body.if_,
+    "prim::Loop": _Body.loop,
+    "prim::TupleUnpack": _Body.unpack,
+    "prim::ListUnpack": _Body.unpack,
+    "prim::SetAttr": _Body.set_attr,
+    "prim::fork": _Body.fork,
+    "prim::Enter": _Body.enter,
+    "prim::Exit": _Body.exit,
+    "prim::ModuleContainerIndex": _Body.container_index,
+}
 
 
 def _constants_used(block):
@@ -363,6 +342,7 @@ def _constants_used(block):
         for inner in node.blocks():
             for each in [*inner.nodes(), inner.returnNode()]:
                 scan(each)
+
     for node in [*block.nodes(), block.returnNode()]:
         scan(node)
     return list(found)
@@ -376,7 +356,10 @@ def _identifier(name):
 def code_of_function(function):
     """(text, constants) of one function: what `.code` shows."""
     out = PythonPrint()
-    is_method = bool(function.schema.arguments) and isinstance(function.schema.arguments[0].type, ClassType) and \
-        function.schema.arguments[0].name == "self"
+    is_method = (
+        bool(function.schema.arguments)
+        and isinstance(function.schema.arguments[0].type, ClassType)
+        and function.schema.arguments[0].name == "self"
+    )
     out.function(function, with_first_type=not is_method)
     return out.text(), {f"c{i}": value for i, value in enumerate(out.constants)}

@@ -1,20 +1,24 @@
-"""Reads the pickles of an archive: tensors, containers, and objects of the archive's own classes; nothing else.
+"""Reads the pickles of an archive: tensors, containers, and objects of the archive's own classes; nothing
+else.
 
 In PyTorch: `torch/csrc/jit/serialization/unpickler.cpp`. Explained in the chapter "Scripting".
 """
+
 import io
 import pickle
 from collections import OrderedDict
 
-from ....c10.device import device as Device
 from ...._utils import _rebuild_tensor_v2
+from ....c10.device import device as Device
 from ....serialization._load import _Checkpoint
 from ....serialization._storage_type import StorageType
 from ..api.object import ScriptObject
 
 
 def read_pickle(reader, name, types, map_location=None):
-    """The object in the record `<name>.pkl`, whose tensors lie in the folder `name`. types: names -> classes of the archive."""
+    """The object in the record `<name>.pkl`, whose tensors lie in the folder `name`. types: names -> classes
+    of the archive.
+    """
     unpickler = _Unpickler(io.BytesIO(reader.read(f"{name}.pkl")))
     unpickler.types = types
     unpickler.storages = _Storages(reader, map_location)
@@ -35,9 +39,13 @@ def _list(values):
 
 
 _KNOWN = {
-    ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor_v2, ("collections", "OrderedDict"): OrderedDict,
-    ("torch", "device"): Device, ("builtins", "complex"): complex, ("torch.jit._pickle", "restore_type_tag"): _as_given,
-    **{("torch.jit._pickle", f"build_{kind}list"): _list for kind in ("int", "double", "bool", "tensor")}}
+    ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor_v2,
+    ("collections", "OrderedDict"): OrderedDict,
+    ("torch", "device"): Device,
+    ("builtins", "complex"): complex,
+    ("torch.jit._pickle", "restore_type_tag"): _as_given,
+    **{("torch.jit._pickle", f"build_{kind}list"): _list for kind in ("int", "double", "bool", "tensor")},
+}
 
 
 class _Unpickler(pickle.Unpickler):

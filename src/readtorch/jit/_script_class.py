@@ -1,0 +1,86 @@
+"""Python classes as TorchScript types.
+
+In PyTorch: `_compile_and_register_class` in `torch/jit/_recursive.py`. Explained in the chapter "Scripting".
+"""
+
+import inspect
+
+from readtorch._jit_internal import get_torchscript_modifier, should_drop
+from readtorch.csrc.jit.api.compilation_unit import python_cu
+from readtorch.csrc.jit.frontend.definition import definition_of
+from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
+from readtorch.csrc.jit.frontend.resolver import PythonResolver, lookup_of_closure
+from readtorch.csrc.jit.ir.constants import qualified_name
+from readtorch.csrc.jit.ir.type import ClassType
+from readtorch.jit._unused import unused_definition
+
+_script_classes = {}  # Python class -> ClassType
+
+
+def try_script_class(cls):
+    """The ClassType of a class that is or can be compiled; None if it cannot."""
+    if cls in _script_classes:
+        return _script_classes[cls]
+    interface = cls.__dict__.get("__torch_script_interface__")
+    if interface is not None:
+        return interface
+    if not isinstance(cls.__dict__.get("__init__"), type(try_script_class)):
+        return None
+    try:
+        return script_class(cls, PythonResolver(lookup_of_closure(cls.__init__)))
+    except OSError:
+        return None
+
+
+def script_class(cls, resolver):
+    """Compile a class: `__init__`, which declares the attributes, then its other methods."""
+    if cls in _script_classes:
+        return _script_classes[cls]
+    type = _script_classes[cls] = ClassType(
+        python_cu.free_name(qualified_name(cls)), python_cu, doc=cls.__doc__ or ""
+    )
+    python_cu.register_type(type)
+    try:
+        _define_methods(cls, type, resolver)
+    except BaseException:
+        del _script_classes[cls], python_cu.types[type.qualified]
+        raise
+    return type
+
+
+def _define_methods(cls, type, resolver):
+    made = []
+    for name, member in cls.__dict__.items():
+        if isinstance(member, property):
+            made += _define_property(type, name, member, resolver)
+        elif inspect.isfunction(member) and get_torchscript_modifier(member) != "drop":
+            made.append(define_method(type, name, member, resolver))
+        elif isinstance(member, staticmethod):
+            from readtorch.jit._script import definition_function
+
+            type.static_methods[name] = definition_function(
+                member.__func__, qualified_name(member.__func__), resolver
+            )
+    for method in sorted(made, key=lambda m: m.name != "__init__"):
+        method.ensure_defined()
+
+
+def _define_property(type, name, member, resolver):
+    getter = define_method(type, f"__{name}_getter", member.fget, resolver)
+    setter = member.fset and define_method(type, f"__{name}_setter", member.fset, resolver)
+    type.properties[name] = (getter.name, setter.name if setter else None)
+    return [m for m in (getter, setter) if m]
+
+
+def define_method(type, name, function, resolver=None, make_self=None, definition=None):
+    """A method of a class; its graph is made when it is first asked for."""
+    if definition is None:
+        definition = (
+            unused_definition(function, name) if should_drop(function) else definition_of(function, name)
+        )
+    resolver = resolver or PythonResolver(lookup_of_closure(function))
+    method = compile_lazily(
+        type.compilation_unit, f"{type.qualified}.{name}", definition, resolver, make_self, type
+    )
+    type.addMethod(method)
+    return method
