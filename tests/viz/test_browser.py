@@ -11,7 +11,7 @@ from readtorch import viz
 from readtorch.viz._widgets import DeviceTimeline, WorkerTimeline
 from readtorch.viz.record_loader import timeline
 
-from . import device_pieces, kernels, loader_events
+from . import device_pieces, kernels, loader_events, rank_spans
 from ..browsing import examine
 from .snapshots import long_history, snapshot_of
 
@@ -103,6 +103,11 @@ def devices():
     return DeviceTimeline(device_pieces.two_runs(), title="Device timeline", run=1)
 
 
+def ranks():
+    """Made up as well."""
+    return viz.rank_timeline(rank_spans.two_runs(), run=1)
+
+
 def accesses():
     """Four ways to transpose, one of them with a race; then a kernel that goes past the end."""
     return viz.kernel_accesses(kernels.runs(), run=1, step=70, thread=3)
@@ -151,7 +156,7 @@ def fusion():
 
 FIGURES = [fusion, ir, allocator, autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
            surface, loader, devices, activations,
-           accesses]
+           accesses, ranks]
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
@@ -527,6 +532,31 @@ def test_devices_by_keys_by_pointing_by_run_and_by_zoom(visit, page_with):
         assert "mm on cuda:0, for forward" in now.inner_text()
         assert page.locator(".rt-lanes").get_attribute("aria-label") == (
             "Timeline of 2 devices. 1 kernel in 100 µs. Busy: cuda:0 90 %, cuda:1 0 %.")
+        assert seen.problems == []
+
+
+def test_ranks_by_keys_by_pointing_and_by_run(visit, page_with):
+    with visit(page_with(ranks())) as seen:
+        page, now, detail = seen.page, seen.page.locator(".rt-now"), seen.page.locator(".rt-spanstage")
+        page.locator(".rt-slider").focus()
+        assert "Rank 0: forward, 4 ms from 0 ms on." in now.inner_text()
+        press(page, ".", "ArrowRight")
+        assert "Rank 0: backward, 10 ms from 4 ms on." in now.inner_text()
+        press(page, ".")
+        assert "Rank 0: the all-reduce of bucket 0, 6 ms from 6 ms on." in now.inner_text()
+        assert "2 KiB" in detail.inner_text() and "1.bias, 1.weight" in detail.inner_text()
+        assert page.locator(".rt-tick").count() == 4 and page.locator(".rt-tick.rt-p-now").count() == 1
+        assert page.locator(".rt-lanes").get_attribute("aria-label") == (
+            "Timeline of 2 ranks. 18 ms; communication: 2 collectives on each rank, 75 % of it behind computing.")
+        assert page.locator("rect.rt-p").count() == 2 * (4 + 2 * 2), "what waits and what moves are two"
+        page.locator("rect.rt-t-wait").last.hover()
+        assert "Rank 1 waits for the buckets, 2 ms from 14 ms on." in now.inner_text()
+        page.mouse.move(0, 0)
+        assert "bucket 0" in now.inner_text()
+        assert page.locator(".rt-busy tbody tr").last.inner_text().split() == [
+            "rank", "1", "14", "ms", "8", "ms", "2", "ms", "75", "%"]
+        page.get_by_label("run").select_option("0")
+        assert "Rank 0: loads data" in now.inner_text() and page.locator("rect.rt-t-work").count() == 1
         assert seen.problems == []
 
 
