@@ -59,7 +59,7 @@ class Progress(event.Listener):
     def on_start(self, event):
         self.depth += 1
         function = event.data["dispatcher"].py_func
-        ours = function.__module__.startswith("readtorch.")
+        ours = (function.__module__ or "").startswith(("readtorch.", "fused_"))  # the second: the fuser's kernels
         if self.depth == 1 and ours and not os.environ.get("READTORCH_QUIET"):
             self.timer = threading.Timer(self.PATIENCE, self.tell, (function.__name__,))
             self.timer.daemon = True

@@ -321,7 +321,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
                 p.grad.zero_()
 
     def compile(self, *args, **kwargs) -> None:
-        """Compile the calls of this module, in place. Arguments: those of `readtorch.compile`. Chapter 20 explains it."""
+        """Compile the calls of this module, in place, with `readtorch.compile`'s arguments. See chapter 20."""
         self._compiled_call_impl = readtorch.compile(self._call_uncompiled, *args, **kwargs)
 
     # Text
