@@ -8,6 +8,8 @@ from readtorch.csrc.jit.passes.constant_pooling import ConstantPooling
 from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
 from readtorch.csrc.jit.passes.fold_conv_bn import FoldFrozenConvBatchnorm
 from readtorch.csrc.jit.passes.freeze_module import freeze_module
+from readtorch.jit._script_module import ScriptModule
+from readtorch.jit._serialization import wrap_object
 from readtorch.jit._traced_module import TopLevelTracedModule, TracedModule
 
 
@@ -20,7 +22,7 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     """
     warnings.warn("`torch.jit.freeze` is deprecated. Please use `torch.compile` instead.", DeprecationWarning,
                   stacklevel=2)
-    if not isinstance(mod, TracedModule):
+    if not isinstance(mod, ScriptModule):
         raise RuntimeError(
             "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script "
             "your 'nn.Module'."
@@ -31,7 +33,8 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
             "module before freezing."
         )
     preserved = list(preserved_attrs or ())
-    frozen = TopLevelTracedModule(freeze_module(mod._c, preserved))
+    make = TopLevelTracedModule if isinstance(mod, TracedModule) else wrap_object
+    frozen = make(freeze_module(mod._c, preserved))
     methods = [name for name in preserved if mod._c.type.findMethod(name) is not None]
     run_frozen_optimizations(frozen, optimize_numerics, methods)
     return frozen
@@ -52,7 +55,7 @@ def optimize_for_inference(mod, other_methods=None):
     """
     warnings.warn("`torch.jit.optimize_for_inference` is deprecated. Please use `torch.compile` instead.",
                   DeprecationWarning, stacklevel=2)
-    if not isinstance(mod, TracedModule):
+    if not isinstance(mod, ScriptModule):
         raise RuntimeError(
             "optimize_for_inference expects a ScriptModule as input. Please use torch.jit.script or "
             "torch.jit.trace to script your 'nn.Module'."

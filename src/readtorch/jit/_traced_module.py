@@ -8,7 +8,7 @@ from readtorch.csrc.jit.api.object import ScriptObject
 from readtorch.csrc.jit.ir.constants import qualified_name
 from readtorch.csrc.jit.ir.type import BoolType, ClassType, NoneType, OptionalType, TensorType
 from readtorch.csrc.jit.passes.inliner import inlined
-from readtorch.nn import Module
+from readtorch.jit._script_module import ScriptModule
 
 
 def make_object(module, seen=None):
@@ -49,7 +49,7 @@ def _check_unique(tensor, seen):
     seen.add(id(tensor))
 
 
-class TracedModule(Module):
+class TracedModule(ScriptModule):
     """A submodule of a traced module. `_c` is the object that its graphs are methods of."""
 
     def __init__(self, object):
