@@ -72,9 +72,9 @@ bench: $(READY)
 gpu: export PYTHONPATH := src
 gpu:
 	@nvidia-smi -L >/dev/null 2>&1 || { echo "no NVIDIA GPU is visible here (nvidia-smi -L finds none): nothing was run"; exit 0; }; \
-	$(PYTHON) -m pytest $(TESTS) -m gpu $(ARGS); status=$$?; \
+	$(PYTHON) -m pytest $(TESTS) -m gpu --junit-xml=benchmarks/results/gpu/tests.xml $(ARGS); status=$$?; \
 	[ $$status -ne 5 ] || { echo "no test is marked gpu"; status=0; }; \
-	[ ! -e benchmarks/gpu.py ] || $(PYTHON) -m benchmarks.gpu || status=1; \
+	$(PYTHON) -m benchmarks.gpu || status=1; \
 	exit $$status
 
 clean:

@@ -2,6 +2,7 @@
 import inspect
 import types
 
+import numpy as np
 import pytest
 
 from readtorch.c10.cuda import real_driver
@@ -11,6 +12,7 @@ from readtorch.c10.cuda.driver import Driver
 from readtorch.c10.cuda.errors import AcceleratorError, MemoryAllocationError, OutOfMemoryError
 from readtorch.c10.cuda.real_driver import RealDriver
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver
+from readtorch.c10.storage_impl import address_of
 
 MIB = 1 << 20
 SUCCESS, OUT_OF_MEMORY, NOT_READY, INVALID = 0, 2, 600, 1
@@ -51,6 +53,9 @@ class Bindings:
 
     def cuInit(self, Flags):
         return SUCCESS,
+
+    def cuMemcpyAsync(self, dst, src, ByteCount, hStream):
+        return self.answer(lambda: self.devices.copy(self.contexts[-1], hStream, dst, src, ByteCount))
 
     def cuGetErrorString(self, status):
         return SUCCESS, b"invalid argument"
@@ -221,6 +226,15 @@ def test_streams_events_and_errors(bindings):
     driver.stream_destroy(0, stream)
     with pytest.raises(AcceleratorError, match="^CUDA error: invalid argument$"):
         driver.free(0, 12345)
+
+
+def test_windows_and_copies():
+    driver, host = RealDriver(Bindings()), np.arange(8, dtype=np.uint8)
+    window = driver.window(address_of(host), 8)  # host memory here: on a device nobody may look at its elements
+    assert address_of(window) == address_of(host) and window[2:].shape == (6,)
+    target = np.zeros(4, np.uint8)
+    driver.copy(1, 0, address_of(target), address_of(window[2:]), 4)
+    assert target.tolist() == [2, 3, 4, 5]
 
 
 def test_a_driver_answers_every_question():

@@ -3,7 +3,7 @@
 In PyTorch: `aten/src/ATen/core/op_registration/adaption.cpp` (`common_device_check_failure`).
 """
 from ..c10.cuda import runtime
-from ..c10.cuda.cuda_generator import default_engines
+from ..c10.cuda.cuda_generator import CUDAGeneratorImpl, default_engines
 from ..c10.cuda.stream import current_stream
 from ..c10.device import current_device, default_device
 from ..c10.device import device as Device
@@ -24,6 +24,8 @@ def engine_of(generator, place):
     """What an operator draws its random numbers from: `generator`'s engine, or the device's own."""
     if generator is None:
         return default_engines[place.index]
+    if isinstance(generator, CUDAGeneratorImpl):  # from a kernel that calls operators
+        return generator
     if generator.device.type != "cuda":
         raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{generator.device.type}'")
     return generator._impl

@@ -19,7 +19,7 @@ import warnings
 import numpy as np
 
 from ..c10 import scalar_type
-from ..c10.dispatch_key import GRAD_KEYS, MaskGuard
+from ..c10.dispatch_key import CUDA, GRAD_KEYS, MaskGuard
 from ..c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
 from .dispatcher import register
 from .out_names import OUT_NAMES
@@ -199,7 +199,14 @@ def check_no_overlap(t):
                            "memory location. Please clone() the tensor before performing the operation.")
 
 
+def check_same_backend(result, out):
+    """Raises RuntimeError for an output on another device: only the CPU's results are written here."""
+    if out._keys & CUDA:
+        raise RuntimeError(f"Expected out tensor to have device {result.device}, but got {out.device} instead")
+
+
 def _write_one(result, out):
+    check_same_backend(result, out)
     check_result_type(result, out)
     check_no_overlap(out)
     if out._array.shape != result._array.shape:

@@ -39,6 +39,10 @@ def manager_class():
         def get_memory_info(self):
             free, total = runtime.driver().mem_get_info(device_of(self.context))
             return cuda.MemoryInfo(free=free, total=total)
+
+        def initialize(self):
+            """Pinned host memory is given back in batches, whose size numba derives from the device's."""
+            self.deallocations.memory_capacity = self.get_memory_info().total
     return CachingMemoryManager
 
 

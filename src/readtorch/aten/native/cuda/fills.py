@@ -32,6 +32,14 @@ def arange(out, start, step):
         launch(arange_kernel, blocks_of(out.size, THREADS), THREADS, flat, start, step)
 
 
+def linspace(out, start, end):
+    """From `start` to `end` in even steps: the first half counted up, the second down. start, end: in the dtype to
+    compute in."""
+    if out.size:
+        step = (end - start) / type(start)(max(out.size - 1, 1))
+        launch(linspace_kernel, blocks_of(out.size, THREADS), THREADS, out, start, end, step)
+
+
 def eye(out):
     """Ones on the diagonal of a matrix, zeros elsewhere."""
     if out.size:
@@ -62,6 +70,12 @@ def fill_strided(out, number):
 def arange_kernel(out, start, step):
     for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         out[i] = start + i * step
+
+
+def linspace_kernel(out, start, end, step):
+    for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        up = i < out.size // 2 or out.size == 1
+        out[i] = start + step * type(step)(i) if up else end - step * type(step)(out.size - 1 - i)
 
 
 def eye_kernel(out):

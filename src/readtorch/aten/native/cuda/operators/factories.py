@@ -7,13 +7,14 @@ import math
 import numpy as np
 
 from .....c10 import scalar_type
-from .....c10.scalar_type import FLOAT
+from .....c10.scalar_type import FLOAT, op_math_type
 from .....c10.tensor_impl import contiguous_strides, dtype_of
+from ....dispatcher import registry
 from ... import range_factories as ranges
 from ... import tensor_factories as factories
 from ...copy import number_as
 from ...tensor_factories import check_options, check_size, numpy_type
-from ..fills import arange, eye, fill
+from ..fills import arange, eye, fill, linspace
 from .copies import strides_in_format
 from .registration import cuda_kernel, empty
 
@@ -143,4 +144,18 @@ def arange_cuda(start, end, step, dtype, layout, device, pin_memory):
     result = empty((math.ceil((end - start) / step),), dtype.numpy)
     number = np.int64 if dtype.category < FLOAT else np.float64
     arange(result._array, number(start), number(step))
+    return result
+
+
+@cuda_kernel(*[registry[f"aten::linspace{form}"] for form in ("", ".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")])
+def linspace_cuda(start, end, steps, dtype, layout, device, pin_memory):
+    check_options(layout, device)
+    start, end = ranges.bound(start, "start", "linspace"), ranges.bound(end, "end", "linspace")
+    dtype = ranges.series_type("linspace", start, end, dtype, steps)
+    result = empty((steps,), dtype.numpy)
+    if dtype.category < FLOAT:
+        linspace(result._array, np.float64(int(start)), np.float64(int(end)))
+    else:
+        number = op_math_type(dtype).numpy.type
+        linspace(result._array, number(start), number(end))
     return result

@@ -130,18 +130,30 @@ ONLY_GEOMETRY = {"resize_", "resize_as_", "is_set_to", "transpose_", "t_", "as_s
                  "_unsafe_view", "unsafe_split", "unsafe_split_with_sizes", "is_pinned", "_fused_sdp_choice"}
 
 
+# The CPU's kernels of these call nothing but operators.
+MADE_OF_OPERATORS = {f"{name}.{form}" for name in ("rand", "randn", "randint") for form in ("out", "generator_out")} | {
+    "randint.low_out", "randint.low_generator_out", "normal.float_float_out"}
+
+
 def follow(operator, keys):
     """The dispatcher's fallback for CUDA: a kernel that follows from others, or None."""
     compute = operator.kernels.get(CPU)
     if compute is not None and (operator.schema.is_view or operator.schema.name in ONLY_GEOMETRY):
         return on_device(operator, lambda *values: still_on_device(compute(*values)))
+    if compute is not None and operator.name.removeprefix("aten::") in MADE_OF_OPERATORS:
+        return on_device(operator, compute)
     functional = operator.variant_of
     if functional is None or not may_run(functional):
         return None
     if functional.inplace is operator:
         return on_device(operator, lambda self, *rest: write_back(self, functional.call(self, *rest)))
     count = len(operator.schema.returns)
-    return on_device(operator, lambda *values: write_outs(functional.call(*values[:-count]), values[-count:]))
+    given = [a.name for a in functional.schema.arguments]
+
+    def compute_then_copy(*values):
+        inputs = [here() if name == "device" else value for name, value in zip(given, values)]
+        return write_outs(functional.call(*inputs), values[-count:])
+    return on_device(operator, compute_then_copy)
 
 
 fallbacks[CUDA] = follow

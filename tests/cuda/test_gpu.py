@@ -1,0 +1,92 @@
+"""On a real GPU: every operator that has a CUDA kernel, training, streams and memory. Skipped where there is none.
+
+No run has been recorded yet: benchmarks/results/gpu/README.md.
+"""
+import math
+import os
+
+import pytest
+import torch
+
+import readtorch as rt
+from readtorch import cuda
+from tests.conformance import catalog, runner
+from tests.cuda import networks
+from tests.reference import tensors_on
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def gpu():
+    if os.environ.get("READTORCH_SIMULATE_CUDA") or not cuda.is_available():
+        pytest.skip("needs an NVIDIA GPU")
+    yield
+    cuda.synchronize()
+
+
+def missing_kernel(finding):
+    """An operator that says that it has no CUDA kernel does what it should."""
+    return "from the 'CUDA' backend" in finding.reason
+
+
+@pytest.mark.parametrize("name", [n for n in catalog.passing_names() if n in catalog.core_names()])
+def test_operators(name):
+    with tensors_on("cuda"):
+        report = runner.run_op(name, [torch.float32], limit=None, errors=False)
+    failures = [f for f in report.failures if not missing_kernel(f)]
+    assert not failures, failures[:2]
+    if report.failures:
+        pytest.skip(report.failures[0].reason)
+
+
+@pytest.mark.parametrize("name", networks.NETWORKS)
+def test_training(name):
+    assert networks.trained(name, "cuda") == pytest.approx(networks.trained(name, "cpu"), rel=1e-3)
+
+
+def test_events_measure_time():
+    x = rt.randn(2048, 2048, device="cuda")
+    x @ x
+    start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+    start.record()
+    x @ x
+    end.record()
+    end.synchronize()
+    assert 0 < start.elapsed_time(end) < 1000
+
+
+def test_streams_run_side_by_side():
+    stream, x = cuda.Stream(), rt.randn(1000, device="cuda")
+    stream.wait_stream(cuda.current_stream())
+    with cuda.stream(stream):
+        y = x * 2
+    cuda.current_stream().wait_stream(stream)
+    assert rt.allclose((y / 2).cpu(), x.cpu())
+
+
+def test_copies_from_pinned_memory_need_not_be_waited_for():
+    x = rt.randn(1 << 20).pin_memory()
+    there = x.to("cuda", non_blocking=True)
+    assert there.sum().item() == pytest.approx(x.sum().item(), rel=1e-3, abs=1)
+
+
+def test_numba_takes_our_memory():
+    from numba import cuda as numba_cuda
+    before = cuda.memory_allocated()
+    array = numba_cuda.device_array(1000)
+    assert cuda.memory_allocated() - before >= 8000
+    del array
+    assert cuda.memory_allocated() == before
+
+
+def test_random_numbers_are_those_of_a_simulated_device():
+    """For so few elements the number of multiprocessors plays no part."""
+    rt.manual_seed(0)
+    found = [round(v, 4) for v in rt.rand(10, device="cuda").tolist()]
+    assert found == [.3990, .5167, .0249, .9401, .9459, .7967, .4150, .8203, .2290, .9096]
+
+
+def test_nan_and_infinity_survive():
+    x = rt.tensor([math.nan, math.inf, -math.inf, 0.0], device="cuda")
+    assert math.isnan(x.amax().item()) and x.isnan().tolist() == [True, False, False, False]
