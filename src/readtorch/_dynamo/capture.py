@@ -90,11 +90,12 @@ class Capture:
 
     def __init__(self, function, args, kwargs, origins):
         leaves, _ = tree_flatten((args, kwargs))
-        self.tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, TensorImpl)]
         state = self.state = CompileTrace(origins)
         self.graph = state.graph
-        for i in self.tensors:
-            self.add_input(leaves[i])
+        self.tensors, self.repeated = [], []  # the second: (number of a leaf, the leaf that is the same tensor)
+        for i, leaf in enumerate(leaves):
+            if isinstance(leaf, TensorImpl):
+                self.add_input(i, leaves)
         with tracer._Tracing(state):
             self.result = function(*args, **kwargs)
         self.outputs, self.spec = [], None
@@ -102,12 +103,14 @@ class Capture:
             with tracer._Tracing(state):
                 self.add_outputs()
 
-    def add_input(self, tensor):
-        if self.state.has_value(tensor):
-            self.state.give_up("one tensor is given twice")
+    def add_input(self, i, leaves):
+        first = next((k for k in self.tensors if leaves[k] is leaves[i]), None)
+        if first is not None:
+            self.repeated.append((i, first))
             return
+        self.tensors.append(i)
         value = self.graph.addInput()
-        self.state.set_value(tensor, value.inferTypeFrom(tensor))
+        self.state.set_value(leaves[i], value.inferTypeFrom(leaves[i]))
 
     def add_outputs(self):
         leaves, self.spec = tree_flatten(self.result)

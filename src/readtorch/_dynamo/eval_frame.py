@@ -143,6 +143,8 @@ class CompiledFunction:
         guards = Guards()
         for i, leaf in enumerate(leaves):
             guards.argument(f"x{i}", _shown(i, self.function), leaf, is_static)
+        for i, first in capture.repeated:
+            guards.add(f"x{i} is x{first}", f"arguments {first} and {i} are one tensor")
         on_arguments = len(guards.texts)
         guards.grad_mode()
         for origin in simple:

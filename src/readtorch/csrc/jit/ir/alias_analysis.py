@@ -163,10 +163,10 @@ class AliasDb:
         return (
             not self.hasWriters(a)
             and not self.hasWriters(b)
-            and not self._escapes(a)
-            and not self._escapes(b)
+            and not self.escapes(a)
+            and not self.escapes(b)
         )
 
-    def _escapes(self, value):
+    def escapes(self, value):
         outputs = {self.root(v) for v in self.graph.outputs() if isMutableType(v.type())}
         return isMutableType(value.type()) and self.root(value) in outputs

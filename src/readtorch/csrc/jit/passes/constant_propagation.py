@@ -85,7 +85,7 @@ class _Propagator:
     def escapes(self, node):
         """A new list each time is not the same list each time, if the caller gets it."""
         containers = ("prim::ListConstruct", "prim::DictConstruct")
-        return node.kind() in containers and any(self.alias_db._escapes(v) for v in node.outputs())
+        return node.kind() in containers and any(self.alias_db.escapes(v) for v in node.outputs())
 
     def replace(self, node, results):
         """Constants instead of the node, if constants can hold the results."""

@@ -89,7 +89,7 @@ def neutral_element(node, graph, alias_db):
         and value.type().dtype() is not None
         and value.type().dtype().is_floating_point
     )
-    return value if same and not alias_db.hasWriters(node) and not alias_db._escapes(node.output()) else None
+    return value if same and not alias_db.hasWriters(node) and not alias_db.escapes(node.output()) else None
 
 
 @rule("aten::__not__")

@@ -38,6 +38,7 @@ def _block(block, alias_db, smallest, refused):
     fuse_groups(block, chosen_groups(block, alias_db, smallest, refused), alias_db)
 
 
+MAY_BE_VIEWS = ("aten::to", "aten::type_as", "aten::expand_as", "aten::expand")
 NO_WORK = ("aten::to", "aten::expand_as", "aten::expand")
 
 
@@ -77,7 +78,8 @@ class Grouping:
         if self.alias_db.hasWriters(node):
             self.refused.append((node.kind(), "it reads or makes what is written to in place"))
             return False
-        return True
+        # What may be a view of its input must stay one where the caller can see it.
+        return node.kind() not in MAY_BE_VIEWS or not self.alias_db.escapes(node.output())
 
     def add(self, node):
         """A new group of `node` alone, joined with those of its inputs where that is possible."""
