@@ -7,7 +7,7 @@ import torch
 from readtorch.csrc.jit.ir import parse_ir
 from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
 from readtorch.csrc.jit.passes.inliner import Inline
-from readtorch.viz.graph_lines import graph_lines, graph_stages
+from readtorch.viz.graph_lines import graph_lines, graph_stages, key_of, shortened
 
 LIBRARIES = pytest.mark.parametrize("T", [torch, readtorch], ids=["torch", "readtorch"])
 INLINE = {torch: torch._C._jit_pass_inline, readtorch: Inline}
@@ -26,7 +26,8 @@ def test_lines_of_a_function(T):
         return x * 2 + 1
 
     lines = graph_lines(T.jit.trace(affine, T.ones(3)).graph)
-    assert lines[0].text == "graph(%x : Float(3, strides=[1], requires_grad=0, device=cpu)):"
+    assert lines[0].text == "graph(%x : Float(3)):"
+    assert lines[0].defines == [["x", "Float(3, strides=[1], requires_grad=0, device=cpu)"]]
     assert [line.text.partition(" = ")[2].partition("(")[0] for line in lines[1:-1]] == [
         "prim::Constant[value={2}]", "aten::mul", "prim::Constant[value={1}]", "prim::Constant[value=1]", "aten::add"]
     product = next(line for line in lines if "aten::mul" in line.text)
@@ -42,7 +43,7 @@ def test_both_libraries_stages_are_the_same(T):
         {"+": 0, "-": 0, "~": 0}, {"+": 4, "-": 2, "~": 1}, {"+": 0, "-": 1, "~": 0}]
     assert [line["scope"] for line in stages[1]["lines"] if "aten::" in line["text"]] == ["__module.0", "__module.1"]
     assert [line["text"] for line in stages[2]["lines"] if line["mark"] == "-"] == [
-        '%_1 : __torch__.torch.nn.modules.activation.ReLU = prim::GetAttr[name="1"](%self.1)']
+        '%_1 : ReLU = prim::GetAttr[name="1"](%self.1)']
 
 
 def test_a_line_that_stays_keeps_its_key():
@@ -101,3 +102,23 @@ def test_a_graph_inside_a_node_has_names_of_its_own():
     relu = next(line for line in lines if "relu" in line.text)
     assert relu.space and relu.depth == 3 and not lines[1].space
     assert node.kind() in lines[1].text
+
+
+@pytest.mark.parametrize("text, short", [
+    ("%1 : Float(4, 2, strides=[2, 1], requires_grad=0, device=cpu) = aten::relu(%x)",
+     "%1 : Float(4, 2) = aten::relu(%x)"),
+    ("%1 : Long(device=cpu) = prim::NumToTensor(%2)", "%1 : Long() = prim::NumToTensor(%2)"),
+    ("%2 : Long(requires_grad=0, device=cuda:0) = prim::Constant[value={2}]()",
+     "%2 : Long() = prim::Constant[value={2}]()"),
+    ("graph(%s : __torch__.a.___torch_mangle_1.Net, %x : Tensor):", "graph(%s : Net, %x : Tensor):"),
+    ('%f : __torch__.Net = prim::GetAttr[name="f"](%s)', '%f : Net = prim::GetAttr[name="f"](%s)'),
+    ("%y : Tensor = aten::add(%x, %x, %1)", "%y : Tensor = aten::add(%x, %x, %1)")])
+def test_types_are_shortened(text, short):
+    assert shortened(text) == short
+
+
+def test_a_line_is_found_by_its_words():
+    stage = graph_stages(net_of(readtorch), [Inline])["stages"][1]
+    assert next(line for line in stage["lines"] if line["key"] == key_of(stage, "aten::relu"))["node"]
+    with pytest.raises(ValueError, match="no line of the graph contains 'aten::neg'"):
+        key_of(stage, "aten::neg")

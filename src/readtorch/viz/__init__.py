@@ -230,19 +230,19 @@ def kernel_accesses(runs, block=(0, 0, 0), run=0, step=0, thread=-1, title="Thre
     return AccessViewer(data, title=title, run=run, step=step, thread=thread)
 
 
-def ir(graph, passes=(), step=0, selected=-1, title="IR viewer"):
+def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer"):
     """A graph of the JIT, line by line, and what passes make of it (chapters 18, 19).
 
     graph: a Graph, a traced or scripted function or module, or pairs (name, graph) to step through.
     passes: functions that change a graph, or pairs (name, function); run one after the other on a copy.
-    step: the stage shown first; negative ones count from the end. selected: the key of the line chosen first.
+    step: the stage shown first; negative ones count from the end. selected: words of the line chosen first.
     """
     from ._widgets import IRViewer
-    from .graph_lines import graph_stages
+    from .graph_lines import graph_stages, key_of
 
     data = graph_stages(graph, passes)
     step = step if step >= 0 else len(data["stages"]) + step
-    return IRViewer(data, title=title, step=step, selected=selected)
+    return IRViewer(data, title=title, step=step, selected=key_of(data["stages"][step], selected))
 
 
 def fusion(function, *inputs, selected=-1, title="Fusion viewer"):

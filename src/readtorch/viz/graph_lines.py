@@ -12,9 +12,16 @@ from dataclasses import asdict, dataclass, field
 MOST_LINES = 400
 _COMMENT = re.compile(r" # [^#]*:\d+:\d+$")
 _SCOPE = re.compile(r", scope: \S+$")
+_OF_EXAMPLE = re.compile(r"(?:, )?\b(?:strides=\[[\d, *]*\]|requires_grad=[01]|device=[\w:]+)(?=[,)])")
+_CLASS = re.compile(r"(?<=: )__torch__\.(?:\w+\.)*(?=\w+ =|\w+[,)])")
 _NUMBER = re.compile(r"%\d+\b")
 _TRACED = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)$", re.M)
 _SCRIPTED = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+
+
+def shortened(text: str) -> str:
+    """Types as short as they can be told apart: `Float(4, 2)`, `Linear`. The details have them in full."""
+    return _CLASS.sub("", _OF_EXAMPLE.sub("", text)).replace("(, ", "(")
 
 
 @dataclass
@@ -37,6 +44,14 @@ class Line:
     key: int = -1
     mark: str = ""
     was: str = ""      # the text before a change
+
+
+def key_of(stage: dict, word: str) -> int:
+    """The key of the first line of a stage that contains `word`; ValueError if none does."""
+    for line in stage["lines"]:
+        if word in line["text"] and line["mark"] != "-":
+            return line["key"]
+    raise ValueError(f"no line of the graph contains {word!r}")
 
 
 def graph_stages(graph, passes=()) -> dict:
@@ -100,7 +115,7 @@ class _Lines:
     def add(self, text, depth, space, defines=(), uses=(), node=False, scope="", place="", source=""):
         made = [[v.debugName(), _type(v)] for v in defines]
         taken = [v.debugName() for v in uses]
-        self.lines.append(Line(text, depth, made, taken, space, node, scope, place, source))
+        self.lines.append(Line(shortened(text), depth, made, taken, space, node, scope, place, source))
 
 
 def _names(values):
