@@ -17,8 +17,7 @@ warnings.filterwarnings("ignore", category=DeprecationWarning)
 
 
 def paired(name):
-    """(name, the reference's function or module, its arguments, ours, its arguments) of every case of a file.
-    """
+    """(name, the reference's function or module, its arguments, ours, its arguments) of every case of a file."""
     found = []
     for (reference, given), (own, own_given) in zip(
         load(name, "torch").cases(), load(name, "readtorch").cases()
@@ -239,3 +238,38 @@ def test_extra_files():
         extra = {"note.txt": ""}
         library.jit.load(buffer, _extra_files=extra)
         assert extra["note.txt"] in (b"hello", "hello")
+
+
+def test_interfaces():
+    """An attribute that is annotated with an interface may hold any module that has its methods."""
+    source = """
+import {library} as torch
+nn, Tensor = torch.nn, torch.Tensor
+
+@torch.jit.interface
+class Layer(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        pass
+
+class Plus(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1
+
+class Net(nn.Module):
+    layer: Layer
+
+    def __init__(self):
+        super().__init__()
+        self.layer = Plus()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer.forward(x) * 2
+"""
+    made = []
+    for library in (torch, readtorch):
+        module = module_from_text(source.format(library=library.__name__), f"interfaces_{library.__name__}")
+        made.append(library.jit.script(module.Net()))
+    assert operators(made[1].graph) == operators(made[0].graph)
+    assert made[1](readtorch.ones(2)).tolist() == [4, 4]
+    assert saved_and_loaded(made[1], readtorch, torch)(torch.ones(2)).tolist() == [4, 4]
+    assert saved_and_loaded(made[0], torch, readtorch)(readtorch.ones(2)).tolist() == [4, 4]

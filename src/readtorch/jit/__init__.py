@@ -16,6 +16,7 @@ from readtorch.jit._freeze import freeze, optimize_for_inference, run_frozen_opt
 from readtorch.jit._fuser import optimized_execution
 from readtorch.jit._script import Attribute, CompilationUnit, script, script_if_tracing
 from readtorch.jit._script_module import RecursiveScriptModule, ScriptModule
+from readtorch.jit._script_class import interface
 from readtorch.jit._serialization import load, save
 from readtorch.jit._trace import TracerWarning, TracingCheckError, is_tracing, trace, trace_module
 
@@ -35,6 +36,7 @@ __all__ = [
     "fork",
     "freeze",
     "ignore",
+    "interface",
     "is_scripting",
     "is_tracing",
     "isinstance",

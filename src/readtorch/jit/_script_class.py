@@ -10,9 +10,12 @@ from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.definition import definition_of
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
 from readtorch.csrc.jit.frontend.resolver import PythonResolver, lookup_of_closure
+from readtorch.csrc.jit.frontend.script_type_parser import ScriptTypeParser
 from readtorch.csrc.jit.ir.constants import qualified_name
-from readtorch.csrc.jit.ir.type import ClassType
+from readtorch.csrc.jit.ir.function_schema import Argument, FunctionSchema
+from readtorch.csrc.jit.ir.type import ClassType, InterfaceType, TensorType
 from readtorch.jit._unused import unused_definition
+from readtorch.nn import Module
 
 _script_classes = {}  # Python class -> ClassType
 
@@ -84,3 +87,30 @@ def define_method(type, name, function, resolver=None, make_self=None, definitio
     )
     type.addMethod(method)
     return method
+
+
+def interface(cls):
+    """Decorator: a class whose methods say what a type must have. An attribute that is annotated with it may hold
+    any module, or object, that has these methods.
+    """
+    is_module = issubclass(cls, Module)
+    type = InterfaceType(python_cu.free_name(qualified_name(cls)), {}, is_module)
+    python_cu.register_type(type)
+    for name, function in cls.__dict__.items():
+        if inspect.isfunction(function) and name != "__init__":
+            type.schemas[name] = _declared_schema(type, name, function)
+    cls.__torch_script_interface__ = type
+    return cls
+
+
+def _declared_schema(type, name, function):
+    definition = definition_of(function, name)
+    parser = ScriptTypeParser(definition.text, PythonResolver(lookup_of_closure(function)))
+    if definition.returns is None:
+        raise RuntimeError("interface declarations must have a return type annotated.")
+    arguments = [Argument("self", type)]
+    for parameter in definition.parameters[1:]:
+        annotated = parameter.annotation is not None
+        found = parser.type(parameter.annotation) if annotated else TensorType.get()
+        arguments.append(Argument(parameter.name, found))
+    return FunctionSchema(name, "", tuple(arguments), (Argument("", parser.type(definition.returns)),))

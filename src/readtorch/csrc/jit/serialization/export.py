@@ -83,7 +83,8 @@ class _Archive:
         self.writer.write_record("data.pkl", data)
         for name, text in extra_files.items():
             self.writer.write_record(f"extra/{name}", text.encode() if isinstance(text, str) else text)
-        self.dependencies.add(object.type)
+        for type in pickler.classes:
+            self.dependencies.add(type)
         for type in self.dependencies.types:  # it grows while it is walked
             self._define(type)
         for qualifier, text in self.files.items():

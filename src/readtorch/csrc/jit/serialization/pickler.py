@@ -48,6 +48,7 @@ class Pickler:
         self.name_of = name_of
         self.memo = {}  # what was written -> its number
         self.kept = []  # objects whose ids are in the memo: they must not be replaced by others
+        self.classes = []  # of the objects
         self.storages = {}  # StorageImpl -> (number, UntypedStorage)
 
     def dump(self, value, type=None):
@@ -183,6 +184,7 @@ class Pickler:
 
     def object(self, value):
         type = value.type
+        self.classes.append(type)
         module, _, name = self.name_of(type).rpartition(".")
         self.global_(module, name)
         self.out += b")\x81"
