@@ -548,7 +548,7 @@ def test_ranks_by_keys_by_pointing_and_by_run(visit, page_with):
         assert page.locator(".rt-tick").count() == 4 and page.locator(".rt-tick.rt-p-now").count() == 1
         assert page.locator(".rt-lanes").get_attribute("aria-label") == (
             "Timeline of 2 ranks. 18 ms; communication: 2 collectives on each rank, 75 % of it behind computing.")
-        assert page.locator("rect.rt-p").count() == 2 * (4 + 2 * 2), "what waits and what moves are two"
+        assert page.locator(".rt-lanes rect").count() == 2 * (4 + 2 * 2), "what waits and what moves are two"
         page.locator("rect.rt-t-wait").last.hover()
         assert "Rank 1 waits for the buckets, 2 ms from 14 ms on." in now.inner_text()
         page.mouse.move(0, 0)

@@ -5,7 +5,7 @@ const EDGE = { side: 8, foot: 30 };
 const COMPUTE = 0,
   COMMUNICATION = 1,
   WAIT = 2;
-const KNOWN = { forward: "rt-p-forward", backward: "rt-p-backward", step: "rt-p-optimizer" };
+const KNOWN = { forward: "rt-p rt-p-forward", backward: "rt-p rt-p-backward", step: "rt-p rt-p-optimizer" };
 
 const ms = (t) => `${t >= 100 ? Math.round(t) : Number(t.toPrecision(3))} ms`;
 const percent = (share) => (share === null ? "–" : `${Math.round(100 * share)} %`);
@@ -100,7 +100,7 @@ function render({ model, el }) {
       line(top + LANE.bar),
       line(wires + LANE.wires),
       ...own.filter(({ lane }) => lane !== COMMUNICATION).flatMap((span) => drawBar(span, top)),
-      ...collectives.map((span) => bar(span, "rt-p-broadcast", span.begin, span.moving, wires + LANE.wires - 6, 6)),
+      ...collectives.map((span) => bar(span, "rt-p rt-p-broadcast", span.begin, span.moving, wires + LANE.wires - 6, 6)),
       ...collectives.flatMap((span) => drawMoving(span, wires)),
       ...run().gradients.filter(([of]) => of === rank).map((gradient) => drawTick(gradient, top)),
       s("text", { x: EDGE.side, y: top - 5 }, `rank ${rank}${share}`),
@@ -112,13 +112,13 @@ function render({ model, el }) {
     return [drawn, ...label(span.name, span.begin, span.end, top + 14)];
   }
   function drawMoving(span, top) {
-    const drawn = bar(span, "rt-p-reduce-add", span.moving, span.end, top, LANE.wires);
+    const drawn = bar(span, "rt-p rt-p-reduce-add", span.moving, span.end, top, LANE.wires);
     return [drawn, ...label(span.bucket ?? span.name, span.moving, span.end, top + 12.5)];
   }
   function bar({ at }, colour, from, to, top, height) {
     const now = at === (pointed ?? step());
     const rect = s("rect", {
-      class: `rt-p ${colour}${now ? " rt-p-now" : ""}`,
+      class: `${colour}${now ? " rt-p-now" : ""}`,
       x: x(from).toFixed(1),
       y: top,
       width: Math.max(1, x(to) - x(from)).toFixed(1),
