@@ -41,13 +41,8 @@ def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
 
 
 def wrap_object(object):
-    """The module that stands for an object."""
-    return _wrap(object, LoadedModuleType(object.type))
-
-
-def _wrap(object, concrete):
-    """With modules for its submodules."""
-    module = RecursiveScriptModule(object, concrete)
+    """The module that stands for an object, with modules for its submodules."""
+    module = RecursiveScriptModule(object, LoadedModuleType(object.type))
     for name, child in object.named_children():
-        module._modules[name] = _wrap(child, concrete.modules[name])
+        module._modules[name] = wrap_object(child)
     return module
