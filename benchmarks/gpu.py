@@ -1,13 +1,16 @@
 """python -m benchmarks.gpu: how fast the CUDA kernels are on a real GPU, next to what the device can do.
 
-Bandwidths are compared with that of a copy from device to device, the product of matrices and the training steps with
-PyTorch if it is there and was built for CUDA. Each number is the median of several runs, timed by events of the device.
-The results go to benchmarks/results/gpu/benchmarks.json. No run has been recorded yet: see the README.md there.
+Bandwidths are compared with that of a copy from device to device, the product of matrices and the training
+steps with PyTorch if it is there and was built for CUDA. Each number is the median of several runs, timed by
+events of the device. The results go to benchmarks/results/gpu/benchmarks.json. No run has been recorded yet:
+see the README.md there.
 
-Bars: pointwise, copies and reductions at 2^26 float32 reach 85 % of the copy's bandwidth, softmax and layer_norm 80 %;
-float32 matmul of 4096³ half of cuBLAS's speed (without TF32); training steps of GPT (6 layers, d = 384) and of ResNet-18
-take at most 3 times PyTorch's; memory through numba's plug-in comes at least 20 times as fast as numba's own.
+Bars: pointwise, copies and reductions at 2^26 float32 reach 85 % of the copy's bandwidth, softmax and
+layer_norm 80 %; float32 matmul of 4096³ half of cuBLAS's speed (without TF32); training steps of GPT (6
+layers, d = 384) and of ResNet-18 take at most 3 times PyTorch's; memory through numba's plug-in comes at
+least 20 times as fast as numba's own.
 """
+
 import datetime
 import json
 import pathlib
@@ -36,12 +39,14 @@ def milliseconds(T, run, rounds=ROUNDS):
     return statistics.median(times)
 
 
-# ------------------------------------------------------------------------------------------------------ bandwidth
+# ------------------------------------------------------------------------------------------------------
+# bandwidth
 
 
 def copy_bandwidth(rt):
     """GB/s of the driver's own copy on the device."""
     from readtorch.c10.cuda.device_memory import copy_bytes
+
     a, b = rt.empty(COUNT, device="cuda"), rt.empty(COUNT, device="cuda")
     return 8 * COUNT / milliseconds(rt, lambda: copy_bytes(a.device, b._array, a._array, 4 * COUNT)) / 1e6
 
@@ -49,17 +54,23 @@ def copy_bandwidth(rt):
 def memory_bound(rt):
     """name -> (function, bytes that it must move, share of the copy's bandwidth that is the bar)."""
     from readtorch.nn import functional as F
+
     x, y = rt.randn(COUNT, device="cuda"), rt.randn(COUNT, device="cuda")
     out = rt.empty(COUNT, device="cuda")
     rows, square = x.view(-1, 1024), x.view(8192, 8192)
     weight, bias = rt.ones(1024, device="cuda"), rt.zeros(1024, device="cuda")
     one = 4 * COUNT
     return {
-        "add": (lambda: rt.add(x, y, out=out), 3 * one, 0.85), "mul_": (lambda: out.mul_(x), 3 * one, 0.85),
-        "exp": (lambda: x.exp(), 2 * one, 0.85), "gelu": (lambda: F.gelu(x), 2 * one, 0.85),
-        "copy": (lambda: out.copy_(x), 2 * one, 0.85), "transpose": (lambda: square.t().contiguous(), 2 * one, 0.85),
-        "sum": (lambda: x.sum(), one, 0.85), "sum of rows": (lambda: rows.sum(1), one, 0.85),
-        "sum of columns": (lambda: rows.sum(0), one, 0.85), "amax": (lambda: x.amax(), one, 0.85),
+        "add": (lambda: rt.add(x, y, out=out), 3 * one, 0.85),
+        "mul_": (lambda: out.mul_(x), 3 * one, 0.85),
+        "exp": (lambda: x.exp(), 2 * one, 0.85),
+        "gelu": (lambda: F.gelu(x), 2 * one, 0.85),
+        "copy": (lambda: out.copy_(x), 2 * one, 0.85),
+        "transpose": (lambda: square.t().contiguous(), 2 * one, 0.85),
+        "sum": (lambda: x.sum(), one, 0.85),
+        "sum of rows": (lambda: rows.sum(1), one, 0.85),
+        "sum of columns": (lambda: rows.sum(0), one, 0.85),
+        "amax": (lambda: x.amax(), one, 0.85),
         "softmax": (lambda: rows.softmax(1), 2 * one, 0.80),
         "layer_norm": (lambda: F.layer_norm(rows, (1024,), weight, bias), 2 * one, 0.80),
     }
@@ -85,6 +96,7 @@ def teraflops(T, n=4096):
 def training_step(T, name):
     """One whole step, on batches made beforehand."""
     from tests.training import models, tasks
+
     if name == "GPT":
         model, batch = models.gpt(T, layers=6, d=384, heads=6, context=256), tasks.texts(T, 16, 256)
     else:
@@ -97,6 +109,7 @@ def training_step(T, name):
         optimizer.zero_grad()
         loss_of(T, model, *batch).backward()
         optimizer.step()
+
     return step
 
 
@@ -137,14 +150,22 @@ def allocation_row():
     """Microseconds for one `numba.cuda.device_array` of 8 MiB, in a process each."""
     times = {}
     for whose in ("numba", "ours"):
-        done = subprocess.run([sys.executable, "-c", ALLOCATIONS, whose], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", ALLOCATIONS, whose], capture_output=True, text=True, check=True
+        )
         times[whose] = float(done.stdout)
     ratio = times["numba"] / times["ours"]
-    return {"numba, µs": times["numba"], "with our allocator, µs": times["ours"], "times as fast": ratio, "bar": 20,
-            "reached": ratio >= 20}
+    return {
+        "numba, µs": times["numba"],
+        "with our allocator, µs": times["ours"],
+        "times as fast": ratio,
+        "bar": 20,
+        "reached": ratio >= 20,
+    }
 
 
-# -------------------------------------------------------------------------------------------------------- report
+# --------------------------------------------------------------------------------------------------------
+# report
 
 
 def reference():
@@ -162,19 +183,31 @@ def reference():
 def about(rt, torch):
     import numba
     import numpy
-    return {"device": rt.cuda.get_device_name(), "capability": list(rt.cuda.get_device_capability()),
-            "date": datetime.date.today().isoformat(), "python": sys.version.split()[0], "numpy": numpy.__version__,
-            "numba": numba.__version__, "torch": None if torch is None else torch.__version__}
+
+    return {
+        "device": rt.cuda.get_device_name(),
+        "capability": list(rt.cuda.get_device_capability()),
+        "date": datetime.date.today().isoformat(),
+        "python": sys.version.split()[0],
+        "numpy": numpy.__version__,
+        "numba": numba.__version__,
+        "torch": None if torch is None else torch.__version__,
+    }
 
 
 def main():
     import readtorch as rt
+
     if not rt.cuda.is_available() or rt.cuda.get_device_properties(0).simulated:
         print("There is no GPU here; nothing was measured.")
         return
     began, torch = time.time(), reference()
-    results = {"about": about(rt, torch), "allocation": allocation_row(), "bandwidth": bandwidth_rows(rt),
-               "beside PyTorch": comparison_rows(rt, torch)}
+    results = {
+        "about": about(rt, torch),
+        "allocation": allocation_row(),
+        "bandwidth": bandwidth_rows(rt),
+        "beside PyTorch": comparison_rows(rt, torch),
+    }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     print(json.dumps(results, indent=1))

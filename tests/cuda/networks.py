@@ -1,9 +1,10 @@
-"""Small networks trained on a device whose memory only kernels and copies may touch: `python -m tests.cuda.networks NAME`
-prints what came of it there and on the CPU as JSON.
+"""Small networks trained on a device whose memory only kernels and copies may touch: `python -m
+tests.cuda.networks NAME` prints what came of it there and on the CPU as JSON.
 
-A process of its own, as an element that the host reads by itself ends it with a segmentation fault: Note [ Two kinds of
-simulated devices ].
+A process of its own, as an element that the host reads by itself ends it with a segmentation fault: Note [
+Two kinds of simulated devices ].
 """
+
 import faulthandler
 import json
 import sys
@@ -30,7 +31,11 @@ class ResidualBlock(nn.Module):
 class Reader(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embedding, self.lstm, self.head = nn.Embedding(7, 4), nn.LSTM(4, 5, batch_first=True), nn.Linear(5, 7)
+        self.embedding, self.lstm, self.head = (
+            nn.Embedding(7, 4),
+            nn.LSTM(4, 5, batch_first=True),
+            nn.Linear(5, 7),
+        )
 
     def forward(self, x):
         return self.head(self.lstm(self.embedding(x))[0])
@@ -41,15 +46,20 @@ def texts(length):
 
 
 NETWORKS = {
-    "mlp": (lambda: nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Linear(8, 3)),
-            lambda: (rt.randn(4, 6), rt.tensor([0, 1, 2, 1]))),
+    "mlp": (
+        lambda: nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Linear(8, 3)),
+        lambda: (rt.randn(4, 6), rt.tensor([0, 1, 2, 1])),
+    ),
     "cnn": (ResidualBlock, lambda: (rt.randn(2, 3, 6, 6), rt.tensor([0, 2]))),
     "lstm": (Reader, lambda: texts(3)),
     "gpt": (lambda: models.gpt(rt, layers=1, d=8, heads=2, context=4, vocabulary=7), lambda: texts(4)),
 }
-OPTIMIZERS = {"mlp": lambda p: rt.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
-              "cnn": lambda p: rt.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3),
-              "lstm": lambda p: rt.optim.Adam(p, lr=1e-2), "gpt": lambda p: rt.optim.AdamW(p, lr=1e-2)}
+OPTIMIZERS = {
+    "mlp": lambda p: rt.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+    "cnn": lambda p: rt.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3),
+    "lstm": lambda p: rt.optim.Adam(p, lr=1e-2),
+    "gpt": lambda p: rt.optim.AdamW(p, lr=1e-2),
+}
 
 
 def trained(name, place):

@@ -1,4 +1,6 @@
-"""CUDA tensors: every operator runs our CUDA kernels, here on the kernel simulator, and gives what the CPU gives."""
+"""CUDA tensors: every operator runs our CUDA kernels, here on the kernel simulator, and gives what the CPU
+gives."""
+
 import gc
 import json
 import math
@@ -42,7 +44,8 @@ def close(result, expected):
     return rt.allclose(result.cpu(), expected, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
-# ------------------------------------------------------------------------------------------------ one operator
+# ------------------------------------------------------------------------------------------------ one
+# operator
 
 X = rt.tensor([[0.5, -1.25, 2.0], [-0.75, 0.125, 3.5]])
 Y = rt.tensor([[1.5, 2.5, -0.5], [4.0, -2.0, 0.25]])
@@ -50,47 +53,102 @@ N = rt.tensor([[3, -7, 2], [5, 4, -1]])
 I = rt.tensor([[1, 0, 1], [0, 1, 0]])
 
 OPERATORS = {
-    "add": lambda x, y, n, i: x + y, "add alpha": lambda x, y, n, i: rt.add(x, y, alpha=3), "rsub": lambda x, y, n, i: 2 - x,
-    "mul": lambda x, y, n, i: x * y.t().t(), "div": lambda x, y, n, i: x / y, "integers": lambda x, y, n, i: n * 2 - n // 3,
-    "mixed": lambda x, y, n, i: x * n, "int div": lambda x, y, n, i: n / 4, "pow": lambda x, y, n, i: x.abs() ** 1.5,
-    "remainder": lambda x, y, n, i: n % 4, "transposed": lambda x, y, n, i: x.t() + y.t(), "broadcast": lambda x, y, n, i: x + y[0],
-    "compare": lambda x, y, n, i: (x > y) | (n == 2), "where": lambda x, y, n, i: rt.where(x > 0, y, 1.5),
-    "exp": lambda x, y, n, i: x.exp(), "exp of integers": lambda x, y, n, i: n.exp(), "sigmoid": lambda x, y, n, i: x.sigmoid(),
-    "gelu": lambda x, y, n, i: F.gelu(x), "silu": lambda x, y, n, i: F.silu(x), "elu": lambda x, y, n, i: F.elu(x),
-    "clamp": lambda x, y, n, i: x.clamp(-1, 1), "lerp": lambda x, y, n, i: x.lerp(y, 0.25),
-    "addcmul": lambda x, y, n, i: rt.addcmul(x, x, y, value=2), "masked_fill": lambda x, y, n, i: x.masked_fill(x > 0, 7),
-    "float64": lambda x, y, n, i: x.double() * y, "to int": lambda x, y, n, i: x.to(rt.int32), "half": lambda x, y, n, i: x.half() + 1,
-    "sum": lambda x, y, n, i: x.sum(), "sum dim": lambda x, y, n, i: x.sum(0, keepdim=True), "sum int": lambda x, y, n, i: n.sum(1),
-    "mean": lambda x, y, n, i: x.t().mean(1), "std": lambda x, y, n, i: x.std(1), "max": lambda x, y, n, i: x.max(1),
-    "argmin": lambda x, y, n, i: x.argmin(), "amax": lambda x, y, n, i: x.amax((0, 1)), "any": lambda x, y, n, i: (x > 3).any(),
-    "norm": lambda x, y, n, i: x.norm(), "logsumexp": lambda x, y, n, i: x.logsumexp(1), "cumsum": lambda x, y, n, i: x.cumsum(1),
-    "sort": lambda x, y, n, i: x.sort(1, descending=True), "topk": lambda x, y, n, i: x.topk(2, 1),
-    "softmax": lambda x, y, n, i: x.softmax(0), "log_softmax": lambda x, y, n, i: x.log_softmax(1),
-    "mm": lambda x, y, n, i: x @ y.t(), "bmm": lambda x, y, n, i: rt.bmm(rt.stack([x, y]), rt.stack([y.t(), x.t()])),
-    "addmm": lambda x, y, n, i: rt.addmm(x[:, :2], x, y.t(), beta=0.5, alpha=2), "mv": lambda x, y, n, i: x @ y[0],
-    "dot": lambda x, y, n, i: x[0].dot(y[1]), "linear": lambda x, y, n, i: F.linear(x, y, x[:, 0]),
+    "add": lambda x, y, n, i: x + y,
+    "add alpha": lambda x, y, n, i: rt.add(x, y, alpha=3),
+    "rsub": lambda x, y, n, i: 2 - x,
+    "mul": lambda x, y, n, i: x * y.t().t(),
+    "div": lambda x, y, n, i: x / y,
+    "integers": lambda x, y, n, i: n * 2 - n // 3,
+    "mixed": lambda x, y, n, i: x * n,
+    "int div": lambda x, y, n, i: n / 4,
+    "pow": lambda x, y, n, i: x.abs() ** 1.5,
+    "remainder": lambda x, y, n, i: n % 4,
+    "transposed": lambda x, y, n, i: x.t() + y.t(),
+    "broadcast": lambda x, y, n, i: x + y[0],
+    "compare": lambda x, y, n, i: (x > y) | (n == 2),
+    "where": lambda x, y, n, i: rt.where(x > 0, y, 1.5),
+    "exp": lambda x, y, n, i: x.exp(),
+    "exp of integers": lambda x, y, n, i: n.exp(),
+    "sigmoid": lambda x, y, n, i: x.sigmoid(),
+    "gelu": lambda x, y, n, i: F.gelu(x),
+    "silu": lambda x, y, n, i: F.silu(x),
+    "elu": lambda x, y, n, i: F.elu(x),
+    "clamp": lambda x, y, n, i: x.clamp(-1, 1),
+    "lerp": lambda x, y, n, i: x.lerp(y, 0.25),
+    "addcmul": lambda x, y, n, i: rt.addcmul(x, x, y, value=2),
+    "masked_fill": lambda x, y, n, i: x.masked_fill(x > 0, 7),
+    "float64": lambda x, y, n, i: x.double() * y,
+    "to int": lambda x, y, n, i: x.to(rt.int32),
+    "half": lambda x, y, n, i: x.half() + 1,
+    "sum": lambda x, y, n, i: x.sum(),
+    "sum dim": lambda x, y, n, i: x.sum(0, keepdim=True),
+    "sum int": lambda x, y, n, i: n.sum(1),
+    "mean": lambda x, y, n, i: x.t().mean(1),
+    "std": lambda x, y, n, i: x.std(1),
+    "max": lambda x, y, n, i: x.max(1),
+    "argmin": lambda x, y, n, i: x.argmin(),
+    "amax": lambda x, y, n, i: x.amax((0, 1)),
+    "any": lambda x, y, n, i: (x > 3).any(),
+    "norm": lambda x, y, n, i: x.norm(),
+    "logsumexp": lambda x, y, n, i: x.logsumexp(1),
+    "cumsum": lambda x, y, n, i: x.cumsum(1),
+    "sort": lambda x, y, n, i: x.sort(1, descending=True),
+    "topk": lambda x, y, n, i: x.topk(2, 1),
+    "softmax": lambda x, y, n, i: x.softmax(0),
+    "log_softmax": lambda x, y, n, i: x.log_softmax(1),
+    "mm": lambda x, y, n, i: x @ y.t(),
+    "bmm": lambda x, y, n, i: rt.bmm(rt.stack([x, y]), rt.stack([y.t(), x.t()])),
+    "addmm": lambda x, y, n, i: rt.addmm(x[:, :2], x, y.t(), beta=0.5, alpha=2),
+    "mv": lambda x, y, n, i: x @ y[0],
+    "dot": lambda x, y, n, i: x[0].dot(y[1]),
+    "linear": lambda x, y, n, i: F.linear(x, y, x[:, 0]),
     "layer_norm": lambda x, y, n, i: F.layer_norm(x, (3,), y[0], y[1]),
     "group_norm": lambda x, y, n, i: F.group_norm(x.reshape(1, 2, 3), 1, y[0, :2], y[1, :2]),
     "batch_norm": lambda x, y, n, i: F.batch_norm(x, None, None, y[0], y[1], training=True),
     "conv1d": lambda x, y, n, i: F.conv1d(x[None], y[None, :, :2], padding=1),
     "conv_transpose2d": lambda x, y, n, i: F.conv_transpose2d(x[None, None], y[None, None], stride=2),
-    "max_pool2d": lambda x, y, n, i: F.max_pool2d(x[None, None], 2, 1), "avg_pool2d": lambda x, y, n, i: F.avg_pool2d(x[None], 2, 1),
-    "cat": lambda x, y, n, i: rt.cat([x, y[:1]]), "cat dtypes": lambda x, y, n, i: rt.cat([x, n], 1), "stack": lambda x, y, n, i: rt.stack([x, y], 1),
-    "flip": lambda x, y, n, i: x.flip(0, 1), "roll": lambda x, y, n, i: x.roll(1, 1), "repeat": lambda x, y, n, i: x.repeat(2, 1, 2),
-    "tril": lambda x, y, n, i: x.tril(), "pad": lambda x, y, n, i: F.pad(x, (1, -1), value=9), "clone": lambda x, y, n, i: x.t().clone(),
-    "views": lambda x, y, n, i: x.t()[1:].unsqueeze(0).expand(2, 2, 2), "reshape": lambda x, y, n, i: x.t().reshape(6),
-    "gather": lambda x, y, n, i: x.gather(0, i), "scatter": lambda x, y, n, i: x.scatter(0, i, y), "index_select": lambda x, y, n, i: x.index_select(1, i[0]),
-    "scatter_add": lambda x, y, n, i: x.scatter_add(1, i, y), "index_add": lambda x, y, n, i: x.index_add(1, i[0], y),
-    "index": lambda x, y, n, i: x[i[0], :2], "index inner": lambda x, y, n, i: rt.stack([x, y])[:, i[:, :2], 0], "mask": lambda x, y, n, i: x[x > 0],
-    "index of the host": lambda x, y, n, i: x[rt.tensor([1, 0])], "nonzero": lambda x, y, n, i: (x > 0).nonzero(), "item": lambda x, y, n, i: x[1, 2].item(),
+    "max_pool2d": lambda x, y, n, i: F.max_pool2d(x[None, None], 2, 1),
+    "avg_pool2d": lambda x, y, n, i: F.avg_pool2d(x[None], 2, 1),
+    "cat": lambda x, y, n, i: rt.cat([x, y[:1]]),
+    "cat dtypes": lambda x, y, n, i: rt.cat([x, n], 1),
+    "stack": lambda x, y, n, i: rt.stack([x, y], 1),
+    "flip": lambda x, y, n, i: x.flip(0, 1),
+    "roll": lambda x, y, n, i: x.roll(1, 1),
+    "repeat": lambda x, y, n, i: x.repeat(2, 1, 2),
+    "tril": lambda x, y, n, i: x.tril(),
+    "pad": lambda x, y, n, i: F.pad(x, (1, -1), value=9),
+    "clone": lambda x, y, n, i: x.t().clone(),
+    "views": lambda x, y, n, i: x.t()[1:].unsqueeze(0).expand(2, 2, 2),
+    "reshape": lambda x, y, n, i: x.t().reshape(6),
+    "gather": lambda x, y, n, i: x.gather(0, i),
+    "scatter": lambda x, y, n, i: x.scatter(0, i, y),
+    "index_select": lambda x, y, n, i: x.index_select(1, i[0]),
+    "scatter_add": lambda x, y, n, i: x.scatter_add(1, i, y),
+    "index_add": lambda x, y, n, i: x.index_add(1, i[0], y),
+    "index": lambda x, y, n, i: x[i[0], :2],
+    "index inner": lambda x, y, n, i: rt.stack([x, y])[:, i[:, :2], 0],
+    "mask": lambda x, y, n, i: x[x > 0],
+    "index of the host": lambda x, y, n, i: x[rt.tensor([1, 0])],
+    "nonzero": lambda x, y, n, i: (x > 0).nonzero(),
+    "item": lambda x, y, n, i: x[1, 2].item(),
     "index_put": lambda x, y, n, i: x.index_put((i[0], i[1]), y[0], accumulate=True),
-    "embedding": lambda x, y, n, i: F.embedding(i, x), "tolist": lambda x, y, n, i: x.tolist(), "equal": lambda x, y, n, i: bool((x == x).all()),
-    "cross_entropy": lambda x, y, n, i: F.cross_entropy(x, i[0, :2]), "mse_loss": lambda x, y, n, i: F.mse_loss(x, y),
-    "attention": lambda x, y, n, i: F.scaled_dot_product_attention(x[None, None], y[None, None], x[None, None], is_causal=True),
-    "zeros_like": lambda x, y, n, i: rt.zeros_like(x.t()), "full": lambda x, y, n, i: rt.full((2, 2), 3.5, device=x.device),
-    "arange": lambda x, y, n, i: rt.arange(1, 8, 2, device=x.device), "eye": lambda x, y, n, i: rt.eye(2, 3, device=x.device),
-    "empty": lambda x, y, n, i: x[:0].sum(0), "in place": lambda x, y, n, i: x.clone().mul_(y).add_(1), "copy_": lambda x, y, n, i: x.clone().copy_(n),
-    "out": lambda x, y, n, i: rt.mul(x, y, out=rt.empty(0, device=x.device)), "row in place": lambda x, y, n, i: x.clone()[1].fill_(2),
+    "embedding": lambda x, y, n, i: F.embedding(i, x),
+    "tolist": lambda x, y, n, i: x.tolist(),
+    "equal": lambda x, y, n, i: bool((x == x).all()),
+    "cross_entropy": lambda x, y, n, i: F.cross_entropy(x, i[0, :2]),
+    "mse_loss": lambda x, y, n, i: F.mse_loss(x, y),
+    "attention": lambda x, y, n, i: F.scaled_dot_product_attention(
+        x[None, None], y[None, None], x[None, None], is_causal=True
+    ),
+    "zeros_like": lambda x, y, n, i: rt.zeros_like(x.t()),
+    "full": lambda x, y, n, i: rt.full((2, 2), 3.5, device=x.device),
+    "arange": lambda x, y, n, i: rt.arange(1, 8, 2, device=x.device),
+    "eye": lambda x, y, n, i: rt.eye(2, 3, device=x.device),
+    "empty": lambda x, y, n, i: x[:0].sum(0),
+    "in place": lambda x, y, n, i: x.clone().mul_(y).add_(1),
+    "copy_": lambda x, y, n, i: x.clone().copy_(n),
+    "out": lambda x, y, n, i: rt.mul(x, y, out=rt.empty(0, device=x.device)),
+    "row in place": lambda x, y, n, i: x.clone()[1].fill_(2),
 }
 
 
@@ -100,7 +158,8 @@ def test_operators_give_what_the_cpu_gives(name):
     assert close(OPERATORS[name](*[t.cuda() for t in arguments]), OPERATORS[name](*arguments))
 
 
-# What PyTorch's own inputs find, samples of one dtype with gradients; `make gpu` runs all of them on a real device.
+# What PyTorch's own inputs find, samples of one dtype with gradients; `make gpu` runs all of them on a real
+# device.
 @pytest.mark.parametrize("name", ["where", "mean", "gather", "flip"])
 def test_conformance(name):
     with tensors_on("cuda"):
@@ -109,7 +168,9 @@ def test_conformance(name):
 
 
 def test_an_operator_without_a_kernel_says_so():
-    with pytest.raises(NotImplementedError, match="Could not run 'aten::linalg_inv_ex' with arguments from the 'CUDA'"):
+    with pytest.raises(
+        NotImplementedError, match="Could not run 'aten::linalg_inv_ex' with arguments from the 'CUDA'"
+    ):
         rt.linalg.inv(rt.eye(2, device="cuda"))
 
 
@@ -127,7 +188,8 @@ def test_kernels_have_no_races():
     assert close(results, [x.sum(), x.softmax(1), x @ x.t(), x.sort(1).values])
 
 
-# -------------------------------------------------------------------------------------------------- where things are
+# -------------------------------------------------------------------------------------------------- where
+# things are
 
 
 def test_copies_between_host_and_devices():
@@ -145,7 +207,9 @@ def test_copies_between_host_and_devices():
 
 
 def test_operands_on_different_devices():
-    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device, but found at least two devices"):
+    with pytest.raises(
+        RuntimeError, match="Expected all tensors to be on the same device, but found at least two devices"
+    ):
         rt.ones(2, device="cuda:0") + rt.ones(2, device="cuda:1")
     assert (rt.ones(2, device="cuda") + rt.tensor(2.0)).tolist() == [3.0, 3.0]
 
@@ -168,6 +232,7 @@ def test_work_goes_to_the_current_stream():
         def launch(self, device, stream, *rest, **more):
             launches.append((device, stream))
             super().launch(device, stream, *rest, **more)
+
     runtime.driver().__class__ = Noting
     x = rt.ones(2, device="cuda")
     with cuda.stream(stream):
@@ -177,7 +242,9 @@ def test_work_goes_to_the_current_stream():
 
 def test_errors_of_the_device_name_the_operator():
     table, place = rt.ones(2, 2, device="cuda"), rt.tensor([5], device="cuda")
-    with pytest.raises(rt.AcceleratorError, match=r"out of bounds[\s\S]*This was the operator 'aten::embedding'"):
+    with pytest.raises(
+        rt.AcceleratorError, match=r"out of bounds[\s\S]*This was the operator 'aten::embedding'"
+    ):
         F.embedding(place, table)
 
 
@@ -187,18 +254,31 @@ def test_gradients_and_hooks():
     (first,) = rt.autograd.grad(y, x, create_graph=True)
     first.sum().backward()
     assert x.grad.tolist() == [2.0, 2.0, 2.0] and x.grad.is_cuda
-    with rt.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values"), warnings.catch_warnings():
+    with (
+        rt.autograd.detect_anomaly(),
+        pytest.raises(RuntimeError, match="returned nan values"),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         (x.detach().requires_grad_() * math.nan).sum().backward()
 
 
-# ------------------------------------------------------------------------------------------------- random numbers
+# ------------------------------------------------------------------------------------------------- random
+# numbers
 
 
-@pytest.mark.parametrize("draw", [
-    lambda: rt.rand(5, device="cuda"), lambda: rt.randn(7, device="cuda"), lambda: rt.randint(0, 9, (3, 2), device="cuda"),
-    lambda: rt.randn(3, dtype=rt.float64, device="cuda"), lambda: rt.empty(4, device="cuda").exponential_(2),
-    lambda: rt.empty(3, 2, device="cuda").t().uniform_(-1, 1), lambda: rt.empty(4, device="cuda").bernoulli_(0.5)])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: rt.rand(5, device="cuda"),
+        lambda: rt.randn(7, device="cuda"),
+        lambda: rt.randint(0, 9, (3, 2), device="cuda"),
+        lambda: rt.randn(3, dtype=rt.float64, device="cuda"),
+        lambda: rt.empty(4, device="cuda").exponential_(2),
+        lambda: rt.empty(3, 2, device="cuda").t().uniform_(-1, 1),
+        lambda: rt.empty(4, device="cuda").bernoulli_(0.5),
+    ],
+)
 def test_numbers_are_those_of_simulated_devices(draw):
     """Which were checked against numbers that real GPUs gave: test_simulated_device.py."""
     rt.manual_seed(3)
@@ -216,15 +296,22 @@ def test_dropout():
     assert set(y.tolist()) == {0.0, float(np.float32(4 / 3))} and x.grad.equal(y)
 
 
-# ------------------------------------------------------------------------------------------------------- training
+# -------------------------------------------------------------------------------------------------------
+# training
 
 
 @pytest.mark.parametrize("name", ["mlp", "cnn", "lstm", "gpt"])
 def test_training_stays_on_the_device(name):
     """On memory that the host cannot read: see networks.py."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    done = subprocess.run([sys.executable, "-m", "tests.cuda.networks", name], capture_output=True, text=True, cwd=ROOT,
-                          env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.cuda.networks", name],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     results = json.loads(done.stdout)
     assert results["cuda"] == pytest.approx(results["cpu"], rel=1e-4)

@@ -1,4 +1,5 @@
-"""On a real GPU: every operator that has a CUDA kernel, training, streams and memory. Skipped where there is none.
+"""On a real GPU: every operator that has a CUDA kernel, training, streams and memory. Skipped where there is
+none.
 
 No run has been recorded yet: benchmarks/results/gpu/README.md.
 """

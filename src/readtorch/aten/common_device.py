@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/core/op_registration/adaption.cpp` (`common_device_check_failure`).
 """
+
 from ..c10.cuda import runtime
 from ..c10.cuda.cuda_generator import CUDAGeneratorImpl, default_engines
 from ..c10.cuda.stream import current_stream
@@ -9,9 +10,22 @@ from ..c10.device import current_device, default_device
 from ..c10.device import device as Device
 from .simulated_cost import flat
 
-# Operators whose tensors may be on different devices; the others' must agree, numbers without dimensions apart.
-MIXED = {"_to_copy", "copy_", "index", "index_put", "index_put_", "_index_put_impl_", "_pack_padded_sequence",
-         "_pad_packed_sequence", "_pack_padded_sequence_backward", "set_", "_ctc_loss", "_ctc_loss_backward"}
+# Operators whose tensors may be on different devices; the others' must agree, numbers without dimensions
+# apart.
+MIXED = {
+    "_to_copy",
+    "copy_",
+    "index",
+    "index_put",
+    "index_put_",
+    "_index_put_impl_",
+    "_pack_padded_sequence",
+    "_pad_packed_sequence",
+    "_pack_padded_sequence_backward",
+    "set_",
+    "_ctc_loss",
+    "_ctc_loss_backward",
+}
 
 
 def resolve(place):
@@ -46,14 +60,18 @@ def common_device(operator, values):
 
 
 def different_devices(one, other):
-    return RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}!")
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}!"
+    )
 
 
-# ------------------------------------------------------------------------------- virtual time of simulated devices
+# ------------------------------------------------------------------------------- virtual time of simulated
+# devices
 
 
 def launched(operator, arguments, results, place):
-    """On a simulated device: what was computed goes on the current stream, for the time that it would take there."""
+    """On a simulated device: what was computed goes on the current stream, for the time that it would take
+    there."""
     driver = runtime.driver()
     if not driver.get_device_properties(place.index).simulated:
         return
@@ -69,7 +87,8 @@ def launched(operator, arguments, results, place):
 
 
 def wait_for(driver, waiting, other):
-    """Work put on the stream `waiting`, a (device, handle), from now on starts after what is on `other` now."""
+    """Work put on the stream `waiting`, a (device, handle), from now on starts after what is on `other`
+    now."""
     event = driver.event_create(other[0])
     driver.event_record(event, *other)
     driver.stream_wait_event(*waiting, event)

@@ -1,8 +1,9 @@
 """The bytes behind tensors on a device: a block of the caching allocator, seen through NumPy.
 
-In PyTorch: the `DataPtr` that `CUDACachingAllocator::allocate` returns, which gives the block back when it goes.
-Explained in the chapter "The caching allocator".
+In PyTorch: the `DataPtr` that `CUDACachingAllocator::allocate` returns, which gives the block back when it
+goes. Explained in the chapter "The caching allocator".
 """
+
 import weakref
 
 import numpy as np
@@ -19,10 +20,10 @@ class DeviceMemory:
     """Lends a block of the allocator to NumPy, and frees it when no array looks at it any more.
 
     Note [ Arrays over device memory ]
-    Sizes, strides and offset of every tensor live in a NumPy array, also those of a tensor on a device: views are then
-    made by the same code. Such an array's address is that of the device's memory, or of the host memory behind it if
-    the device is simulated. Who wants to read or write elements must be a kernel of that device, or a copy: the
-    dispatcher sees to that, as the tensor carries its key.
+    Sizes, strides and offset of every tensor live in a NumPy array, also those of a tensor on a device: views
+    are then made by the same code. Such an array's address is that of the device's memory, or of the host
+    memory behind it if the device is simulated. Who wants to read or write elements must be a kernel of that
+    device, or a copy: the dispatcher sees to that, as the tensor carries its key.
     """
 
     __slots__ = ("allocator", "block", "host", "storage", "device", "__array_interface__", "__weakref__")
@@ -32,10 +33,16 @@ class DeviceMemory:
         index = self.device.index
         self.allocator = runtime.allocator()  # it may be replaced while the block is out
         self.block = self.allocator.malloc(index, nbytes, current_stream(index).handle)
-        self.host = runtime.driver().window(self.block.address, nbytes)  # keeps it mapped as long as it is lent
+        self.host = runtime.driver().window(
+            self.block.address, nbytes
+        )  # keeps it mapped as long as it is lent
         self.storage = weakref.ref(storage)
-        self.__array_interface__ = {"data": (address_of(self.host), False), "shape": (nbytes,), "typestr": "|u1",
-                                    "version": 3}
+        self.__array_interface__ = {
+            "data": (address_of(self.host), False),
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "version": 3,
+        }
 
     def __del__(self):
         if hasattr(self, "block"):  # there is none if there was no memory left
@@ -109,7 +116,8 @@ def _rebuild(device, data):
 
 
 def copy_bytes(device, destination, source, nbytes, wait=False):
-    """Copy the first `nbytes` of an array to another's, on the device's current stream. Either may be in host memory.
+    """Copy the first `nbytes` of an array to another's, on the device's current stream. Either may be in host
+    memory.
 
     wait: until it is done.
     """
@@ -131,8 +139,11 @@ def fetched(device, array, wait=True):
     """A host array with the elements of one over device memory, laid out in the same way."""
     memory = np.empty(reach_of(array), np.uint8)
     copy_bytes(device, memory, array, memory.nbytes, wait)
-    return np.ndarray(array.shape, array.dtype, memory, 0, array.strides) if array.size else np.empty(
-        array.shape, array.dtype)
+    return (
+        np.ndarray(array.shape, array.dtype, memory, 0, array.strides)
+        if array.size
+        else np.empty(array.shape, array.dtype)
+    )
 
 
 # --------------------------------------------------------------------------------------------------- tensors
@@ -153,7 +164,8 @@ def tensor_on(device, array):
 
 
 def empty_on(device, shape, numpy_dtype, strides=None):
-    """A new tensor with whatever is in its memory. strides: in elements; by default those of a contiguous tensor."""
+    """A new tensor with whatever is in its memory. strides: in elements; by default those of a contiguous
+    tensor."""
     shape = tuple(shape)
     strides = contiguous_strides(shape) if strides is None else strides
     count = sum([(n - 1) * s for n, s in zip(shape, strides)]) + 1 if 0 not in shape else 0

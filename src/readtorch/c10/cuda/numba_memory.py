@@ -2,11 +2,11 @@
 
     install()                          numba.cuda.device_array and to_device now ask us
 
-Without it numba calls the driver for each array. No run on a GPU has been recorded yet; tests give the plug-in a context
-that is none.
+Without it numba calls the driver for each array. No run on a GPU has been recorded yet; tests give the
+plug-in a context that is none.
 
-In PyTorch: nothing; RAPIDS' memory manager plugs into both in this way. Interface: "External Memory Management (EMM) Plugin
-interface" in numba's documentation.
+In PyTorch: nothing; RAPIDS' memory manager plugs into both in this way. Interface: "External Memory
+Management (EMM) Plugin interface" in numba's documentation.
 """
 import ctypes
 import functools
@@ -24,7 +24,8 @@ def manager_class():
     from numba.cuda.cudadrv.driver import MemoryPointer
 
     class CachingMemoryManager(cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager):
-        """Device memory from the process's caching allocator; pinned and mapped host memory as numba does it."""
+        """Device memory from the process's caching allocator; pinned and mapped host memory as numba does
+        it."""
 
         interface_version = INTERFACE_VERSION
 

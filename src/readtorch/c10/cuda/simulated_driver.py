@@ -4,6 +4,7 @@ Their memory is host memory (simulated_memory.py), their streams keep a made-up 
 (simulated_streams.py), and what a kernel would compute is a Python function put on a stream. Everything
 that it answers can be repeated.
 """
+
 import ctypes
 import os
 import re
@@ -30,21 +31,31 @@ class SimulatedDriver(Driver):
     """`devices` of `memory` bytes each (an int, a text such as "2GiB", or a list of them, one a device).
 
     `addresses`: "up" or "down", see Note [ Fictional addresses ]; `latencies`, `deferred`: see Note [
-    Virtual time ]; `costs`: how long kernels take, a CostModel (Note [ The roofline ]) or None: no time at all.
-    `kernels`, `locked`: Note [ Two kinds of simulated devices ].
+    Virtual time ]; `costs`: how long kernels take, a CostModel (Note [ The roofline ]) or None: no time at
+    all. `kernels`, `locked`: Note [ Two kinds of simulated devices ].
     The devices have as many multiprocessors as an A100: that decides which thread draws which random number.
 
     Note [ Two kinds of simulated devices ]
     Without `kernels` a device borrows the CPU's kernels: every operator works, and as fast as there (Note [
-    Simulated devices ]). With `kernels` its tensors are CUDA tensors like those of a real GPU, and an operator
-    runs the CUDA kernels of aten/native/cuda, thread by thread, on the kernel simulator: slow, and exactly what
-    a real GPU is asked to do. An operator without a CUDA kernel is an error. Nobody but kernels and copies may
-    touch the device's memory then; with `locked` it is protected in between, and who reads it in another way
-    dies of a segmentation fault, as with the address of a real GPU. That is for tests.
+    Simulated devices ]). With `kernels` its tensors are CUDA tensors like those of a real GPU, and an
+    operator runs the CUDA kernels of aten/native/cuda, thread by thread, on the kernel simulator: slow, and
+    exactly what a real GPU is asked to do. An operator without a CUDA kernel is an error. Nobody but kernels
+    and copies may touch the device's memory then; with `locked` it is protected in between, and who reads it
+    in another way dies of a segmentation fault, as with the address of a real GPU. That is for tests.
     """
 
-    def __init__(self, devices=1, memory="2GiB", *, addresses="up", latencies=None, deferred=False, costs=None,
-                 kernels=False, locked=False):
+    def __init__(
+        self,
+        devices=1,
+        memory="2GiB",
+        *,
+        addresses="up",
+        latencies=None,
+        deferred=False,
+        costs=None,
+        kernels=False,
+        locked=False,
+    ):
         sizes = memory if isinstance(memory, list | tuple) else [memory] * devices
         if len(sizes) != devices or devices < 1:
             raise ValueError(f"{devices} devices were asked for, and {len(sizes)} sizes of memory given")
@@ -52,8 +63,10 @@ class SimulatedDriver(Driver):
         self.runs_kernels = kernels
         self.streams = SimulatedStreams(devices, latencies, deferred)
         self.costs = costs
-        self._properties = [DeviceProperties(f"simulated GPU {i}", capacity, multi_processor_count=108, simulated=True)
-                            for i, capacity in enumerate(self.memory.capacities)]
+        self._properties = [
+            DeviceProperties(f"simulated GPU {i}", capacity, multi_processor_count=108, simulated=True)
+            for i, capacity in enumerate(self.memory.capacities)
+        ]
 
     # ----------------------------------------------------------------- what only a simulated device can do
 
@@ -126,6 +139,7 @@ class SimulatedDriver(Driver):
 
     def launch(self, device, stream, kernel, grid, block, arguments, shared=0):
         from . import simulator
+
         try:
             with self.memory.unlocked():
                 simulator.launch(kernel, grid, block, *arguments, shared=shared)

@@ -1,7 +1,7 @@
 """Places of what is not zero, and triangles of matrices: kernels in which the place of an element matters.
 
-nonzero: the running count of what is not zero (scan.py) says where in the result each place belongs; the host asks for the
-total, for it is the result's size. Grid: blocks of 256 threads with a grid-stride loop.
+nonzero: the running count of what is not zero (scan.py) says where in the result each place belongs; the host
+asks for the total, for it is the result's size. Grid: blocks of 256 threads with a grid-stride loop.
 
 In PyTorch: `aten/src/ATen/native/cuda/{Nonzero,TriangularOps}.cu`.
 """
@@ -12,7 +12,8 @@ from .loops import THREADS
 
 
 def places_of(counts, shape, out):
-    """counts: the running counts (int64) of elements of an array of `shape`, in their order; out: (total, dimensions)."""
+    """counts: the running counts (int64) of elements of an array of `shape`, in their order; out: (total,
+    dimensions)."""
     if out.size:
         launch(places_kernel, blocks_of(counts.size, THREADS), THREADS, counts, tuple(shape), out)
 

@@ -33,8 +33,8 @@ def arange(out, start, step):
 
 
 def linspace(out, start, end):
-    """From `start` to `end` in even steps: the first half counted up, the second down. start, end: in the dtype to
-    compute in."""
+    """From `start` to `end` in even steps: the first half counted up, the second down. start, end: in the
+    dtype to compute in."""
     if out.size:
         step = (end - start) / type(start)(max(out.size - 1, 1))
         launch(linspace_kernel, blocks_of(out.size, THREADS), THREADS, out, start, end, step)

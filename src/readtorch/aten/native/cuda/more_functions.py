@@ -1,8 +1,11 @@
-"""More functions of single elements, as in functions.py: the less common operators and gradients of activations.
+"""More functions of single elements, as in functions.py: the less common operators and gradients of
+activations.
 
-In PyTorch: `aten/src/ATen/native/cuda/{UnaryFractionKernels,UnaryLogKernels,ActivationKernels,LossKernels}.cu` and
+In PyTorch:
+`aten/src/ATen/native/cuda/{UnaryFractionKernels,UnaryLogKernels,ActivationKernels,LossKernels}.cu` and
 others.
 """
+
 import math
 
 # ----------------------------------------------------------------------------------------------- one argument
@@ -247,10 +250,13 @@ def is_close(x, y, numbers):
     if x != x or y != y:
         return numbers[2] != 0 and x != x and y != y
     difference = abs(x - y)
-    return difference - difference == type(x)(0) and difference <= type(x)(numbers[1]) + abs(type(x)(numbers[0]) * y)
+    return difference - difference == type(x)(0) and difference <= type(x)(numbers[1]) + abs(
+        type(x)(numbers[0]) * y
+    )
 
 
-# -------------------------------------------------------------------------------------- gradients of activations
+# -------------------------------------------------------------------------------------- gradients of
+# activations
 
 
 def elu_backward(grad, x, numbers):

@@ -1,7 +1,9 @@
 """The same elements in other places: flip, roll, repeat, tril and triu, padding, the gradients of views.
 
-In PyTorch: `aten/src/ATen/native/cuda/{TensorTransformations,TriangularOps,Shape}.cu`, and composite functions.
+In PyTorch: `aten/src/ATen/native/cuda/{TensorTransformations,TriangularOps,Shape}.cu`, and composite
+functions.
 """
+
 import numpy as np
 
 from .....c10.wrap_dim import wrap_dim, wrap_dims
@@ -47,7 +49,9 @@ def repeat_cuda(self, repeats):
     """Each dimension of the result is seen as (copies, size): one copy of a broadcast view fills it."""
     added = len(repeats) - self._array.ndim
     if added < 0:
-        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
+        )
     sizes = (*[1] * added, *self._array.shape)
     check_size([n * size for n, size in zip(repeats, sizes)])
     result = empty([n * size for n, size in zip(repeats, sizes)], self._array.dtype)
@@ -66,7 +70,9 @@ def part_of_matrix(name, upper):
         result = empty(self._array.shape, self._array.dtype)
         if result._array.size:
             matrices = (-1, *self._array.shape[-2:])
-            triangle(contiguous(self._array).reshape(matrices), diagonal, upper, result._array.reshape(matrices))
+            triangle(
+                contiguous(self._array).reshape(matrices), diagonal, upper, result._array.reshape(matrices)
+            )
         return result
 
 
@@ -74,7 +80,8 @@ part_of_matrix("tril", upper=False)
 part_of_matrix("triu", upper=True)
 
 
-# ------------------------------------------------------------------------------------------- gradients of views
+# ------------------------------------------------------------------------------------------- gradients of
+# views
 
 
 def zeros_of(grad, sizes):
@@ -82,7 +89,9 @@ def zeros_of(grad, sizes):
 
 
 def put_into_zeros(name, view_of):
-    """Zeros of the input's sizes, with `grad` where the view was: `view_of(tensor, *the view's arguments)`."""
+    """Zeros of the input's sizes, with `grad` where the view was: `view_of(tensor, *the view's
+    arguments)`."""
+
     @cuda_kernel(operator_named(name))
     def kernel(grad_output, input_sizes, *place):
         result = zeros_of(grad_output, input_sizes)

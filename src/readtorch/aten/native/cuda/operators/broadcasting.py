@@ -1,17 +1,19 @@
-"""Functions of single elements on tensors: promotion, broadcasting and the result, around `pointwise` (../loops.py).
+"""Functions of single elements on tensors: promotion, broadcasting and the result, around `pointwise`
+(../loops.py).
 
     apply(functions.mul, [self, other])                    in their common dtype
     apply(functions.less, [self, other], result=bool)      computed in the common dtype, stored in another
     apply(functions.add, [self, other], (alpha,), out=t)   into a tensor that is there
 
 Note [ Adapted functions ]
-A kernel's function computes in the width of its arguments. If tensors have other dtypes than that to compute in, the
-function is wrapped in one that converts them as they are read, so that no converted copy is made; a number (a tensor
-without dimensions on the host) becomes one of the kernel's numbers. Adapted functions are kept, for each becomes a
-kernel that must be compiled once.
+A kernel's function computes in the width of its arguments. If tensors have other dtypes than that to compute
+in, the function is wrapped in one that converts them as they are read, so that no converted copy is made; a
+number (a tensor without dimensions on the host) becomes one of the kernel's numbers. Adapted functions are
+kept, for each becomes a kernel that must be compiled once.
 
 In PyTorch: `TensorIterator`, `gpu_kernel_with_scalars` in `aten/src/ATen/native/cuda/Loops.cuh`.
 """
+
 import functools
 
 import numpy as np
@@ -27,7 +29,8 @@ from .registration import broadcast_shape, contiguous_strides, empty, is_on_devi
 
 
 def apply(function, tensors, numbers=(), common=None, result=None, out=None):
-    """The tensor `function(*tensors, numbers)`. common: the dtype to compute in, result: that of the tensor made."""
+    """The tensor `function(*tensors, numbers)`. common: the dtype to compute in, result: that of the tensor
+    made."""
     common = common or result_type(*tensors)
     shape = broadcast_shape(*[t._array.shape for t in tensors])
     if out is None:
@@ -44,8 +47,10 @@ def apply_(function, self, others, numbers=(), common=None):
     if common is not own and not scalar_type.can_cast(common, own):
         raise cast_error(common, own)
     shapes = [t._array.shape for t in others]
-    if any(shape != self._array.shape and broadcast_shape(self._array.shape, shape) != self._array.shape
-           for shape in shapes):
+    if any(
+        shape != self._array.shape and broadcast_shape(self._array.shape, shape) != self._array.shape
+        for shape in shapes
+    ):
         raise inplace_shape_error(self._array.shape, *shapes)
     run(function, [self, *others], numbers, common, self._array)
     self._counter[0] += 1
@@ -71,7 +76,10 @@ def run(function, tensors, numbers, common, out):
     for place in reversed(range(len(tensors))):
         if not is_on_device(tensors[place]):
             if len(arrays) == 2:
-                function, given = with_number(function, place), (cast(arrays[place], np.dtype(number))[()], given)
+                function, given = (
+                    with_number(function, place),
+                    (cast(arrays[place], np.dtype(number))[()], given),
+                )
                 del arrays[place]
             else:
                 arrays[place] = on_this_device(arrays[place], np.dtype(number))
@@ -93,11 +101,13 @@ def on_this_device(array, numpy_dtype):
 @functools.cache
 def with_number(function, place):
     """A function of two elements as one of one: `numbers` is (the other one, the function's numbers)."""
+
     def number_first(y, numbers):
         return function(numbers[0], y, numbers[1])
 
     def number_second(x, numbers):
         return function(x, numbers[0], numbers[1])
+
     return number_second if place else number_first
 
 
@@ -115,6 +125,7 @@ def converting(function, number, count):
 
     def three(x, y, z, numbers):
         return function(number(x), number(y), number(z), numbers)
+
     return {1: one, 2: two, 3: three}[count]
 
 

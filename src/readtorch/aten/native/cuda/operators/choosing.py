@@ -1,7 +1,9 @@
 """Elements chosen by masks and by integers: where, masked_fill, gather, scatter, index, embedding.
 
-In PyTorch: `aten/src/ATen/native/cuda/{TensorCompare,Indexing,IndexKernel,ScatterGatherKernel,Embedding,Nonzero}.cu`.
+In PyTorch:
+`aten/src/ATen/native/cuda/{TensorCompare,Indexing,IndexKernel,ScatterGatherKernel,Embedding,Nonzero}.cu`.
 """
+
 import math
 
 from .....c10.scalar_type import int64, uint8
@@ -27,7 +29,8 @@ from .pointwise import operator_named
 from .reductions import LONG, converted
 from .registration import broadcast_shape, cuda_kernel, empty, here, is_on_device
 
-# -------------------------------------------------------------------------------------------------------- masks
+# --------------------------------------------------------------------------------------------------------
+# masks
 
 
 def operand(t, numpy_dtype):
@@ -38,8 +41,10 @@ def operand(t, numpy_dtype):
 @cuda_kernel(operator_named("where.self"))
 def where_cuda(condition, self, other):
     if condition._array.dtype != bool and dtype_of(condition) is not uint8:
-        raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
-                           f"{type_name(condition)}")
+        raise RuntimeError(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{type_name(condition)}"
+        )
     common = result_type(self, other).numpy
     out = empty(broadcast_shape(*[t._array.shape for t in (condition, self, other)]), common)
     mask = operand(condition, condition._array.dtype)
@@ -77,7 +82,8 @@ def masked_fill_tensor_cuda(self, mask, value):
 
 @cuda_kernel(operator_named("nonzero"))
 def nonzero_cuda(self):
-    """The indices of all elements that are not 0, one row each. The host waits: it must know how many there are."""
+    """The indices of all elements that are not 0, one row each. The host waits: it must know how many there
+    are."""
     shape, size = self._array.shape, self._array.size
     counts = empty((size,), LONG)
     if not size:
@@ -95,7 +101,8 @@ def masked_select_cuda(self, mask):
     return index_cuda(self.expand(shape), [mask.expand(shape)])
 
 
-# ----------------------------------------------------------------------------------------- integers, along one dim
+# ----------------------------------------------------------------------------------------- integers, along
+# one dim
 
 
 @cuda_kernel(operator_named("gather"))
@@ -124,6 +131,7 @@ def scatters(name, run):
         write(self, dim, index, src)
         self._counter[0] += 1
         return self
+
     cuda_kernel(operator)(lambda self, dim, index, src: write(clone_cuda(self, None), dim, index, src))
     cuda_kernel(operator.inplace)(kernel_)
 
@@ -142,7 +150,11 @@ scatters("scatter_add", kernels.scatter_add)
 
 def spread(index, dim, shape):
     """A vector of indices as an index of `shape` along `dim`."""
-    row = index._array.reshape([1] * dim + [-1] + [1] * (len(shape) - dim - 1)) if shape else index._array.reshape(())
+    row = (
+        index._array.reshape([1] * dim + [-1] + [1] * (len(shape) - dim - 1))
+        if shape
+        else index._array.reshape(())
+    )
     return broadcast(row, shape)
 
 
@@ -171,7 +183,10 @@ def along_vector(name, run):
         write(self, dim, index, source, *alpha)
         self._counter[0] += 1
         return self
-    cuda_kernel(operator)(lambda self, dim, index, source, *alpha: write(clone_cuda(self, None), dim, index, source, *alpha))
+
+    cuda_kernel(operator)(
+        lambda self, dim, index, source, *alpha: write(clone_cuda(self, None), dim, index, source, *alpha)
+    )
     cuda_kernel(operator.inplace)(kernel_)
 
 
@@ -179,11 +194,13 @@ along_vector("index_add", kernels.scatter_add)
 along_vector("index_copy", kernels.scatter)
 
 
-# ------------------------------------------------------------------------------------ integers, several dimensions
+# ------------------------------------------------------------------------------------ integers, several
+# dimensions
 
 
 def device_indices(self, indices):
-    """(dimension, index array) of each dimension that is indexed; masks become positions. All on the device."""
+    """(dimension, index array) of each dimension that is indexed; masks become positions. All on the
+    device."""
     found, dim = [], 0
     for place, t in enumerate(indices):
         if t is None:
@@ -209,8 +226,10 @@ def check_mask(self, mask, place, dim):
     shape, sizes = mask._array.shape, self._array.shape
     for d, n in enumerate(shape):
         if dim + d >= len(sizes) or n != sizes[dim + d]:
-            raise IndexError(f"The shape of the mask {list(shape)} at index {d} does not match the shape of "
-                             f"the indexed tensor {list(sizes)} at index {dim + d}")
+            raise IndexError(
+                f"The shape of the mask {list(shape)} at index {d} does not match the shape of "
+                f"the indexed tensor {list(sizes)} at index {dim + d}"
+            )
 
 
 class Places:
@@ -225,9 +244,11 @@ class Places:
         self.picked = picked_shape(self.arrays)
         self.front = array.transpose(dims + rest)
         adjacent = dims == list(range(dims[0], dims[0] + len(dims)))
-        self.first = dims[0] if adjacent else 0  # of the result's dimensions, the first that comes from the indices
+        self.first = (
+            dims[0] if adjacent else 0
+        )  # of the result's dimensions, the first that comes from the indices
         sizes = [array.shape[d] for d in rest]
-        self.shape = (*sizes[:self.first], *self.picked, *sizes[self.first:])
+        self.shape = (*sizes[: self.first], *self.picked, *sizes[self.first :])
 
     def front_of(self, result):
         """An array of the result's shape with the dimensions from the indices first."""
@@ -241,7 +262,9 @@ def picked_shape(arrays):
         return broadcast_shape(*[a.shape for a in arrays])
     except RuntimeError:
         shapes = ", ".join(str(list(a.shape)) for a in arrays)
-        raise IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}") from None
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+        ) from None
 
 
 @cuda_kernel(operator_named("index.Tensor"))
@@ -255,13 +278,17 @@ def index_cuda(self, indices):
 
 def put_elements(self, indices, values, accumulate):
     if values._array.dtype != self._array.dtype:
-        raise RuntimeError("Index put requires the source and destination dtypes match, got "
-                           f"{type_name(self)} for the destination and {type_name(values)} for the source.")
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{type_name(self)} for the destination and {type_name(values)} for the source."
+        )
     places = Places(self, indices)
     if not math.prod(places.shape):
         return self
     values = values if is_on_device(values) else values.to(here())
-    kernels.index_put(places.front, places.arrays, places.front_of(broadcast(values._array, places.shape)), accumulate)
+    kernels.index_put(
+        places.front, places.arrays, places.front_of(broadcast(values._array, places.shape)), accumulate
+    )
     return self
 
 
@@ -282,7 +309,8 @@ def index_put_impl_cuda_(self, indices, values, accumulate, unsafe):
     return index_put_cuda_(self, indices, values, accumulate)
 
 
-# ---------------------------------------------------------------------------------------------------- embedding
+# ----------------------------------------------------------------------------------------------------
+# embedding
 
 
 @cuda_kernel(operator_named("embedding"))

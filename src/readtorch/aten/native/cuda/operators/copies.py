@@ -1,10 +1,12 @@
 """Copies: clone, copy_, _to_copy, fill_ and zero_, cat and stack; between host and device by the driver.
 
-A copy between devices is one of memory, for which the elements must lie there without gaps and in the same order: where
-they do not, a kernel lays them out first. A kernel also converts, on the device that has the wider type.
+A copy between devices is one of memory, for which the elements must lie there without gaps and in the same
+order: where they do not, a kernel lays them out first. A kernel also converts, on the device that has the
+wider type.
 
 In PyTorch: `aten/src/ATen/native/cuda/{Copy,FillKernel,Shape}.cu`.
 """
+
 import numpy as np
 
 from .....c10 import layout as layouts
@@ -25,11 +27,13 @@ from ..fills import fill
 from ..loops import broadcast
 from .registration import cuda_kernel, dense_strides, empty, here, is_on_device, strides_in_order
 
-# ----------------------------------------------------------------------------------------- from array to array
+# ----------------------------------------------------------------------------------------- from array to
+# array
 
 
 def copy_elements(source, target):
-    """The elements of one tensor, converted and broadcast, into another; each may be on any device or the host."""
+    """The elements of one tensor, converted and broadcast, into another; each may be on any device or the
+    host."""
     if not target._array.size:
         return
     if not is_on_device(source):
@@ -62,8 +66,12 @@ def to_host(source, target):
 def from_peer(source, target):
     """Laid out there, sent to a tensor here, and copied into `target`."""
     laid_out = dense(source)
-    arrived = empty_on(target.device, laid_out._array.shape, laid_out._array.dtype,
-                       [s // laid_out._array.itemsize for s in laid_out._array.strides])
+    arrived = empty_on(
+        target.device,
+        laid_out._array.shape,
+        laid_out._array.dtype,
+        [s // laid_out._array.itemsize for s in laid_out._array.strides],
+    )
     near, far = [(t.device.index, current_stream(t.device.index).handle) for t in (target, source)]
     wait_for(runtime.driver(), near, far)
     copy_bytes(target.device, arrived._array, laid_out._array, reach_of(laid_out._array))
@@ -86,7 +94,8 @@ def dense(t):
     return result
 
 
-# --------------------------------------------------------------------------------------------------- operators
+# ---------------------------------------------------------------------------------------------------
+# operators
 
 
 def strides_in_format(array, memory_format):
@@ -94,7 +103,11 @@ def strides_in_format(array, memory_format):
     if memory_format in (layouts.channels_last, layouts.channels_last_3d):
         check_rank(array, memory_format)
         return strides_in_order(array.shape, reversed(channels_last_order(array.ndim)))
-    return contiguous_strides(array.shape) if memory_format is layouts.contiguous_format else dense_strides(array)
+    return (
+        contiguous_strides(array.shape)
+        if memory_format is layouts.contiguous_format
+        else dense_strides(array)
+    )
 
 
 @cuda_kernel(native_copy.clone)
@@ -109,7 +122,9 @@ def to_copy_cuda(self, dtype, layout, device, pin_memory, non_blocking, memory_f
     numpy_dtype = self._array.dtype if dtype is None else dtype.numpy
     if not is_on_device(self):
         array = copy_in_format(self._array, memory_format)
-        return tensor_on(here(), array if array.dtype == numpy_dtype else native_copy.cast(array, numpy_dtype))
+        return tensor_on(
+            here(), array if array.dtype == numpy_dtype else native_copy.cast(array, numpy_dtype)
+        )
     result = empty(self._array.shape, numpy_dtype, strides_in_format(self._array, memory_format))
     copy_elements(self, result)
     return result
@@ -127,12 +142,16 @@ def copy_cuda_(self, src, non_blocking):
 
 def check_broadcast(shape, other):
     """RuntimeError unless `other` broadcasts to `shape`."""
-    if broadcast_error(shape, other) or len(other) > len(shape) or any(
-            n != 1 and n != m for n, m in zip(reversed(other), reversed(shape))):
+    if (
+        broadcast_error(shape, other)
+        or len(other) > len(shape)
+        or any(n != 1 and n != m for n, m in zip(reversed(other), reversed(shape)))
+    ):
         raise inplace_shape_error(shape, other)
 
 
-# -------------------------------------------------------------------------------------------------------- fill
+# --------------------------------------------------------------------------------------------------------
+# fill
 
 
 @cuda_kernel(native_fill.fill_scalar_)
@@ -153,8 +172,10 @@ def zero_cuda_(self):
 @cuda_kernel(native_fill.fill_tensor_)
 def fill_tensor_cuda_(self, value):
     if value._array.ndim:
-        raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
-                           f"{value._array.ndim} dimensions.")
+        raise RuntimeError(
+            "fill_ only supports 0-dimension value tensor but got tensor with "
+            f"{value._array.ndim} dimensions."
+        )
     refuse_overlap(self)
     copy_elements(value, self)
     self._counter[0] += 1
@@ -167,7 +188,8 @@ def fill_cuda(self, value):
     return (fill_tensor_cuda_ if hasattr(value, "_array") else fill_cuda_)(result, value)
 
 
-# ----------------------------------------------------------------------------------------------- cat and stack
+# ----------------------------------------------------------------------------------------------- cat and
+# stack
 
 
 @cuda_kernel(cat)

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/cuda/{TensorFactories,RangeFactories}.cu`.
 """
+
 import math
 
 import numpy as np
@@ -125,7 +126,8 @@ def new_empty_strided_cuda(self, size, stride, dtype, layout, device, pin_memory
     return empty_strided_cuda(size, stride, dtype or dtype_of(self), layout, device, pin_memory)
 
 
-# ---------------------------------------------------------------------------------------------- numbers in a row
+# ---------------------------------------------------------------------------------------------- numbers in a
+# row
 
 
 @cuda_kernel(ranges.arange)
@@ -147,7 +149,12 @@ def arange_cuda(start, end, step, dtype, layout, device, pin_memory):
     return result
 
 
-@cuda_kernel(*[registry[f"aten::linspace{form}"] for form in ("", ".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")])
+@cuda_kernel(
+    *[
+        registry[f"aten::linspace{form}"]
+        for form in ("", ".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")
+    ]
+)
 def linspace_cuda(start, end, steps, dtype, layout, device, pin_memory):
     check_options(layout, device)
     start, end = ranges.bound(start, "start", "linspace"), ranges.bound(end, "end", "linspace")

@@ -1,11 +1,12 @@
 """Convolutions and pooling over one and two dimensions, forward and backward.
 
-One dimension is two of which the first has size 1. A transposed convolution is the gradient of a convolution with respect
-to its input.
+One dimension is two of which the first has size 1. A transposed convolution is the gradient of a convolution
+with respect to its input.
 
-In PyTorch: `aten/src/ATen/native/cudnn/ConvShared.cpp`, `aten/src/ATen/native/cuda/{DilatedMaxPool2d,AveragePool2d,
-AdaptiveAveragePooling}.cu`.
+In PyTorch: `aten/src/ATen/native/cudnn/ConvShared.cpp`,
+`aten/src/ATen/native/cuda/{DilatedMaxPool2d,AveragePool2d, AdaptiveAveragePooling}.cu`.
 """
+
 from typing import NamedTuple
 
 from .....c10.tensor_impl import dtype_of
@@ -22,7 +23,8 @@ from .pointwise import operator_named
 from .reductions import LONG, converted
 from .registration import cuda_kernel, empty
 
-# ---------------------------------------------------------------------------------------------------- convolution
+# ----------------------------------------------------------------------------------------------------
+# convolution
 
 
 class Window(NamedTuple):
@@ -40,8 +42,10 @@ def window_of(geometry, rank):
         return Window((1, *geometry.stride), (0, *geometry.padding), (1, *geometry.dilation), geometry.groups)
     if rank == 2:
         return Window(*geometry[:3], geometry.groups)
-    raise NotImplementedError(f"Could not run 'aten::convolution' over {rank} dimensions on CUDA: readtorch has kernels for "
-                              "one and two")
+    raise NotImplementedError(
+        f"Could not run 'aten::convolution' over {rank} dimensions on CUDA: readtorch has kernels for "
+        "one and two"
+    )
 
 
 def as_images(t, rank):
@@ -76,8 +80,19 @@ def convolution_cuda(input, weight, bias, stride, padding, dilation, transposed,
 
 
 @cuda_kernel(operator_named("convolution_backward"))
-def convolution_backward_cuda(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
-                              groups, output_mask):
+def convolution_backward_cuda(
+    grad_output,
+    input,
+    weight,
+    bias_sizes,
+    stride,
+    padding,
+    dilation,
+    transposed,
+    output_padding,
+    groups,
+    output_mask,
+):
     """The gradients of input, weight and bias that `output_mask` asks for; None for the others."""
     geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
     rank = input._array.ndim - 2
@@ -97,10 +112,13 @@ def convolution_backward_cuda(grad_output, input, weight, bias_sizes, stride, pa
     if output_mask[2]:
         grads[2] = at.sum(grad, (0, 2, 3))
     shapes = input._array.shape, weight._array.shape, (grad._array.shape[1],)
-    return tuple(None if g is None else converted(g.view(shape), input._array.dtype) for g, shape in zip(grads, shapes))
+    return tuple(
+        None if g is None else converted(g.view(shape), input._array.dtype) for g, shape in zip(grads, shapes)
+    )
 
 
-# -------------------------------------------------------------------------------------------------------- pooling
+# --------------------------------------------------------------------------------------------------------
+# pooling
 
 
 def planes(t):
@@ -125,7 +143,9 @@ def max_pool2d_cuda(self, kernel_size, stride, padding, dilation, ceil_mode):
 def max_pool2d_backward_cuda(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
     slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode)
     result = empty(self._array.shape, self._array.dtype)
-    pooling.max_pool2d_backward(planes(grad_output), planes(indices), *numbers_of(slide), slide.dilation, planes(result))
+    pooling.max_pool2d_backward(
+        planes(grad_output), planes(indices), *numbers_of(slide), slide.dilation, planes(result)
+    )
     return result
 
 
@@ -133,17 +153,21 @@ def max_pool2d_backward_cuda(grad_output, self, kernel_size, stride, padding, di
 def avg_pool2d_cuda(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     slide, outputs = window_of_2d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
     result = empty((*self._array.shape[:-2], *outputs), self._array.dtype)
-    pooling.avg_pool2d(planes(self), *numbers_of(slide), count_include_pad, divisor_override or 0, planes(result))
+    pooling.avg_pool2d(
+        planes(self), *numbers_of(slide), count_include_pad, divisor_override or 0, planes(result)
+    )
     return result
 
 
 @cuda_kernel(operator_named("avg_pool2d_backward"))
-def avg_pool2d_backward_cuda(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                             divisor_override):
+def avg_pool2d_backward_cuda(
+    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+):
     slide, _ = window_of_2d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
     result = empty(self._array.shape, self._array.dtype)
-    pooling.avg_pool2d_backward(planes(grad_output), *numbers_of(slide), count_include_pad, divisor_override or 0,
-                                planes(result))
+    pooling.avg_pool2d_backward(
+        planes(grad_output), *numbers_of(slide), count_include_pad, divisor_override or 0, planes(result)
+    )
     return result
 
 

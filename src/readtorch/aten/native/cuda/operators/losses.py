@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/cuda/{Loss,NLLLoss2d,BinaryMiscOpsKernels}.cu`.
 """
+
 import math
 
 from ....functions import at
@@ -14,7 +15,8 @@ from .factories import filled
 from .pointwise import operator_named
 from .registration import cuda_kernel, empty
 
-# ------------------------------------------------------------------------------------- of the elements one by one
+# ------------------------------------------------------------------------------------- of the elements one by
+# one
 
 
 def reduced(losses, reduction):
@@ -23,13 +25,18 @@ def reduced(losses, reduction):
 
 def elementwise(name, function, backward, factor=1):
     """A loss of each pair of elements. `factor`: of its gradient."""
+
     @cuda_kernel(operator_named(name))
     def forward(self, target, reduction, *given):
         return reduced(apply(function, [self, target], given), reduction)
 
     @cuda_kernel(operator_named(f"{name}_backward"))
     def gradient(grad_output, self, target, reduction, *given):
-        count = max(1, math.prod(at.broadcast_tensors([self, target])[0]._array.shape)) if reduction == MEAN else 1
+        count = (
+            max(1, math.prod(at.broadcast_tensors([self, target])[0]._array.shape))
+            if reduction == MEAN
+            else 1
+        )
         return apply(backward, [grad_output, self, target], (factor / count, *given))
 
 
@@ -59,7 +66,8 @@ def binary_cross_entropy_with_logits_cuda(self, target, weight, pos_weight, redu
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
-# ------------------------------------------------------------------------------------------------------ nll_loss
+# ------------------------------------------------------------------------------------------------------
+# nll_loss
 
 
 def nll_forward(self, target, weight, reduction, ignore_index, shape):
@@ -67,8 +75,15 @@ def nll_forward(self, target, weight, reduction, ignore_index, shape):
     number = self._array.dtype
     output, total = filled(empty(shape if reduction == NONE else (), number), 0), filled(empty((), number), 0)
     if target._array.size:
-        kernels.nll_loss(self._array, target._array, None if weight is None else weight._array, reduction, ignore_index,
-                         output._array, total._array)
+        kernels.nll_loss(
+            self._array,
+            target._array,
+            None if weight is None else weight._array,
+            reduction,
+            ignore_index,
+            output._array,
+            total._array,
+        )
     elif reduction == MEAN:
         filled(output, math.nan)
     return output, total
@@ -76,8 +91,15 @@ def nll_forward(self, target, weight, reduction, ignore_index, shape):
 
 def nll_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     result = filled(empty(self._array.shape, self._array.dtype), 0)
-    kernels.nll_loss_backward(grad_output._array, target._array, None if weight is None else weight._array, reduction,
-                              ignore_index, total_weight._array, result._array)
+    kernels.nll_loss_backward(
+        grad_output._array,
+        target._array,
+        None if weight is None else weight._array,
+        reduction,
+        ignore_index,
+        total_weight._array,
+        result._array,
+    )
     return result
 
 
@@ -102,7 +124,9 @@ def as_batch(self):
 
 @cuda_kernel(operator_named("nll_loss_backward"))
 def nll_loss_backward_cuda(grad_output, self, target, weight, reduction, ignore_index, total_weight):
-    grad = nll_backward(grad_output, as_batch(self), target.reshape(-1), weight, reduction, ignore_index, total_weight)
+    grad = nll_backward(
+        grad_output, as_batch(self), target.reshape(-1), weight, reduction, ignore_index, total_weight
+    )
     return grad.view(self._array.shape)
 
 

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/cuda/{SoftMax,layer_norm_kernel,group_norm_kernel,Normalization}.cu`.
 """
+
 import math
 
 from .....c10.tensor_impl import dtype_of
@@ -29,7 +30,8 @@ def row(t):
     return None if t is None else flat(wide(t)._array)
 
 
-# ------------------------------------------------------------------------------------------------------ softmax
+# ------------------------------------------------------------------------------------------------------
+# softmax
 
 
 def softmax_of(name, log):
@@ -63,7 +65,8 @@ def safe_softmax_cuda(self, dim, dtype):
     return at.where(hopeless, at.zeros((), dtype=out.dtype, device=out.device), out)
 
 
-# --------------------------------------------------------------------------------------------- layer and group norm
+# --------------------------------------------------------------------------------------------- layer and
+# group norm
 
 
 @cuda_kernel(operator_named("native_layer_norm"))
@@ -72,10 +75,18 @@ def native_layer_norm_cuda(input, normalized_shape, weight, bias, eps):
     normalized = tuple(normalized_shape)
     check_layer(input, normalized, weight, bias)
     kept, shape, x = statistics_type(input, weight, bias), input._array.shape, wide(input)
-    sizes = shape[:len(shape) - len(normalized)] + (1,) * len(normalized)
+    sizes = shape[: len(shape) - len(normalized)] + (1,) * len(normalized)
     out, mean, rstd = empty(shape, x._array.dtype), empty(sizes, x._array.dtype), empty(sizes, x._array.dtype)
-    layer_norm.layer_norm(x._array, math.prod(normalized), row(weight), row(bias), eps, out._array, flat(mean._array),
-                          flat(rstd._array))
+    layer_norm.layer_norm(
+        x._array,
+        math.prod(normalized),
+        row(weight),
+        row(bias),
+        eps,
+        out._array,
+        flat(mean._array),
+        flat(rstd._array),
+    )
     return converted(out, input._array.dtype), converted(mean, kept), converted(rstd, kept)
 
 
@@ -86,15 +97,24 @@ def native_layer_norm_backward_cuda(grad_out, input, normalized_shape, mean, rst
     number = x._array.dtype
     grads = wanted(output_mask, [input._array.shape, normalized_shape, normalized_shape], number)
     if x._array.size:
-        layer_norm.layer_norm_backward(grad._array, x._array, n, row(mean), row(rstd), row(weight),
-                                       *[None if g is None else g._array if i == 0 else flat(g._array)
-                                         for i, g in enumerate(grads)])
+        layer_norm.layer_norm_backward(
+            grad._array,
+            x._array,
+            n,
+            row(mean),
+            row(rstd),
+            row(weight),
+            *[None if g is None else g._array if i == 0 else flat(g._array) for i, g in enumerate(grads)],
+        )
     return in_types_of(grads, input, weight)
 
 
 def wanted(output_mask, shapes, numpy_dtype):
-    """New tensors for the gradients that are asked for, None for the others; zeros, in case there is nothing to add up."""
-    return [filled(empty(shape, numpy_dtype), 0) if asked else None for asked, shape in zip(output_mask, shapes)]
+    """New tensors for the gradients that are asked for, None for the others; zeros, in case there is nothing
+    to add up."""
+    return [
+        filled(empty(shape, numpy_dtype), 0) if asked else None for asked, shape in zip(output_mask, shapes)
+    ]
 
 
 def in_types_of(grads, input, weight):
@@ -111,8 +131,9 @@ def native_group_norm_cuda(input, weight, bias, N, C, HxW, group, eps):
     out = empty(input._array.shape, x._array.dtype)
     mean, rstd = (filled(empty((N, group), x._array.dtype), number) for number in (0, math.nan))
     if x._array.size:
-        layer_norm.group_norm(x._array, group, row(weight), row(bias), eps, out._array, flat(mean._array),
-                              flat(rstd._array))
+        layer_norm.group_norm(
+            x._array, group, row(weight), row(bias), eps, out._array, flat(mean._array), flat(rstd._array)
+        )
     return converted(out, input._array.dtype), converted(mean, kept), converted(rstd, kept)
 
 
@@ -121,12 +142,20 @@ def native_group_norm_backward_cuda(grad_out, input, mean, rstd, weight, N, C, H
     x, grad = wide(input), wide(grad_out)
     grads = wanted(output_mask, [input._array.shape, (C,), (C,)], x._array.dtype)
     if x._array.size:
-        layer_norm.group_norm_backward(grad._array, x._array, group, row(mean), row(rstd), row(weight),
-                                       *[None if g is None else g._array for g in grads])
+        layer_norm.group_norm_backward(
+            grad._array,
+            x._array,
+            group,
+            row(mean),
+            row(rstd),
+            row(weight),
+            *[None if g is None else g._array for g in grads],
+        )
     return in_types_of(grads, input, weight)
 
 
-# ---------------------------------------------------------------------------------------------------- batch norm
+# ---------------------------------------------------------------------------------------------------- batch
+# norm
 
 
 @cuda_kernel(operator_named("native_batch_norm"))
@@ -134,19 +163,36 @@ def native_batch_norm_cuda(input, weight, bias, running_mean, running_var, train
     """The result, and in training the mean and 1 / deviation of each channel."""
     x, kept = wide(input), statistics_type(input, weight, bias, running_mean, running_var)
     if training and not x._array.size:
-        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(x._array.shape)}")
+        raise RuntimeError(
+            f"input tensor must have at least one element, but got input_sizes = {list(x._array.shape)}"
+        )
     number, channels = x._array.dtype, (input._array.shape[1],)
     out, mean, invstd = empty(x._array.shape, number), empty(channels, number), empty(channels, number)
     running = [None if t is None else t._array for t in (running_mean, running_var)]
-    batch_norm.batch_norm(x._array, row(weight), row(bias), *running, training, momentum, eps, out._array, mean._array,
-                          invstd._array)
-    saved = (converted(mean, kept), converted(invstd, kept)) if training else (empty((0,), kept), empty((0,), kept))
+    batch_norm.batch_norm(
+        x._array,
+        row(weight),
+        row(bias),
+        *running,
+        training,
+        momentum,
+        eps,
+        out._array,
+        mean._array,
+        invstd._array,
+    )
+    saved = (
+        (converted(mean, kept), converted(invstd, kept))
+        if training
+        else (empty((0,), kept), empty((0,), kept))
+    )
     return converted(out, input._array.dtype), *saved
 
 
 @cuda_kernel(operator_named("native_batch_norm_backward"))
-def native_batch_norm_backward_cuda(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
-                                    output_mask):
+def native_batch_norm_backward_cuda(
+    grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask
+):
     x, grad = wide(input), wide(grad_out)
     if train:
         mean, invstd = row(save_mean), row(save_invstd)
@@ -155,6 +201,7 @@ def native_batch_norm_backward_cuda(grad_out, input, weight, running_mean, runni
     channels = (input._array.shape[1],)
     grads = wanted((True, True, True), [input._array.shape, channels, channels], x._array.dtype)
     if x._array.size:
-        batch_norm.batch_norm_backward(contiguous(grad._array), x._array, row(weight), train, mean, invstd,
-                                       *[g._array for g in grads])
+        batch_norm.batch_norm_backward(
+            contiguous(grad._array), x._array, row(weight), train, mean, invstd, *[g._array for g in grads]
+        )
     return in_types_of([g if asked else None for g, asked in zip(grads, output_mask)], input, weight)

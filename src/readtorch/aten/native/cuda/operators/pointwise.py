@@ -3,6 +3,7 @@
 In PyTorch: `aten/src/ATen/native/cuda/{Unary,Binary}*Kernel*.cu`, `ActivationKernels`, `CompareKernels.cu`,
 `TensorCompare.cu`, `Lerp.cu`, `PointwiseOpsKernel.cu`.
 """
+
 from .....c10 import scalar_type
 from .....c10.scalar_type import FLOAT
 from .....c10.tensor_impl import dtype_of
@@ -23,7 +24,8 @@ def operator_named(name):
 
 
 def declare(name, kernel, kernel_=None):
-    """`kernel` for the operator, `kernel_` for its in-place form, whether derived from it or declared for itself."""
+    """`kernel` for the operator, `kernel_` for its in-place form, whether derived from it or declared for
+    itself."""
     operator = operator_named(name)
     cuda_kernel(operator)(kernel)
     base, dot, overload = name.partition(".")
@@ -38,16 +40,19 @@ def own_float(t):
     return dtype if dtype.category >= FLOAT else scalar_type.get_default_dtype()
 
 
-# -------------------------------------------------------------------------------------------------- one tensor
+# -------------------------------------------------------------------------------------------------- one
+# tensor
 
 
 def unary(name, function, dtype=dtype_of, result=None, numbers=lambda *arguments: NEVER):
     """`numbers(*arguments)`: the function's numbers, from the schema's arguments behind the tensor."""
+
     def kernel(self, *arguments):
         return apply(chosen(function, self), [self], numbers(*arguments), dtype(self), result)
 
     def kernel_(self, *arguments):
         return apply_(chosen(function, self), self, [], numbers(*arguments), dtype(self))
+
     declare(name, kernel, None if result else kernel_)
 
 
@@ -59,20 +64,56 @@ def chosen(function, self):
 ROUNDING = {g.floor, g.ceil, g.trunc, g.nearest}
 
 for _name, _function in {
-        "neg": f.neg, "abs": f.absolute, "sign": f.sign, "relu": f.relu, "floor": g.floor, "ceil": g.ceil,
-        "trunc": g.trunc, "round": g.nearest, "silu": f.silu, "mish": g.mish, "hardswish": f.hardswish,
-        "hardsigmoid": g.hardsigmoid}.items():
+    "neg": f.neg,
+    "abs": f.absolute,
+    "sign": f.sign,
+    "relu": f.relu,
+    "floor": g.floor,
+    "ceil": g.ceil,
+    "trunc": g.trunc,
+    "round": g.nearest,
+    "silu": f.silu,
+    "mish": g.mish,
+    "hardswish": f.hardswish,
+    "hardsigmoid": g.hardsigmoid,
+}.items():
     unary(_name, _function)
 
 for _name, _function in {
-        "exp": f.exp, "exp2": g.exp2, "expm1": g.expm1, "log": f.log, "log2": g.log2, "log10": g.log10, "log1p": g.log1p,
-        "sqrt": f.sqrt, "rsqrt": f.rsqrt, "reciprocal": f.reciprocal, "sin": f.sin, "cos": f.cos, "tan": g.tan,
-        "asin": g.asin, "acos": g.acos, "atan": g.atan, "sinh": g.sinh, "cosh": g.cosh, "tanh": f.tanh,
-        "asinh": g.asinh, "acosh": g.acosh, "atanh": g.atanh, "erf": f.erf, "erfc": g.erfc, "sigmoid": f.sigmoid}.items():
+    "exp": f.exp,
+    "exp2": g.exp2,
+    "expm1": g.expm1,
+    "log": f.log,
+    "log2": g.log2,
+    "log10": g.log10,
+    "log1p": g.log1p,
+    "sqrt": f.sqrt,
+    "rsqrt": f.rsqrt,
+    "reciprocal": f.reciprocal,
+    "sin": f.sin,
+    "cos": f.cos,
+    "tan": g.tan,
+    "asin": g.asin,
+    "acos": g.acos,
+    "atan": g.atan,
+    "sinh": g.sinh,
+    "cosh": g.cosh,
+    "tanh": f.tanh,
+    "asinh": g.asinh,
+    "acosh": g.acosh,
+    "atanh": g.atanh,
+    "erf": f.erf,
+    "erfc": g.erfc,
+    "sigmoid": f.sigmoid,
+}.items():
     unary(_name, _function, own_float)
 
-for _name, _function in {"logical_not": g.logical_not, "isnan": g.isnan, "isfinite": g.isfinite,
-                         "isinf": g.isinf}.items():
+for _name, _function in {
+    "logical_not": g.logical_not,
+    "isnan": g.isnan,
+    "isfinite": g.isfinite,
+    "isinf": g.isinf,
+}.items():
     unary(_name, _function, result=scalar_type.bool)
 
 unary("leaky_relu", f.leaky_relu, numbers=lambda slope: (slope,))
@@ -87,8 +128,11 @@ def by_form(plain, tanh):
 
 
 gelu_of, gelu_gradient_of = by_form(f.gelu, f.gelu_tanh), by_form(f.gelu_backward, f.gelu_tanh_backward)
-declare("gelu", lambda self, approximate: apply(gelu_of(approximate), [self]),
-        lambda self, approximate: apply_(gelu_of(approximate), self, []))
+declare(
+    "gelu",
+    lambda self, approximate: apply(gelu_of(approximate), [self]),
+    lambda self, approximate: apply_(gelu_of(approximate), self, []),
+)
 
 
 @cuda_kernel(operator_named("log_sigmoid_forward"))
@@ -116,24 +160,30 @@ def clamp_tensors_cuda(self, min, max):
 
 @cuda_kernel(operator_named("round.decimals"))
 def round_decimals_cuda(self, decimals):
-    return apply(g.round_to_parts if decimals >= 0 else g.round_to_multiples, [self], (10.0 ** abs(decimals),))
+    return apply(
+        g.round_to_parts if decimals >= 0 else g.round_to_multiples, [self], (10.0 ** abs(decimals),)
+    )
 
 
-# ------------------------------------------------------------------------------------------------- two tensors
+# ------------------------------------------------------------------------------------------------- two
+# tensors
 
 
 def binary(name, function, dtype=result_type, result=None, numbers=lambda *arguments: NEVER):
     """An operator of two tensors. `numbers`: from the arguments behind them."""
+
     def kernel(self, other, *arguments):
         return apply(function, [self, other], numbers(*arguments), dtype(self, other), result)
 
     def kernel_(self, other, *arguments):
         return apply_(function, self, [other], numbers(*arguments), dtype(self, other))
+
     declare(name, kernel, kernel_)
 
 
 def scalar(name, function, dtype=result_type, result=None, numbers=lambda *arguments: NEVER):
     """An operator of a tensor and a Python number."""
+
     def kernel(self, other, *arguments):
         other = weak(other)
         return apply(function, [self, other], numbers(*arguments), dtype(self, other), result)
@@ -141,6 +191,7 @@ def scalar(name, function, dtype=result_type, result=None, numbers=lambda *argum
     def kernel_(self, other, *arguments):
         other = weak(other)
         return apply_(function, self, [other], numbers(*arguments), dtype(self, other))
+
     declare(name, kernel, kernel_)
 
 
@@ -156,16 +207,29 @@ for _kind in (("Tensor", binary), ("Scalar", scalar)):
     _form, _declare = _kind
     _declare(f"mul.{_form}", f.mul)
     _declare(f"div.{_form}", f.div, float_result_type)
-    for _name, _function in {"eq": f.equal, "ne": f.not_equal, "lt": f.less, "le": f.less_equal, "gt": f.greater,
-                             "ge": f.greater_equal}.items():
+    for _name, _function in {
+        "eq": f.equal,
+        "ne": f.not_equal,
+        "lt": f.less,
+        "le": f.less_equal,
+        "gt": f.greater,
+        "ge": f.greater_equal,
+    }.items():
         _declare(f"{_name}.{_form}", _function, result=scalar_type.bool)
-    for _name, _function in {"bitwise_and": g.bitwise_and, "bitwise_or": g.bitwise_or,
-                             "bitwise_xor": g.bitwise_xor}.items():
+    for _name, _function in {
+        "bitwise_and": g.bitwise_and,
+        "bitwise_or": g.bitwise_or,
+        "bitwise_xor": g.bitwise_xor,
+    }.items():
         _declare(f"{_name}.{_form}", _function)
 
 for _name, _function in {"maximum": f.maximum, "minimum": f.minimum, "fmax": g.fmax, "fmin": g.fmin}.items():
     binary(_name, _function)
-for _name, _function in {"logical_and": g.logical_and, "logical_or": g.logical_or, "logical_xor": g.logical_xor}.items():
+for _name, _function in {
+    "logical_and": g.logical_and,
+    "logical_or": g.logical_or,
+    "logical_xor": g.logical_xor,
+}.items():
     binary(_name, _function, result=scalar_type.bool)
 binary("atan2", f.atan2, float_result_type)
 binary("pow.Tensor_Tensor", f.power)
@@ -177,6 +241,7 @@ def for_integers(integral, floating, common):
 
 def quotient(name, integral, floating, wrap_other):
     """Operators that are one function for integers and another for floats."""
+
     def kernel(self, other, *arguments):
         other = wrap_other(other)
         common = result_type(self, other)
@@ -186,6 +251,7 @@ def quotient(name, integral, floating, wrap_other):
         other = wrap_other(other)
         common = result_type(self, other)
         return apply_(for_integers(integral, floating, common), self, [other], (), common)
+
     declare(name, kernel, kernel_)
 
 
@@ -223,7 +289,8 @@ def number_to_the_power_cuda(self, exponent):
     return apply(g.number_to_the_power, [exponent], (self,), result_type(weak(self), exponent))
 
 
-# ------------------------------------------------------------------------------------------- bounds as tensors
+# ------------------------------------------------------------------------------------------- bounds as
+# tensors
 
 for _name, _function in {"clamp_min": g.clamp_min, "clamp_max": g.clamp_max}.items():
     unary(_name, _function, numbers=lambda bound: (bound,))
@@ -231,11 +298,13 @@ binary("clamp_min.Tensor", f.maximum)
 binary("clamp_max.Tensor", f.minimum)
 
 
-# ------------------------------------------------------------------------------------ gradients of activations
+# ------------------------------------------------------------------------------------ gradients of
+# activations
 
 
 def gradient(name, function, numbers=lambda *arguments: NEVER):
     """An operator of grad and the input (or result): its other arguments are numbers."""
+
     @cuda_kernel(operator_named(name))
     def kernel(grad_output, self, *arguments):
         return apply(function, [grad_output, self], numbers(*arguments))
@@ -261,10 +330,13 @@ def gelu_backward_cuda(grad_output, self, approximate):
 
 @cuda_kernel(operator_named("elu_backward"))
 def elu_backward_cuda(grad_output, alpha, scale, input_scale, is_result, self_or_result):
-    return apply(g.elu_backward, [grad_output, self_or_result], (alpha * scale, scale, input_scale, is_result))
+    return apply(
+        g.elu_backward, [grad_output, self_or_result], (alpha * scale, scale, input_scale, is_result)
+    )
 
 
-# ----------------------------------------------------------------------------------------------- three tensors
+# ----------------------------------------------------------------------------------------------- three
+# tensors
 
 
 @cuda_kernel(operator_named("lerp.Scalar"))
@@ -283,15 +355,19 @@ def lerp_cuda(self, end, weight):
 
 
 def with_value(name, function):
-    declare(name, lambda self, tensor1, tensor2, value: apply(function, [self, tensor1, tensor2], (value,)),
-            lambda self, tensor1, tensor2, value: apply_(function, self, [tensor1, tensor2], (value,)))
+    declare(
+        name,
+        lambda self, tensor1, tensor2, value: apply(function, [self, tensor1, tensor2], (value,)),
+        lambda self, tensor1, tensor2, value: apply_(function, self, [tensor1, tensor2], (value,)),
+    )
 
 
 with_value("addcmul", f.addcmul)
 with_value("addcdiv", f.addcdiv)
 
 
-# ------------------------------------------------------------------------------------------------------ comparing
+# ------------------------------------------------------------------------------------------------------
+# comparing
 
 
 @cuda_kernel(operator_named("isclose"))

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/cuda/Blas.cpp`.
 """
+
 from .....c10.tensor_impl import type_name
 from ....functions import at
 from ...blas import check_addmm
@@ -13,7 +14,8 @@ from .registration import broadcast_shape, cuda_kernel, empty
 
 
 def product(x, y, bias=None, alpha=1):
-    """alpha · x y + bias, for tensors of matrices, or stacks of as many. An empty inner dimension gives zeros."""
+    """alpha · x y + bias, for tensors of matrices, or stacks of as many. An empty inner dimension gives
+    zeros."""
     result = empty((*x._array.shape[:-1], y._array.shape[-1]), x._array.dtype)
     if x._array.shape[-1]:
         kernels.matmul(x._array, y._array, result._array, None if bias is None else bias._array, alpha)
@@ -27,8 +29,10 @@ def plus_product(self, x, y, beta, alpha):
     """beta · self + alpha · x y. With beta 0 even a nan in `self` counts nothing."""
     shape = (*x._array.shape[:-1], y._array.shape[-1])
     if broadcast_shape(self._array.shape, shape) != shape:
-        raise RuntimeError(f"The expanded size of the tensor must match the existing sizes. Target sizes: {list(shape)}.  "
-                           f"Tensor sizes: {list(self._array.shape)}")
+        raise RuntimeError(
+            f"The expanded size of the tensor must match the existing sizes. Target sizes: {list(shape)}.  "
+            f"Tensor sizes: {list(self._array.shape)}"
+        )
     if beta == 0:
         return product(x, y, None, alpha)
     return product(x, y, self if beta == 1 else at.mul(self, beta), alpha)
@@ -80,10 +84,14 @@ def addmv_cuda(self, mat, vec, beta, alpha):
 @cuda_kernel(operator_named("dot"))
 def dot_cuda(self, tensor):
     if self._array.ndim != 1 or tensor._array.ndim != 1 or self._array.shape != tensor._array.shape:
-        raise RuntimeError("inconsistent tensor size, expected tensor [{}] and src [{}] to have the same number of elements, "
-                           "but got {} and {} elements respectively".format(
-                               *[", ".join(map(str, t._array.shape)) for t in (self, tensor)],
-                               self._array.size, tensor._array.size))
+        raise RuntimeError(
+            "inconsistent tensor size, expected tensor [{}] and src [{}] to have the same number of elements, "
+            "but got {} and {} elements respectively".format(
+                *[", ".join(map(str, t._array.shape)) for t in (self, tensor)],
+                self._array.size,
+                tensor._array.size,
+            )
+        )
     return product(self.unsqueeze(0), tensor.unsqueeze(1)).reshape(())
 
 

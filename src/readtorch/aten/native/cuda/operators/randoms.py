@@ -2,12 +2,19 @@
 
 In PyTorch: `aten/src/ATen/native/cuda/{Distributions.cu,Dropout.cu}`.
 """
+
 from .....c10.cuda import runtime
 from .....c10.cuda.cuda_generator import default_engines
 from .....c10.device import current_device
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
-from ...distributions import check_no_internal_overlap, check_std, check_uniform_bounds, closed_range, open_range
+from ...distributions import (
+    check_no_internal_overlap,
+    check_std,
+    check_uniform_bounds,
+    closed_range,
+    open_range,
+)
 from ...indexing import BOOL
 from ...integer_ranges import check_from_to_in_range
 from ...tensor_iterator import WIDENED
@@ -38,7 +45,9 @@ def drawn(self, engine, run, *parameters, at_once=None):
         numbers = WIDENED.get(array.dtype, array.dtype)
         direct = array.flags.c_contiguous and array.dtype == numbers
         target = self if direct else empty(array.shape, numbers)
-        state = state_for(engine, array.size, at_once or (2 if numbers.itemsize == 8 and numbers.kind == "f" else 4))
+        state = state_for(
+            engine, array.size, at_once or (2 if numbers.itemsize == 8 and numbers.kind == "f" else 4)
+        )
         run(state, target._array, *parameters, most_blocks=most_blocks())
         if not direct:
             copy_elements(target, self)
@@ -96,7 +105,8 @@ def normal_size_cuda(mean, std, size, generator, dtype, layout, device, pin_memo
     return normal_cuda_(empty_cuda(size, dtype, layout, device, pin_memory, None), mean, std, generator)
 
 
-# -------------------------------------------------------------------------------------------------------- dropout
+# --------------------------------------------------------------------------------------------------------
+# dropout
 
 
 @cuda_kernel(operator_named("native_dropout"))

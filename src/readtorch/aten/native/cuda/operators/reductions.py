@@ -1,8 +1,10 @@
 """Reductions: sum, mean, prod, extremes, all, any, spreads and norms; cumulative sums; sort and topk.
 
-In PyTorch: `aten/src/ATen/native/cuda/{ReduceSumProdKernel,ReduceMomentKernel,ReduceNormKernel,ReduceMaxValuesKernel,
+In PyTorch:
+`aten/src/ATen/native/cuda/{ReduceSumProdKernel,ReduceMomentKernel,ReduceNormKernel,ReduceMaxValuesKernel,
 ReduceArgMaxKernel,ReduceLogicKernel,TensorCompare,ScanKernels,Sort,TensorTopK}`.
 """
+
 import math
 
 import numpy as np
@@ -58,7 +60,8 @@ def all_axes(self):
     return tuple(range(self._array.ndim))
 
 
-# ---------------------------------------------------------------------------------------------- sum, mean, prod
+# ---------------------------------------------------------------------------------------------- sum, mean,
+# prod
 
 
 @cuda_kernel(operator_named("sum"))
@@ -90,10 +93,13 @@ def prod_cuda(self, dtype):
 
 @cuda_kernel(operator_named("prod.dim_int"))
 def prod_dim_cuda(self, dim, keepdim, dtype):
-    return reduced(kernels.PROD, self, reduced_axes(self, (dim,)), keepdim, sum_type(self._array, dtype).numpy)
+    return reduced(
+        kernels.PROD, self, reduced_axes(self, (dim,)), keepdim, sum_type(self._array, dtype).numpy
+    )
 
 
-# --------------------------------------------------------------------------------------------------- all and any
+# --------------------------------------------------------------------------------------------------- all and
+# any
 
 
 def truth_of(name, reduction):
@@ -105,16 +111,21 @@ def truth_of(name, reduction):
 
     cuda_kernel(operator_named(name))(lambda self: over(self, all_axes(self), False))
     cuda_kernel(operator_named(f"{name}.dim"))(
-        lambda self, dim, keepdim: over(self, reduced_axes(self, (dim,)), keepdim))
+        lambda self, dim, keepdim: over(self, reduced_axes(self, (dim,)), keepdim)
+    )
     cuda_kernel(operator_named(f"{name}.dims"))(
-        lambda self, dim, keepdim: over(self, () if dim is not None and not dim else reduced_axes(self, dim), keepdim))
+        lambda self, dim, keepdim: over(
+            self, () if dim is not None and not dim else reduced_axes(self, dim), keepdim
+        )
+    )
 
 
 truth_of("all", kernels.ALL)
 truth_of("any", kernels.ANY)
 
 
-# ------------------------------------------------------------------------------------------------------ extremes
+# ------------------------------------------------------------------------------------------------------
+# extremes
 
 
 def extremes(name, reduction, wins):
@@ -142,7 +153,9 @@ def extremes(name, reduction, wins):
     def place(self, dim, keepdim):
         if dim is None:
             if not self._array.size:
-                raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+                raise IndexError(
+                    f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0."
+                )
             return place_of_all(wins, self, keepdim)
         axis = wrap_dim(dim, self._array.ndim)
         check_reducible(f"arg{name}", self._array, axis)
@@ -179,11 +192,13 @@ extremes("min", kernels.AMIN, arg_reduce.least)
 @cuda_kernel(operator_named("aminmax"))
 def aminmax_cuda(self, dim, keepdim):
     axes = reduced_axes(self, None if dim is None else (dim,))
-    return return_types.aminmax(*[reduced(r, self, axes, keepdim, self._array.dtype)
-                                  for r in (kernels.AMIN, kernels.AMAX)])
+    return return_types.aminmax(
+        *[reduced(r, self, axes, keepdim, self._array.dtype) for r in (kernels.AMIN, kernels.AMAX)]
+    )
 
 
-# ------------------------------------------------------------------------------------------------ spreads, norms
+# ------------------------------------------------------------------------------------------------ spreads,
+# norms
 
 
 def variance(self, dim, correction, keepdim):
@@ -199,13 +214,20 @@ def variance(self, dim, correction, keepdim):
 
 cuda_kernel(operator_named("var.correction"))(variance)
 cuda_kernel(operator_named("std.correction"))(
-    lambda self, dim, correction, keepdim: variance(self, dim, correction, keepdim).sqrt())
+    lambda self, dim, correction, keepdim: variance(self, dim, correction, keepdim).sqrt()
+)
 cuda_kernel(operator_named("var_mean.correction"))(
-    lambda self, dim, correction, keepdim: (variance(self, dim, correction, keepdim),
-                                            mean_dim_cuda(self, dim, keepdim, None)))
+    lambda self, dim, correction, keepdim: (
+        variance(self, dim, correction, keepdim),
+        mean_dim_cuda(self, dim, keepdim, None),
+    )
+)
 cuda_kernel(operator_named("std_mean.correction"))(
-    lambda self, dim, correction, keepdim: (variance(self, dim, correction, keepdim).sqrt(),
-                                            mean_dim_cuda(self, dim, keepdim, None)))
+    lambda self, dim, correction, keepdim: (
+        variance(self, dim, correction, keepdim).sqrt(),
+        mean_dim_cuda(self, dim, keepdim, None),
+    )
+)
 
 NORMS = {1: kernels.NORM_1, 2: kernels.NORM_2, math.inf: kernels.NORM_INF}
 
@@ -243,7 +265,8 @@ def logsumexp_cuda(self, dim, keepdim):
     return total + (greatest if keepdim else greatest.reshape(total._array.shape))
 
 
-# -------------------------------------------------------------------------------------------- along a dimension
+# -------------------------------------------------------------------------------------------- along a
+# dimension
 
 
 def cumulative(name, run):

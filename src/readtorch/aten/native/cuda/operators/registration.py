@@ -3,13 +3,14 @@
     @cuda_kernel(mm)
     def mm_cuda(self, mat2): ...        takes the schema's arguments, as a CPU kernel does
 
-Around each kernel: its tensors must be on one device, which becomes the current one, and errors of that device are told
-with the operator's name. Operators without a kernel of their own get one here if it follows from others: views, in-place
-and out= forms.
+Around each kernel: its tensors must be on one device, which becomes the current one, and errors of that
+device are told with the operator's name. Operators without a kernel of their own get one here if it follows
+from others: views, in-place and out= forms.
 
 In PyTorch: `TORCH_IMPL_FUNC`, `DispatchStub`; the device guard and check are generated around each kernel
 (`torchgen/gen.py`, `c10/core/DeviceGuard.h`).
 """
+
 import os
 
 from .....c10.cuda import runtime
@@ -20,7 +21,7 @@ from .....c10.device import current_device
 from .....c10.device import device as Device
 from .....c10.dispatch_key import CPU, CUDA
 from .....c10.tensor_impl import TensorImpl, contiguous_strides, strides_of
-from ....common_device import common_device, engine_of, flat, launched, resolve
+from ....common_device import common_device, engine_of, launched, resolve
 from ....dispatcher import fallbacks
 from ....native_function import below_autograd, check_no_overlap, check_result_type, resize_output
 from ...tensor_iterator import broadcast_error
@@ -28,10 +29,12 @@ from ...tensor_iterator import broadcast_error
 
 def cuda_kernel(*operators):
     """Decorator: the function is the kernel of these operators for CUDA tensors."""
+
     def register(function):
         for operator in operators:
             operator.kernel(on_device(operator, function), key=CUDA)
         return function
+
     return register
 
 
@@ -49,21 +52,23 @@ def on_device(operator, function):
             place = common_device(operator, [values[i] for i in places])
         if generator_place is not None:
             engine = engine_of(values[generator_place], place)
-            values = (*values[:generator_place], engine, *values[generator_place + 1:])
+            values = (*values[:generator_place], engine, *values[generator_place + 1 :])
         with DeviceGuard(place.index), below_autograd():
             try:
                 results = function(*values)
                 launched(operator, values, results, place)
+                wait_if_asked()
             except AcceleratorError as error:
                 raise AcceleratorError(f"{error}\nThis was the operator '{operator.name}'.") from error
         return results
+
     kernel.__name__ = f"{operator.schema.name}_cuda"
     return kernel
 
 
 def wait_if_asked():
-    """With CUDA_LAUNCH_BLOCKING=1 the host waits for every operator, so that an error is told by the operator that made
-    it. Without, a real device's errors come to light with some later call."""
+    """With CUDA_LAUNCH_BLOCKING=1 the host waits for every operator, so that an error is told by the operator
+    that made it. Without, a real device's errors come to light with some later call."""
     if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
         index = current_device.index
         runtime.driver().stream_synchronize(index, current_stream(index).handle)
@@ -82,15 +87,10 @@ def empty(shape, numpy_dtype, strides=None):
     return empty_on(here(), shape, numpy_dtype, strides)
 
 
-def empty_beside(t, numpy_dtype=None):
-    """A new tensor with the shape of `t`, and its strides if it has no gaps."""
-    array = t._array
-    return empty(array.shape, numpy_dtype or array.dtype, dense_strides(array))
-
-
 def dense_strides(array):
     """The strides of a new tensor in the likeness of `array`, in elements."""
     from ...copy import fastest_first, is_dense_permutation
+
     if array.flags.c_contiguous or not array.size:
         return contiguous_strides(array.shape)
     if is_dense_permutation(array):
@@ -126,13 +126,27 @@ def is_on_device(t):
 # ------------------------------------------------------------------------- kernels that follow from others
 
 # These change no element: the CPU's kernel, which only looks at sizes and strides, serves every device.
-ONLY_GEOMETRY = {"resize_", "resize_as_", "is_set_to", "transpose_", "t_", "as_strided_", "squeeze_", "unsqueeze_",
-                 "_unsafe_view", "unsafe_split", "unsafe_split_with_sizes", "is_pinned", "_fused_sdp_choice"}
+ONLY_GEOMETRY = {
+    "resize_",
+    "resize_as_",
+    "is_set_to",
+    "transpose_",
+    "t_",
+    "as_strided_",
+    "squeeze_",
+    "unsqueeze_",
+    "_unsafe_view",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
+    "is_pinned",
+    "_fused_sdp_choice",
+}
 
 
 # The CPU's kernels of these call nothing but operators.
-MADE_OF_OPERATORS = {f"{name}.{form}" for name in ("rand", "randn", "randint") for form in ("out", "generator_out")} | {
-    "randint.low_out", "randint.low_generator_out", "normal.float_float_out"}
+MADE_OF_OPERATORS = {
+    f"{name}.{form}" for name in ("rand", "randn", "randint") for form in ("out", "generator_out")
+} | {"randint.low_out", "randint.low_generator_out", "normal.float_float_out"}
 
 
 def follow(operator, keys):
@@ -153,6 +167,7 @@ def follow(operator, keys):
     def compute_then_copy(*values):
         inputs = [here() if name == "device" else value for name, value in zip(given, values)]
         return write_outs(functional.call(*inputs), values[-count:])
+
     return on_device(operator, compute_then_copy)
 
 
@@ -173,9 +188,12 @@ def still_on_device(results):
 def write_back(self, result):
     """Finish an in-place call: `result` is copied to `self`, whose shape must already be the result's."""
     from .copies import copy_elements
+
     if result._array.shape != self._array.shape:
-        raise RuntimeError(f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
-                           f"{list(result._array.shape)}")
+        raise RuntimeError(
+            f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
+            f"{list(result._array.shape)}"
+        )
     check_result_type(result, self)
     check_no_overlap(self)
     copy_elements(result, self)
@@ -193,6 +211,7 @@ def write_outs(results, outs):
 
 def write_out(result, out):
     from .copies import copy_elements
+
     check_result_type(result, out)
     check_no_overlap(out)
     if out._array.shape != result._array.shape:
@@ -200,6 +219,3 @@ def write_out(result, out):
     copy_elements(result, out)
     out._counter[0] += 1
     return out
-
-
-__all__ = ["cuda_kernel", "empty", "empty_beside", "flat"]

@@ -2,6 +2,7 @@
 
 In PyTorch: `aten/src/ATen/native/cuda/{FusedAdamKernel,FusedSgdKernel}.cu`, `ForeachBinaryOpScalar.cu`.
 """
+
 from collections import defaultdict
 
 from .....c10.layout import contiguous_format
@@ -12,7 +13,8 @@ from .registration import cuda_kernel
 
 
 class InOrder:
-    """Lists of tensors as contiguous arrays; what had to be laid out is written back when the step is done."""
+    """Lists of tensors as contiguous arrays; what had to be laid out is written back when the step is
+    done."""
 
     def __init__(self, *lists):
         self.originals = lists
@@ -52,15 +54,45 @@ def refuse_scaling(grad_scale, found_inf):
 
 
 def adam(decoupled):
-    def kernel(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps,
-               amsgrad, maximize, grad_scale, found_inf):
+    def kernel(
+        params,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        max_exp_avg_sqs,
+        state_steps,
+        lr,
+        beta1,
+        beta2,
+        weight_decay,
+        eps,
+        amsgrad,
+        maximize,
+        grad_scale,
+        found_inf,
+    ):
         refuse_scaling(grad_scale, found_inf)
         lists = [params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else []]
         for step, places in by_step(params, state_steps).items():
             chosen = [[tensors[i] for i in places] if tensors else [] for tensors in lists]
             with InOrder(*chosen) as (p, g, m, v, greatest):
-                kernels.adam(p, g, m, v, greatest or None, step[0], lr, beta1, beta2, eps, weight_decay, decoupled, maximize)
+                kernels.adam(
+                    p,
+                    g,
+                    m,
+                    v,
+                    greatest or None,
+                    step[0],
+                    lr,
+                    beta1,
+                    beta2,
+                    eps,
+                    weight_decay,
+                    decoupled,
+                    maximize,
+                )
         changed(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else [])
+
     return kernel
 
 
@@ -77,14 +109,40 @@ cuda_kernel(operator_named("_fused_adamw_"))(adam(decoupled=True))
 
 
 @cuda_kernel(operator_named("_fused_sgd_"))
-def fused_sgd_cuda_(params, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize,
-                    is_first_step, grad_scale, found_inf):
+def fused_sgd_cuda_(
+    params,
+    grads,
+    momentum_buffer_list,
+    weight_decay,
+    momentum,
+    lr,
+    dampening,
+    nesterov,
+    maximize,
+    is_first_step,
+    grad_scale,
+    found_inf,
+):
     refuse_scaling(grad_scale, found_inf)
     kinds = defaultdict(list)
     for i, param in enumerate(params):
         kinds[param._array.dtype].append(i)
     for places in kinds.values():
-        chosen = [[tensors[i] for i in places] if tensors else [] for tensors in (params, grads, momentum_buffer_list)]
+        chosen = [
+            [tensors[i] for i in places] if tensors else []
+            for tensors in (params, grads, momentum_buffer_list)
+        ]
         with InOrder(*chosen) as (p, g, buffers):
-            kernels.sgd(p, g, buffers or None, lr, weight_decay, momentum, dampening, nesterov, maximize, is_first_step)
+            kernels.sgd(
+                p,
+                g,
+                buffers or None,
+                lr,
+                weight_decay,
+                momentum,
+                dampening,
+                nesterov,
+                maximize,
+                is_first_step,
+            )
     changed(params, momentum_buffer_list)
