@@ -628,6 +628,12 @@ def prints(x, n: int):
     return x + n
 
 
+def without_gradients(x):
+    with torch.no_grad():
+        y = x * 2
+    return y + 1
+
+
 def forked(x):
     future = torch.jit.fork(callee, x, 3)
     y = x + 1
@@ -728,6 +734,7 @@ def cases():
         (multiple_assignment, (x,)),
         (prints, (x, 3)),
         (forked, (x,)),
+        (without_gradients, (x,)),
         (shadowing, (x, 3)),
         (is_scripting_branch, (x,)),
     ]

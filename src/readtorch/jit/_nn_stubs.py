@@ -15,7 +15,8 @@ from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.callables import FunctionValue
 from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_text
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
-from readtorch.csrc.jit.frontend.resolver import PythonResolver, lookup_of_closure
+from readtorch.csrc.jit.frontend.resolver import NativeResolver, PythonResolver, lookup_of_closure
+from readtorch.csrc.jit.ir.type import ClassType
 from readtorch.csrc.jit.frontend.sugared_value import SugaredValue
 
 _FOLDER = Path(__file__).with_name("stubs")
@@ -171,3 +172,20 @@ def extra_methods(cls):
         return set()
     classes = [_stubs()[c.__name__][1] for c in cls.__mro__ if c.__name__ in _stubs()]
     return {m.name for node in classes for m in node.body if isinstance(m, ast.FunctionDef)}
+
+
+@cache
+def library_class(cls):
+    """The ClassType of `no_grad` or `enable_grad`; None for any other class."""
+    import readtorch
+
+    if cls not in (readtorch.no_grad, readtorch.enable_grad):
+        return None
+    text, node = _stubs()[cls.__name__]
+    type = python_cu.register_type(ClassType(f"__torch__.torch.autograd.grad_mode.{cls.__name__}", python_cu))
+    for tree in node.body:
+        definition, name = build_definition(tree, text), f"{type.qualified}.{tree.name}"
+        type.addMethod(compile_lazily(python_cu, name, definition, NativeResolver(), None, type))
+    for method in type.methods.values():
+        method.ensure_defined()
+    return type

@@ -40,8 +40,7 @@ _CONSTANTS = (
 
 
 def to_sugared_value(object, emitter, range, is_constant=False):
-    """What a Python object means in a program. is_constant: plain values may be used, as nobody changes them.
-    """
+    """What a Python object means in a program. is_constant: plain values may be used, as nobody changes them."""
     if is_constant:
         constant = _constant(object, emitter, range)
         if constant is not None:
@@ -96,12 +95,13 @@ def _special_form(object):
 
 
 def _class(cls, range):
+    from ....jit._nn_stubs import library_class
     from ....jit.annotations import try_annotation_to_type
 
     if issubclass(cls, BaseException):
         prefix = "" if cls.__module__ == "__main__" else f"{cls.__module__}."
         return ExceptionValue(cls.__name__, prefix + cls.__qualname__)
-    type = try_annotation_to_type(cls, range)
+    type = library_class(cls) or try_annotation_to_type(cls, range)
     if isinstance(type, TupleType) and type.fields is not None:
         return NamedTupleConstructor(type)
     if isinstance(type, EnumType):
