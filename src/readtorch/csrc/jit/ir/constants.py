@@ -68,7 +68,7 @@ def qualified_name(cls):
     This library's are called as PyTorch's, so that archives of both name the same things.
     """
     name = "_lambda" if cls.__name__ == "<lambda>" else cls.__name__
-    module = cls.__module__
+    module = cls.__module__ or "readtorch"  # generated operators have none
     if module == "readtorch" or module.startswith("readtorch."):
         module = module.replace("readtorch", "torch", 1)
     return f"__torch__.{name}" if module == "__main__" else f"__torch__.{module}.{name}"
