@@ -1,4 +1,4 @@
-"""Whole networks in archives: what the reference wrote is read here, what is written here the reference reads."""
+"""Whole networks in archives: what the reference wrote is read here, what is written here is read there."""
 
 import io
 import warnings

@@ -40,7 +40,7 @@ _CONSTANTS = (
 
 
 def to_sugared_value(object, emitter, range, is_constant=False):
-    """What a Python object means in a program. is_constant: plain values may be used, as nobody changes them."""
+    """What a Python object means in a program. is_constant: plain values may be used: nobody changes them."""
     if is_constant:
         constant = _constant(object, emitter, range)
         if constant is not None:
