@@ -57,7 +57,7 @@ _NAMED = {
     "AnyClassType": AnyClassType,
     "AnyEnumType": AnyEnumType,
 }
-INFERRED = TensorType()  # of a parameter without an annotation; it equals every other Tensor
+INFERRED = TensorType.getInferred()  # of a parameter without an annotation; it equals every other Tensor
 
 
 def type_name(type):

@@ -116,7 +116,7 @@ def argument_value(schema, position, value):
     place = position - (schema.arguments[0].name == "self")
     raise RuntimeError(
         f"{schema.name}() Expected a value of type '{kind}' for argument '{argument.name}' but instead found "
-        f"type '{type(value).__name__}'.\n{hint}Position: {place}\nValue: {value}\nDeclaration: {schema}\n"
+        f"type '{type(value).__name__}'.\n{hint}Position: {place}\nValue: {value!r}\nDeclaration: {schema}\n"
         f"Cast error details: {details}"
     )
 
