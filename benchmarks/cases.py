@@ -29,6 +29,10 @@ GROUPS = {
     "training step": Group(mean=1.0, each=1.25),
     "training step, two threads": Group(mean=1.15, each=1.5, threads=2),
     "inference": Group(mean=1.15),
+    "fused chain, 100 elements": Group(each=0.2),
+    "fused chain, in the cache": Group(each=0.35),
+    "fused chain, in memory": Group(each=0.15),
+    "fused chain, forward and backward": Group(each=0.4),
     "checkpoint": Group(each=1.2),
     "data loader": Group(each=1.11),
     "data loader, workers": Group(each=1.11, threads=2),
@@ -296,3 +300,34 @@ for _name, _sizes in {"4 KB samples": (1024, 0, 4096, 32), "600 KB samples": (15
     for _workers in (0, 1, 2):
         case("data loader, workers" if _workers else "data loader", f"data loader, {_name}, {_workers} workers")(
             lambda api, sizes=_sizes, workers=_workers: _loader(api, *sizes, workers))
+
+
+# Fused chains: ten pointwise operators, compiled here, eager there. `python -m benchmarks.fusion` also times torch.jit
+# and torch.compile
+
+
+def chain_of_pointwise(api, x, y):
+    return api.tanh((x * y + 1.0) * 0.5 - y) * api.sigmoid(x) + api.exp(-y)
+
+
+def _fused(api, n, backward):
+    def function(x, y):
+        return chain_of_pointwise(api, x, y)
+    if api.__name__ == "readtorch":
+        function = api.compile(function)
+    x, y = api.randn(n, requires_grad=backward), api.rand(n, requires_grad=backward)
+    if not backward:
+        return lambda: function(x, y)
+    ones = api.ones(n)
+
+    def run():
+        x.grad = y.grad = None
+        function(x, y).backward(ones)
+    return run
+
+
+for _size, _where in ((100, "100 elements"), (10_000, "in the cache"), (100_000, "in the cache"),
+                      (1_000_000, "in memory"), (10_000_000, "in memory")):
+    case(f"fused chain, {_where}", f"fused chain, {_size} elements")(lambda api, n=_size: _fused(api, n, False))
+    case("fused chain, forward and backward", f"fused chain, {_size} elements, forward and backward")(
+        lambda api, n=_size: _fused(api, n, True))

@@ -56,16 +56,18 @@ from .version import __version__  # noqa: E402,F401
 
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None,
             disable=False, recompile_limit=None):
-    """`model` (a function or a Module) with graphs of its calls kept, optimised and fused; or, without `model`, a decorator.
+    """`model` (a function or a Module) with graphs of its calls kept and fused; without `model`, a decorator.
 
-    fullgraph: raise where a call cannot be captured. dynamic: False for a graph a shape. backend: a name, or a function
-    (graph, inputs) -> function of the inputs. Raises InvalidBackend for unknown names. Explained in the chapter "The fuser".
+    fullgraph: raise where a call cannot be captured. dynamic: False for a graph a shape. backend: a name, or a
+    function (graph, inputs) -> function of the inputs. mode, options, name: accepted, without effect.
+    Raises InvalidBackend for unknown names. Explained in the chapter "The fuser".
     """
     if model is None:
-        return lambda model: compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
-                                     name=name, disable=disable, recompile_limit=recompile_limit)
+        return lambda model: compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
+                                     options=options, name=name, disable=disable, recompile_limit=recompile_limit)
     if mode is not None and options is not None:
-        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same "
+                           "time.")
     if disable:
         return compiler.disable(model)
     from . import _dynamo  # in PyTorch: imported when first needed, too

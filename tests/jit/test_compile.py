@@ -1,4 +1,5 @@
 """compile: when a call runs as a graph, when it is captured anew, and when it runs as it is written."""
+
 import copy
 import io
 import logging
@@ -52,6 +53,7 @@ def test_the_first_call_is_an_ordinary_one():
         calls.append(1)
         x.add_(1)
         return x * 2 + 1
+
     compiled = readtorch.compile(function)
     x = readtorch.zeros(3)
     assert compiled(x).tolist() == [3, 3, 3] and x.tolist() == [1, 1, 1]
@@ -65,6 +67,7 @@ def test_python_values_are_guarded():
         for _ in range(n):
             x = x * scale
         return {"x": -x if negate else x, "n": [n, x.sum()]}
+
     x = readtorch.ones(3)
     assert power(x)["x"].tolist() == [1, 1, 1]
     assert power(x, 3, scale=2.0)["x"].tolist() == [8, 8, 8]
@@ -85,6 +88,7 @@ def test_globals_and_closures_are_guarded():
 
     def function(x):
         return x * SCALE + shift
+
     compiled = readtorch.compile(function)
     x = readtorch.ones(2)
     assert compiled(x).tolist() == compiled(x).tolist() == [3, 3]
@@ -113,7 +117,13 @@ def test_sizes_that_the_function_read_are_guarded():
     @readtorch.compile
     def mean(x):
         return x.sum() / x.shape[0]
-    assert mean(readtorch.ones(4)).item() == mean(readtorch.ones(8)).item() == mean(readtorch.ones(4)).item() == 1
+
+    assert (
+        mean(readtorch.ones(4)).item()
+        == mean(readtorch.ones(8)).item()
+        == mean(readtorch.ones(4)).item()
+        == 1
+    )
     assert graphs(mean) == 2
     static = readtorch.compile(pointwise, dynamic=False)
     for n in (2, 3, 2):
@@ -121,7 +131,8 @@ def test_sizes_that_the_function_read_are_guarded():
     assert graphs(static) == 2
 
 
-# ------------------------------------------------------------------------------------------------ why not compiled
+# ------------------------------------------------------------------------------------------- why not compiled
+
 
 def by_value(x):
     return x * 2 if x.sum() > 0 else x - 1
@@ -154,10 +165,18 @@ def calls_excluded(x):
     return excluded(x) * 2
 
 
-@pytest.mark.parametrize("function, why", [
-    (by_value, "a tensor became a Python boolean"), (by_item, "a tensor became a Python float"), (prints, "it calls print"),
-    (counts, "it assigns a global"), (calls_excluded, "calls excluded"),
-    (lambda x: {1, 2}, "the result holds a set"), (lambda x: 3, "no tensor is returned")])
+@pytest.mark.parametrize(
+    "function, why",
+    [
+        (by_value, "a tensor became a Python boolean"),
+        (by_item, "a tensor became a Python float"),
+        (prints, "it calls print"),
+        (counts, "it assigns a global"),
+        (calls_excluded, "calls excluded"),
+        (lambda x: {1, 2}, "the result holds a set"),
+        (lambda x: 3, "no tensor is returned"),
+    ],
+)
 def test_what_cannot_be_captured_runs_as_written_and_says_why(function, why, capsys):
     global COUNT
     compiled = readtorch.compile(function)
@@ -165,7 +184,9 @@ def test_what_cannot_be_captured_runs_as_written_and_says_why(function, why, cap
     for f in (compiled, function):
         COUNT = 0
         values = [f(readtorch.tensor([v, 1.0])) for v in (3.0, -3.0, 2.0)]
-        found.append([v.tolist() if isinstance(v, readtorch.Tensor) else v for v in values] + [capsys.readouterr().out])
+        found.append(
+            [v.tolist() if isinstance(v, readtorch.Tensor) else v for v in values] + [capsys.readouterr().out]
+        )
     assert found[0] == found[1]
     (reason,) = state_of(compiled).reasons
     assert why in reason
@@ -195,7 +216,8 @@ def test_the_recompile_limit(caplog):
         strict(readtorch.ones(2), 2)
 
 
-# ------------------------------------------------------------------------------------------------------------ modules
+# ---------------------------------------------------------------------------------------------------- modules
+
 
 def network():
     readtorch.manual_seed(1)
@@ -288,11 +310,13 @@ def test_a_training_run_is_the_same():
     assert_close(losses[0], to_torch(losses[1]), rtol=1e-4, atol=1e-5)
 
 
-# ------------------------------------------------------------------------------------------------------- the rest of it
+# --------------------------------------------------------------------------------------------- the rest of it
+
 
 def test_options():
     def function(x):
         return x * 2 + 1
+
     with pytest.raises(InvalidBackend, match="Invalid backend: 'nobody'"):
         readtorch.compile(function, backend="nobody")
     with pytest.raises(RuntimeError, match="Either mode or options can be specified"):
@@ -304,6 +328,7 @@ def test_options():
     def backend(graph, inputs):
         seen.append([n.kind() for n in graph.nodes() if n.kind().startswith("aten::")])
         return lambda x: x * 100
+
     own = readtorch.compile(function, backend=backend)
     assert own(readtorch.ones(1)).item() == 3 and own(readtorch.ones(1)).item() == 100
     assert seen == [["aten::mul", "aten::add"]]
@@ -315,6 +340,7 @@ def test_is_compiling():
     def function(x):
         seen.append(readtorch.compiler.is_compiling())
         return x + 1
+
     readtorch.compile(function)(readtorch.ones(1))
     function(readtorch.ones(1))
     assert seen == [True, False]

@@ -1,4 +1,5 @@
 """The CUDA form of a fused kernel, run by the kernel simulator."""
+
 import functools
 
 import numpy as np
@@ -23,8 +24,10 @@ def nest_of(program, *operands):
     return LoopNest(kernel.graph, Profile(kernel.graph, operands))
 
 
-@pytest.mark.parametrize("program, shapes", [(programs.chain, ((300,), (300,))), (programs.chain, ((5, 8), ())),
-                                             (programs.masks, ((300,), (300,)))])
+@pytest.mark.parametrize(
+    "program, shapes",
+    [(programs.chain, ((300,), (300,))), (programs.chain, ((5, 8), ())), (programs.masks, ((300,), (300,)))],
+)
 def test_the_same_text_on_the_simulator(program, shapes):
     operands = [readtorch.randn(*shape) for shape in shapes]
     nest = nest_of(program, *operands)

@@ -1,4 +1,5 @@
 """The fuser: what is grouped, what the kernels compute, their gradients, and what happens where none fits."""
+
 import functools
 
 import numpy as np
@@ -43,7 +44,7 @@ def check(kernel, program, *operands):
     assert kernel.reasons == []
 
 
-# ------------------------------------------------------------------------------------------------------------- values
+# ----------------------------------------------------------------------------------------------------- values
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -66,37 +67,58 @@ def test_functions_of_two_numbers(name):
 
 def test_infinities_and_nans_go_through():
     def program(api, x, y):
-        return api.tanh(x) * 1.0, api.sigmoid(x) + 0.0, api.relu(x) * 1.0, api.exp(x) + 0, x.clamp(-1, 1) * 1, api.maximum(x, y) * 1
+        return (
+            api.tanh(x) * 1.0,
+            api.sigmoid(x) + 0.0,
+            api.relu(x) * 1.0,
+            api.exp(x) + 0,
+            x.clamp(-1, 1) * 1,
+            api.maximum(x, y) * 1,
+        )
+
     special = torch.tensor([np.inf, -np.inf, np.nan, 0.0, 100.0, -100.0, 1.0])
     kernels = []
     for pick in range(6):
         one = functools.partial(lambda api, x, y, pick: program(api, x, y)[pick], pick=pick)
-        graph, _ = tracer.trace(functools.partial(one, readtorch), (to_readtorch(special), to_readtorch(special.flip(0))))
+        graph, _ = tracer.trace(
+            functools.partial(one, readtorch), (to_readtorch(special), to_readtorch(special.flip(0)))
+        )
         assert FuseTensorExprs(graph) == []
         kernels.append((graph, one))
     from readtorch.csrc.jit.runtime.graph_executor import GraphExecutor
+
     for graph, one in kernels:
         result = GraphExecutor(graph, "f").run([to_readtorch(special), to_readtorch(special.flip(0))])[0]
         assert_close(result, one(torch, special, special.flip(0)), **CLOSE)
 
 
 LAYOUTS = {
-    "flat": lambda: (torch.randn(40), torch.randn(40)), "two dimensions": lambda: (torch.randn(5, 8), torch.randn(5, 8)),
-    "row": lambda: (torch.randn(5, 8), torch.randn(8)), "column": lambda: (torch.randn(5, 1), torch.randn(5, 8)),
-    "outer": lambda: (torch.randn(5, 1), torch.randn(8)), "number": lambda: (torch.randn(5, 8), torch.randn(())),
-    "both numbers": lambda: (torch.randn(()), torch.randn(())), "empty": lambda: (torch.randn(0, 3), torch.randn(0, 3)),
+    "flat": lambda: (torch.randn(40), torch.randn(40)),
+    "two dimensions": lambda: (torch.randn(5, 8), torch.randn(5, 8)),
+    "row": lambda: (torch.randn(5, 8), torch.randn(8)),
+    "column": lambda: (torch.randn(5, 1), torch.randn(5, 8)),
+    "outer": lambda: (torch.randn(5, 1), torch.randn(8)),
+    "number": lambda: (torch.randn(5, 8), torch.randn(())),
+    "both numbers": lambda: (torch.randn(()), torch.randn(())),
+    "empty": lambda: (torch.randn(0, 3), torch.randn(0, 3)),
     "transposed": lambda: (torch.randn(8, 5).t(), torch.randn(8, 5).t()),
     "one transposed": lambda: (torch.randn(8, 5).t(), torch.randn(5, 8)),
     "every other": lambda: (torch.randn(80)[::2], torch.randn(40)),
     "expanded": lambda: (torch.randn(5, 1).expand(5, 8), torch.randn(5, 8)),
-    "middle": lambda: (torch.randn(3, 1, 4), torch.randn(3, 2, 4)), "corner": lambda: (torch.randn(3, 4)[1:, 1:], torch.randn(3)),
-    "channels last": lambda: (torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last), torch.randn(3, 1, 1)),
+    "middle": lambda: (torch.randn(3, 1, 4), torch.randn(3, 2, 4)),
+    "corner": lambda: (torch.randn(3, 4)[1:, 1:], torch.randn(3)),
+    "channels last": lambda: (
+        torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+        torch.randn(3, 1, 1),
+    ),
 }
 
 
 def laid_out(t):
     """The same layout here."""
-    base = torch.as_strided(t, (1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride())) if t.numel() else 0,), (1,))
+    base = torch.as_strided(
+        t, (1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride())) if t.numel() else 0,), (1,)
+    )
     return to_readtorch(base.clone()).as_strided(tuple(t.shape), t.stride())
 
 
@@ -115,17 +137,28 @@ def test_shapes_and_strides(layout):
 def test_types_are_those_of_eager():
     def program(api, x, y):
         return api.where(x > y, x * 2.0, y + 1).to(api.float64) * 3
-    for dtypes in [(torch.float32, torch.float64), (torch.float64, torch.float32), (torch.float32, torch.int64),
-                   (torch.float32, torch.bool), (torch.float64, torch.int32)]:
+
+    for dtypes in [
+        (torch.float32, torch.float64),
+        (torch.float64, torch.float32),
+        (torch.float32, torch.int64),
+        (torch.float32, torch.bool),
+        (torch.float64, torch.int32),
+    ]:
         x, y = torch.randn(9).to(dtypes[0]), (torch.randn(9) * 3).to(dtypes[1])
         kernel, _ = fused(program, to_readtorch(x), to_readtorch(y))
         check(kernel, program, x, y)
 
 
-REDUCED = {"rows": lambda api, x: (x * x + 1.0).sum(-1), "mean of rows": lambda api, x: api.exp(x).mean(-1, keepdim=True),
-           "greatest": lambda api, x: (x * 2.0).amax(-1), "all": lambda api, x: (x * x).sum(),
-           "mean": lambda api, x: (api.tanh(x) + 1).mean(), "greatest of all": lambda api, x: api.sin(x).amax(),
-           "with the values": lambda api, x: (lambda y: (y, y.sum(-1)))(api.exp(x) * 2)}
+REDUCED = {
+    "rows": lambda api, x: (x * x + 1.0).sum(-1),
+    "mean of rows": lambda api, x: api.exp(x).mean(-1, keepdim=True),
+    "greatest": lambda api, x: (x * 2.0).amax(-1),
+    "all": lambda api, x: (x * x).sum(),
+    "mean": lambda api, x: (api.tanh(x) + 1).mean(),
+    "greatest of all": lambda api, x: api.sin(x).amax(),
+    "with the values": lambda api, x: (lambda y: (y, y.sum(-1)))(api.exp(x) * 2),
+}
 
 
 @pytest.mark.parametrize("name", REDUCED)
@@ -148,12 +181,14 @@ def test_threads_share_large_arrays():
             kernel, _ = fused(program, readtorch.randn(3, 4), readtorch.randn(3, 4))
             x, y = torch.randn(300, 1000), torch.randn(300, 1000)
             for _ in range(2):
-                assert_close(kernel(to_readtorch(x), to_readtorch(y)), program(torch, x, y), rtol=1e-4, atol=1e-3)
+                assert_close(
+                    kernel(to_readtorch(x), to_readtorch(y)), program(torch, x, y), rtol=1e-4, atol=1e-3
+                )
     finally:
         readtorch.set_num_threads(before)
 
 
-# ------------------------------------------------------------------------------------------------------------- groups
+# ----------------------------------------------------------------------------------------------------- groups
 
 
 def graph_of(text):
@@ -186,7 +221,11 @@ graph(%x : Tensor, %y : Tensor):
   %3 : Tensor = aten::tanh(%1)
   %4 : Tensor = aten::matmul(%2, %3)
   return (%4)""")
-    assert sorted(n.kind() for n in graph.nodes()) == ["aten::matmul", "aten::matmul", "prim::TensorExprGroup"]
+    assert sorted(n.kind() for n in graph.nodes()) == [
+        "aten::matmul",
+        "aten::matmul",
+        "prim::TensorExprGroup",
+    ]
 
 
 def test_what_is_written_in_place_is_not_fused():
@@ -199,7 +238,11 @@ graph(%x : Tensor, %y : Tensor):
   %4 : Tensor = aten::exp(%3)
   return (%4)""")
     assert [n.kind() for n in graph.nodes() if n.kind() != "prim::Constant"] == [
-        "aten::mul", "aten::add_", "aten::tanh", "aten::exp"] or len(groups_of(graph)) == 1
+        "aten::mul",
+        "aten::add_",
+        "aten::tanh",
+        "aten::exp",
+    ] or len(groups_of(graph)) == 1
     assert ("aten::mul", "it reads or makes what is written to in place") in refused
 
 
@@ -216,7 +259,7 @@ def test_the_text_can_be_read():
     assert "tanh(" in kernel.source and kernel.source.count("for ") == 1
 
 
-# -------------------------------------------------------------------------------------------------- guards, fallbacks
+# ------------------------------------------------------------------------------------------ guards, fallbacks
 
 
 def test_guards_let_nothing_else_in():
@@ -225,8 +268,14 @@ def test_guards_let_nothing_else_in():
     kernel(x, y)
     (fast,) = kernel.fast
     assert fast(x, y) is not None and fast(x, y).shape == (6,)
-    misses = [(x.double(), y.double()), (x.reshape(2, 3), y.reshape(2, 3)), (x, y[:1]), (x, 2.0),
-              (readtorch.randn(12)[::2], y), (x.clone().requires_grad_(), y)]
+    misses = [
+        (x.double(), y.double()),
+        (x.reshape(2, 3), y.reshape(2, 3)),
+        (x, y[:1]),
+        (x, 2.0),
+        (readtorch.randn(12)[::2], y),
+        (x.clone().requires_grad_(), y),
+    ]
     outcomes = [fast(*operands) for operands in misses]
     assert all(not isinstance(o, readtorch.Tensor) for o in outcomes)
 
@@ -262,21 +311,27 @@ graph(%x : Tensor, %s : float):
     assert_close(x.grad, torch.full((7,), 2.5), **CLOSE)
 
 
-# ---------------------------------------------------------------------------------------------------------- gradients
+# -------------------------------------------------------------------------------------------------- gradients
 
 
 def gradients(function, operands, weight):
     operands = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in operands]
     result = function(*operands)
     api = torch if isinstance(result, torch.Tensor) else readtorch
-    return result, api.autograd.grad(result, [x for x in operands if x.requires_grad], weight, allow_unused=True)
+    return result, api.autograd.grad(
+        result, [x for x in operands if x.requires_grad], weight, allow_unused=True
+    )
 
 
 @pytest.mark.parametrize("layout", ["flat", "two dimensions", "row", "column", "number", "middle"])
 def test_gradients(layout):
     x, y = LAYOUTS[layout]()
     kernel, _ = fused(programs.chain, readtorch.randn(3), readtorch.randn(3))
-    expected, theirs = gradients(functools.partial(programs.chain, torch), (x, y), weight := torch.randn(torch.broadcast_shapes(x.shape, y.shape)))
+    expected, theirs = gradients(
+        functools.partial(programs.chain, torch),
+        (x, y),
+        weight := torch.randn(torch.broadcast_shapes(x.shape, y.shape)),
+    )
     result, mine = gradients(kernel, (to_readtorch(x), to_readtorch(y)), to_readtorch(weight))
     assert result.grad_fn.name().endswith("DifferentiableGraphBackward")
     for a, b in zip(mine, theirs):
@@ -349,7 +404,9 @@ def test_the_joint_trace_recognises_saved_results():
     """tanh saves its result; without recognising it the gradient would hold a constant."""
     kernel, _ = fused(lambda api, x: api.tanh(x) * 2, readtorch.randn(3))
     graph, _ = differentiate.trace_gradients(kernel.graph, [readtorch.randn(3)], (True,), [readtorch.ones(3)])
-    constants = [n for n in graph.nodes() if n.kind() == "prim::Constant" and hasattr(n.output().toIValue(), "_array")]
+    constants = [
+        n for n in graph.nodes() if n.kind() == "prim::Constant" and hasattr(n.output().toIValue(), "_array")
+    ]
     assert all(n.output().toIValue()._array.ndim == 0 for n in constants)
 
 
@@ -357,19 +414,30 @@ SHAPES = [((6,), (6,), (6,)), ((3, 4), (4,), (3, 4)), ((2, 3), (2, 1), ()), ((4,
 
 
 @settings(max_examples=10, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10**6), shapes=st.sampled_from(SHAPES), dtype=st.sampled_from([torch.float32, torch.float64]))
+@given(
+    seed=st.integers(0, 10**6),
+    shapes=st.sampled_from(SHAPES),
+    dtype=st.sampled_from([torch.float32, torch.float64]),
+)
 def test_random_chains_and_their_gradients(seed, shapes, dtype):
     program = programs.RandomChain(seed)
     generator = torch.Generator().manual_seed(seed)
     operands = [torch.randn(s, dtype=dtype, generator=generator) for s in shapes]
     graph, _ = tracer.trace(functools.partial(program, readtorch), [to_readtorch(x) for x in operands])
     from readtorch.csrc.jit.runtime.graph_executor import GraphExecutor
+
     executor = GraphExecutor(graph, "chain")
-    expected, theirs = gradients(functools.partial(program, torch), operands, None if not program(torch, *operands).dim() else
-                                 torch.ones_like(program(torch, *operands)))
+    expected, theirs = gradients(
+        functools.partial(program, torch),
+        operands,
+        None if not program(torch, *operands).dim() else torch.ones_like(program(torch, *operands)),
+    )
     run = lambda *x: executor.run(list(x))[0]  # noqa: E731
-    result, mine = gradients(run, [to_readtorch(x) for x in operands], readtorch.ones(tuple(expected.shape), dtype=getattr(
-        readtorch, str(dtype).removeprefix("torch."))))
+    result, mine = gradients(
+        run,
+        [to_readtorch(x) for x in operands],
+        readtorch.ones(tuple(expected.shape), dtype=getattr(readtorch, str(dtype).removeprefix("torch."))),
+    )
     assert_close(result, expected, rtol=1e-4, atol=1e-5)
     for a, b in zip(mine, theirs):
         assert (a is None) == (b is None)

@@ -1,4 +1,5 @@
-"""What is behind `readtorch.compile`. Explained in the chapter "The fuser, and from TorchScript to torch.compile".
+"""What is behind `readtorch.compile`. Explained in the chapter "The fuser, and from TorchScript to
+torch.compile".
 
     capture.py      a call becomes a graph
     guards.py       when that graph may run again
@@ -7,6 +8,7 @@
 
 In PyTorch: `torch/_dynamo`, and for the backend `torch/_functorch/aot_autograd.py` and `torch/_inductor`.
 """
+
 from readtorch._dynamo import config, exc
 from readtorch._dynamo.backends import list_backends
 from readtorch._dynamo.eval_frame import OptimizedModule, explain, optimize, report, reset

@@ -1,9 +1,11 @@
 """Backends: what turns a captured graph into something that runs.
 
-A backend is a function of (graph, example inputs) that returns a function of the graph's inputs, which returns the outputs.
+A backend is a function of (graph, example inputs) that returns a function of the graph's inputs, which
+returns the outputs.
 
 In PyTorch: `torch/_dynamo/backends/registry.py`; there the graph is a `torch.fx.GraphModule`.
 """
+
 from readtorch._dynamo.exc import InvalidBackend
 from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
 from readtorch.csrc.jit.passes.tensorexpr_fuser import FuseTensorExprs, groups_of
@@ -46,25 +48,33 @@ def lookup_backend(backend):
 
 def _with_list(function):
     """A user's backend gets the inputs one by one; it may return one tensor."""
+
     def run_user(arguments):
         result = function(*arguments)
         return list(result) if isinstance(result, (tuple, list)) else [result]
+
     return run_user
 
 
 def graph_runner(graph):
-    """(graph, what runs it). Where the graph is one fused group on all its inputs, the function has `only_kernel`."""
+    """(graph, what runs it). Where the graph is one fused group, the function has `only_kernel`."""
     groups = groups_of(graph)
     for group in groups:
         kernel_of(group)  # the call that was captured has shown what goes through: compile at the next one
     code = Code(graph, "compiled")
     nodes = [n for n in graph.nodes() if n.kind() != "prim::Constant"]
-    if len(nodes) == 1 and groups and groups[0].inputs() == graph.inputs() and graph.outputs() == groups[0].outputs():
+    if (
+        len(nodes) == 1
+        and groups
+        and groups[0].inputs() == graph.inputs()
+        and graph.outputs() == groups[0].outputs()
+    ):
         kernel, one = kernel_of(groups[0]), len(graph.outputs()) == 1
 
         def run_kernel(arguments):
             result = kernel(*arguments)
             return [result] if one else list(result)
+
         run_kernel.only_kernel = kernel
         return graph, run_kernel
     return graph, lambda arguments: run(code, arguments)

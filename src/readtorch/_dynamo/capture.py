@@ -2,15 +2,17 @@
 
 The tracer of chapter 18 does the writing. Three things are different from `jit.trace`:
 
-    sizes are plain ints, and that they were read is noted: the shapes are guarded then;
-    a tensor that the function did not get as an argument (a parameter, a global) becomes an input of the graph;
-    what a trace cannot follow does not warn: it is noted in `reason`, and the graph is thrown away.
+    sizes are plain ints, and that they were read is noted: the shapes are guarded then; a tensor that the
+    function did not get as an argument (a parameter, a global) becomes an input of the graph; what a trace
+    cannot follow does not warn: it is noted in `reason`, and the graph is thrown away.
 
 The call is an ordinary eager one in all cases, so its result is right whatever becomes of the graph.
 
-In PyTorch: `torch/_dynamo` reads the function's bytecode instead (`symbolic_convert.py`), so it sees the branches that a
-trace misses. What it cannot put into a graph it leaves to Python and goes on behind it (a *graph break*).
+In PyTorch: `torch/_dynamo` reads the function's bytecode instead (`symbolic_convert.py`), so it sees the
+branches that a trace misses. What it cannot put into a graph it leaves to Python and goes on behind it (a
+*graph break*).
 """
+
 import dis
 
 from readtorch.c10.size import Size
@@ -35,7 +37,7 @@ class CompileTrace(tracer.TracingState):
     def give_up(self, reason):
         self.reason = self.reason or reason
 
-    # ------------------------------------------------------------------------------------------------- what leaks
+    # --------------------------------------------------------------------------------------------- what leaks
 
     def warn(self, message):
         if "to get tensor shape" in message or message.startswith("Iterating"):
@@ -61,7 +63,7 @@ class CompileTrace(tracer.TracingState):
         self.sizes_read = True
         return tensor._array.size
 
-    # ------------------------------------------------------------------------------------------------ new tensors
+    # -------------------------------------------------------------------------------------------- new tensors
 
     def _tensor_constant(self, tensor):
         """A tensor that no operator of the trace has made."""
@@ -76,7 +78,9 @@ class CompileTrace(tracer.TracingState):
     def _made_on_the_way(self, tensor):
         """A constant, if autograd has no part in it: `tensor(3.)` inside the function."""
         if self.paused(lambda: tensor.requires_grad):
-            self.give_up("a tensor that requires grad and is neither an argument nor a parameter, closure or global")
+            self.give_up(
+                "a tensor that requires grad and is neither an argument nor a parameter, closure or global"
+            )
             tensor = self.paused(tensor.detach)
         return super()._tensor_constant(tensor)
 
@@ -84,15 +88,18 @@ class CompileTrace(tracer.TracingState):
 class Capture:
     """graph, its inputs and what the call returned.
 
-    tensors: the argument leaves that are tensors, by number. outputs: for each leaf of the result ("tensor", number of the
-    graph's output) or ("plain", value); spec: how the result is put together.
+    tensors: the argument leaves that are tensors, by number. outputs: for each leaf of the result
+    ("tensor", number of the graph's output) or ("plain", value); spec: how the result is put together.
     """
 
     def __init__(self, function, args, kwargs, origins):
         leaves, _ = tree_flatten((args, kwargs))
         state = self.state = CompileTrace(origins)
         self.graph = state.graph
-        self.tensors, self.repeated = [], []  # the second: (number of a leaf, the leaf that is the same tensor)
+        self.tensors, self.repeated = (
+            [],
+            [],
+        )  # the second: (number of a leaf, the leaf that is the same tensor)
         for i, leaf in enumerate(leaves):
             if isinstance(leaf, TensorImpl):
                 self.add_input(i, leaves)
@@ -126,9 +133,14 @@ class Capture:
             self.state.give_up("no tensor is returned")
 
 
-SIDE_EFFECTS = {"STORE_GLOBAL": "it assigns a global", "DELETE_GLOBAL": "it deletes a global",
-                "STORE_DEREF": "it assigns a variable of the function around it",
-                "STORE_ATTR": "it assigns an attribute", "STORE_SUBSCR": None, "YIELD_VALUE": "it is a generator"}
+SIDE_EFFECTS = {
+    "STORE_GLOBAL": "it assigns a global",
+    "DELETE_GLOBAL": "it deletes a global",
+    "STORE_DEREF": "it assigns a variable of the function around it",
+    "STORE_ATTR": "it assigns an attribute",
+    "STORE_SUBSCR": None,
+    "YIELD_VALUE": "it is a generator",
+}
 
 
 def side_effect_of(code):

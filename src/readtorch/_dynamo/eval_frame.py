@@ -4,9 +4,10 @@
          ── guards of graph 2 hold? ── run it
          ── none: capture this call (which runs as usual), optimise, fuse, keep it
 
-In PyTorch: `torch/_dynamo/eval_frame.py` and `torch/csrc/dynamo/eval_frame.c`: CPython asks there, before it runs a frame,
-whether other bytecode should run in its place. Explained in the chapter "The fuser".
+In PyTorch: `torch/_dynamo/eval_frame.py` and `torch/csrc/dynamo/eval_frame.c`: CPython asks there, before
+it runs a frame, whether other bytecode should run in its place. Explained in the chapter "The fuser".
 """
+
 import contextlib
 import functools
 import inspect
@@ -28,9 +29,13 @@ log = logging.getLogger(__name__)
 NOTHING = ()
 
 # Operators whose call does not depend on the sizes that the trace saw: their graphs serve other shapes.
-ANY_SIZE = {f"aten::{name}" for name in (
-    "linear addmm mm matmul bmm t transpose softmax log_softmax layer_norm dropout embedding sum mean amax relu gelu "
-    "clone detach contiguous").split()} | {"prim::Constant", "prim::TensorExprGroup", "prim::ListConstruct"}
+ANY_SIZE = {
+    f"aten::{name}"
+    for name in (
+        "linear addmm mm matmul bmm t transpose softmax log_softmax layer_norm dropout embedding sum mean "
+        "amax relu gelu clone detach contiguous"
+    ).split()
+} | {"prim::Constant", "prim::TensorExprGroup", "prim::ListConstruct"}
 
 
 class Entry:
@@ -45,7 +50,7 @@ class Entry:
 
 
 class CompiledFunction:
-    """What `compile(function)` keeps. entries: its graphs; reasons: why calls ran as written; calls: counts of each way."""
+    """What `compile(function)` keeps. entries: its graphs; reasons: why calls ran as written."""
 
     def __init__(self, function, backend, fullgraph, dynamic, limit=None):
         self.function = function
@@ -61,7 +66,7 @@ class CompiledFunction:
         self.reasons = []
         self.given_up = False
 
-    # ------------------------------------------------------------------------------------------------------- calls
+    # -------------------------------------------------------------------------------------------------- calls
 
     def miss(self, args, kwargs):
         """A call that no front function took."""
@@ -114,8 +119,11 @@ class CompiledFunction:
     def over_limit(self, args, kwargs):
         self.given_up = True
         last = self.why_missed(args, kwargs)
-        message = (f"torch._dynamo hit config.recompile_limit ({self.limit})\n   function: '{_name(self.function)}'\n"
-                   f"   last reason: {last}")
+        message = (
+            f"torch._dynamo hit config.recompile_limit ({self.limit})\n"
+            f"   function: '{_name(self.function)}'\n"
+            f"   last reason: {last}"
+        )
         self.reasons.append(f"recompile_limit ({self.limit}) reached; last: {last}")
         if self.fullgraph:
             raise FailOnRecompileLimitHit(message)
@@ -134,7 +142,7 @@ class CompiledFunction:
                 return shown
         return "?"
 
-    # ------------------------------------------------------------------------------------------------------ entries
+    # ------------------------------------------------------------------------------------------------ entries
 
     def entry(self, capture, leaves, spec, simple, modules):
         graph, run_graph = self.backend(capture.graph, [leaves[i] for i in capture.tensors])
@@ -157,7 +165,13 @@ class CompiledFunction:
         entry.run = _entry_function(capture, guards, run_graph, len(leaves))
         positional = spec == tree_flatten((tuple(leaves), {}))[1] and len(capture.tensors) == len(leaves)
         only_kernel = getattr(run_graph, "only_kernel", None)
-        if positional and only_kernel and not is_static and len(guards.texts) == on_arguments + 1 and _is_plain(capture):
+        if (
+            positional
+            and only_kernel
+            and not is_static
+            and len(guards.texts) == on_arguments + 1
+            and _is_plain(capture)
+        ):
             entry.fast = only_kernel.fast
         return entry
 
@@ -168,7 +182,9 @@ class CompiledFunction:
 
 def _is_plain(capture):
     """Whether the result is the graph's outputs, as a tensor or a tuple."""
-    return capture.spec.kind in (None, tuple) and [k for k, _ in capture.outputs] == ["tensor"] * len(capture.outputs)
+    return capture.spec.kind in (None, tuple) and [k for k, _ in capture.outputs] == ["tensor"] * len(
+        capture.outputs
+    )
 
 
 def _holds(text, names):
@@ -205,8 +221,9 @@ def _entry_function(capture, guards, run_graph, count):
     tensors = [f"x{i}" for i in capture.tensors] + [guards.name(t, "P") for _, t in capture.state.lifted]
     names = guards.names | {"MISS": MISS, "run": run_graph, "rebuild": _rebuilder(capture)}
     unpack = "".join(f"x{i}, " for i in range(count))
-    source = (f"def entry(leaves):\n    {unpack}= leaves\n" if count else "def entry(leaves):\n")
-    source += f"    try:\n        if not ({guards.expression()}): return MISS\n    except AttributeError:\n        return MISS\n"
+    source = f"def entry(leaves):\n    {unpack}= leaves\n" if count else "def entry(leaves):\n"
+    source += f"    try:\n        if not ({guards.expression()}): return MISS\n"
+    source += "    except AttributeError:\n        return MISS\n"
     source += f"    return rebuild(run([{', '.join(tensors)}]))\n"
     function = compile_function("entry", source, names)
     function.source = source
@@ -218,10 +235,13 @@ def _rebuilder(capture):
     if capture.spec.kind is None:
         return lambda outputs: outputs[0]
     made = capture.outputs
-    return lambda outputs: tree_unflatten([outputs[v] if kind == "tensor" else v for kind, v in made], capture.spec)
+    return lambda outputs: tree_unflatten(
+        [outputs[v] if kind == "tensor" else v for kind, v in made], capture.spec
+    )
 
 
-# --------------------------------------------------------------------------------------------------------- the wrapper
+# ------------------------------------------------------------------------------------------------ the wrapper
+
 
 @contextlib.contextmanager
 def compiling():
@@ -310,14 +330,22 @@ class ExplainOutput:
         self.graph_count = len(self.graphs)
         self.graph_break_count = len(state.reasons)
         self.break_reasons = list(state.reasons)
-        self.ops_per_graph = [[n.kind() for n in g.all_nodes() if n.kind().startswith("aten::")] for g in self.graphs]
+        self.ops_per_graph = [
+            [n.kind() for n in g.all_nodes() if n.kind().startswith("aten::")] for g in self.graphs
+        ]
         self.op_count = sum(map(len, self.ops_per_graph))
         self.out_guards = [shown for entry in state.entries for shown in entry.guards.explain]
 
     def __str__(self):
-        lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}",
-                 f"Op Count: {self.op_count}", "Break Reasons:"]
-        lines += [f"  Break Reason {i + 1}:\n    Reason: {reason}" for i, reason in enumerate(self.break_reasons)]
+        lines = [
+            f"Graph Count: {self.graph_count}",
+            f"Graph Break Count: {self.graph_break_count}",
+            f"Op Count: {self.op_count}",
+            "Break Reasons:",
+        ]
+        lines += [
+            f"  Break Reason {i + 1}:\n    Reason: {reason}" for i, reason in enumerate(self.break_reasons)
+        ]
         lines += ["Out Guards:"] + [f"  Guard {i + 1}: {shown}" for i, shown in enumerate(self.out_guards)]
         return "\n".join(lines) + "\n"
 
@@ -326,15 +354,15 @@ class ExplainOutput:
 
 def explain(function):
     """`explain(f)(*args)`: what `compile` would make of this call. The graphs are those before fusion."""
+
     def inner(*args, **kwargs):
         state = CompiledFunction(function, lookup_backend("eager"), False, None)
         state.miss(args, kwargs)
         return ExplainOutput(state)
+
     return inner
 
 
 def report(compiled):
     """The same for a compiled function: its graphs as they run."""
     return ExplainOutput(compiled._compiled_function)
-
-

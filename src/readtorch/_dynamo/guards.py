@@ -1,15 +1,17 @@
-"""When a graph may run: conditions on the arguments and on what else the function reads, as one Python expression.
+"""When a graph may run: conditions on what the function gets and reads, as one Python expression.
 
     def check(x0, x1): return not (type(x0) is Tensor and x0._array.dtype is F0 and … and G["scale"] == 2.0)
 
-Guards on arguments: tensors by type, dtype, device, requires_grad, number of dimensions, and shape if the trace has read
-sizes; other arguments by type and value. Guards on the rest: simple values among the globals and closure variables that the
-function names (and those that the functions it calls name), the modules' flags and simple attributes, and that parameters
-and buffers are still the same objects. That is what is looked at; a value hidden deeper, such as a field of a
-configuration object, is not.
+Guards on arguments: tensors by type, dtype, device, requires_grad, number of dimensions, and shape if the
+trace has read sizes; other arguments by type and value. Guards on the rest: simple values among the globals
+and closure variables that the function names (and those that the functions it calls name), the modules'
+flags and simple attributes, and that parameters and buffers are still the same objects. That is what is
+looked at; a value hidden deeper, such as a field of a configuration object, is not.
 
-In PyTorch: `torch/_dynamo/guards.py`; each guard remembers the *source* that the bytecode has read, checked in C++.
+In PyTorch: `torch/_dynamo/guards.py`; each guard remembers the *source* that the bytecode has read, checked
+in C++.
 """
+
 import types
 from typing import NamedTuple
 
@@ -46,7 +48,7 @@ class Cell:
 
 
 def surroundings(function):
-    """(tensors by id -> Origin, simple values [Origin], modules [(name, Module)]) that a function can see by name."""
+    """(tensors by id -> Origin, simple values [Origin], modules [(name, Module)]) that a function names."""
     tensors, simple, modules, seen = {}, [], [], set()
 
     def visit(name, container, key, value):
@@ -126,15 +128,17 @@ class Guards:
         self.texts.append(text)
         self.explain.append(shown)
 
-    # ---------------------------------------------------------------------------------------------------- arguments
+    # ---------------------------------------------------------------------------------------------- arguments
 
     def argument(self, path, shown, value, static):
         """path: the expression that gives it inside the check."""
         if isinstance(value, TensorImpl):
             self.tensor(path, shown, value, static)
         elif isinstance(value, SIMPLE):
-            self.add(f"type({path}) is {self.name(type(value), 'T')} and {path} == {self.name(value, 'V')}",
-                     f"{shown} == {value!r}")
+            self.add(
+                f"type({path}) is {self.name(type(value), 'T')} and {path} == {self.name(value, 'V')}",
+                f"{shown} == {value!r}",
+            )
         else:
             self.add(f"{path} is {self.name(value, 'V')}", f"{shown} is the same {type(value).__name__}")
 
@@ -147,9 +151,12 @@ class Guards:
         else:
             self.add(f"{path}._array.ndim == {array.ndim}", f"{shown}.dim() == {array.ndim}")
         kept = BACKENDS | AUTOGRAD
-        self.add(f"{path}._keys & {kept} == {t._keys & kept}", f"{shown}: device {t.device}, requires_grad {t.requires_grad}")
+        self.add(
+            f"{path}._keys & {kept} == {t._keys & kept}",
+            f"{shown}: device {t.device}, requires_grad {t.requires_grad}",
+        )
 
-    # --------------------------------------------------------------------------------------------- everything else
+    # ---------------------------------------------------------------------------------------- everything else
 
     def grad_mode(self):
         enabled = grad_mode_enabled()

@@ -1,4 +1,5 @@
 """The compiler's public switches. In PyTorch: `torch/compiler/__init__.py`."""
+
 import functools
 
 from readtorch.c10.dispatch_key import trace_under_way
@@ -11,6 +12,7 @@ __all__ = ["compile", "disable", "is_compiling", "is_dynamo_compiling", "list_ba
 def compile(*args, **kwargs):
     """See `readtorch.compile`."""
     import readtorch
+
     return readtorch.compile(*args, **kwargs)
 
 
@@ -25,19 +27,22 @@ is_dynamo_compiling = is_compiling
 def list_backends(exclude_tags=("debug", "experimental")):
     """The names that `compile(backend=…)` takes."""
     from readtorch import _dynamo
+
     return _dynamo.list_backends() if exclude_tags else sorted(_dynamo.backends.BACKENDS)
 
 
 def reset():
     """Forget every graph that was captured."""
     from readtorch import _dynamo
+
     _dynamo.reset()
 
 
 def disable(fn=None, recursive=True, *, reason=None):
     """`fn` is never part of a graph: who calls it runs as written.
 
-    recursive: in PyTorch, False lets what `fn` calls be compiled. Here a function is captured as a whole or not at all.
+    recursive: in PyTorch, False lets what `fn` calls be compiled. Here a function is captured as a whole or
+    not at all.
     """
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
@@ -46,6 +51,10 @@ def disable(fn=None, recursive=True, *, reason=None):
     def disabled(*args, **kwargs):
         trace = trace_under_way()
         if trace is not None and hasattr(trace, "give_up"):
-            trace.give_up(f"it calls {fn.__name__}, which torch.compiler.disable excludes" + (f": {reason}" if reason else ""))
+            trace.give_up(
+                f"it calls {fn.__name__}, which torch.compiler.disable excludes"
+                + (f": {reason}" if reason else "")
+            )
         return fn(*args, **kwargs)
+
     return disabled

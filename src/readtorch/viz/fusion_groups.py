@@ -1,4 +1,5 @@
-"""What the fuser makes of a function: its graph, the groups, and which line of a kernel each operator became."""
+"""What the fuser makes of a function: its graph, the groups, and the line of a kernel that each operator became."""
+
 from __future__ import annotations
 
 from dataclasses import asdict
@@ -18,8 +19,8 @@ from .graph_lines import graph_lines, where
 def fusion_groups(function, inputs) -> dict:
     """The model of the fusion viewer: `function` is traced on `inputs`, fused, and run once on them.
 
-    before, after: lines of the graphs; ``operators``: key -> what an operator is and where it went; ``kernels``: the
-    texts, line by line, each with the key of the operator that it came from, or -1.
+    before, after: lines of the graphs; ``operators``: key -> what an operator is and where it went;
+    ``kernels``: the texts, line by line, each with the key of the operator that it came from, or -1.
     """
     graph = function if hasattr(function, "nodes") else tracer.trace(function, tuple(inputs))[0]
     graph = graph.copy()
@@ -29,15 +30,21 @@ def fusion_groups(function, inputs) -> dict:
     nodes, before = graph.nodes(), graph_lines(graph)
     alias_db = AliasDb(graph)
     chosen = chosen_groups(graph.block(), alias_db)
-    operators = {nodes.index(n): _operator(n, letter) for letter, group in zip(LETTERS, chosen) for n in group}
+    operators = {
+        nodes.index(n): _operator(n, letter) for letter, group in zip(LETTERS, chosen) for n in group
+    }
     members = [[nodes.index(n) for n in group] for group in chosen]
     shown = _keyed(before, nodes, operators)
     fused = fuse_groups(graph.block(), chosen, alias_db)
     EliminateDeadCode(graph)
     kernels = [kernel_of(node) for node in fused]
     run(Code(graph, "fused"), list(inputs))
-    return {"before": shown, "after": [asdict(line) for line in graph_lines(graph) if not line.space],
-            "operators": operators, "kernels": [_kernel(*each) for each in zip(LETTERS, kernels, members)]}
+    return {
+        "before": shown,
+        "after": [asdict(line) for line in graph_lines(graph) if not line.space],
+        "operators": operators,
+        "kernels": [_kernel(*each) for each in zip(LETTERS, kernels, members)],
+    }
 
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -67,5 +74,8 @@ def _kernel(letter, kernel, members) -> dict:
     own = [n for n in kernel.graph.nodes() if n.kind() not in ("prim::Constant", "prim::ListConstruct")]
     key_of = dict(zip(own, members))
     made = {assignment.target: key_of[assignment.node] for assignment in plan.nest.assignments}
-    text = plan.source[plan.source.index("@kernel"):].rstrip().split("\n")
-    return {"group": letter, "lines": [{"text": line, "key": made.get(line.partition(" = ")[0].strip(), -1)} for line in text]}
+    text = plan.source[plan.source.index("@kernel") :].rstrip().split("\n")
+    return {
+        "group": letter,
+        "lines": [{"text": line, "key": made.get(line.partition(" = ")[0].strip(), -1)} for line in text],
+    }

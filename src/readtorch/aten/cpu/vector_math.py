@@ -1,7 +1,7 @@
-"""A stand-in for the module `math` in compiled loops: float32 by polynomials that vectorize, the rest by libm.
+"""A stand-in for the module `math` in compiled loops: float32 by polynomials, the rest by libm.
 
-A scalar function says `math.exp(x)`; on the CPU it is compiled with this module in the place of `math`, and a loop over it
-becomes vector instructions. See Note [ Functions that vectorize ] in vec.py.
+A scalar function says `math.exp(x)`; on the CPU it is compiled with this module in the place of `math`, and
+a loop over it becomes vector instructions. See Note [ Functions that vectorize ] in vec.py.
 
 In PyTorch: `torch/csrc/jit/tensorexpr/llvm_codegen.cpp` names SLEEF's functions at the same place.
 """
@@ -31,7 +31,7 @@ def log1p_f32(x):
 
 @scalar
 def expm1_f32(x):
-    """With t = tanh(x / 2): 2t / (1 - t), which keeps the digits of a small x. From 17 on the 1 is lost in eˣ anyway."""
+    """With t = tanh(x / 2): 2t / (1 - t), which keeps the digits of a small x."""
     few = f32(17) if x > f32(17) else x
     t = vec.tanh_f32(HALF * few)
     small = (t + t) / (ONE - t)

@@ -1,5 +1,4 @@
-"""Puts chains of pointwise operators, and the reduction that ends one, into groups that become one kernel
-each.
+"""Puts chains of pointwise operators, and the reduction that ends one, into groups: one kernel each.
 
     before                                     after
     %1 : Tensor = aten::mul(%x, %y)            %2 : Tensor = prim::TensorExprGroup_0(%x, %y)
@@ -12,6 +11,7 @@ to in place.
 
 In PyTorch: `torch/csrc/jit/passes/tensorexpr_fuser.cpp`. Explained in the chapter "The fuser".
 """
+
 from ..ir.alias_analysis import AliasDb
 from ..ir.type import ListType
 from ..tensorexpr.kernel import GroupGraph
@@ -166,6 +166,7 @@ def reorder(block, groups, alias_db):
             needed = [unit_of[v.node()] for n in unit for v in used_by(n) if v.node() in unit_of]
             needed += [after_effect[id(unit)]] if after_effect.get(id(unit)) else []
             stack += [(u, False) for u in reversed(needed) if u is not unit and id(u) not in placed]
+
     for node in nodes:
         place(unit_of[node])
     for node in sequence:
@@ -244,5 +245,3 @@ def copy_constant(subgraph, value, own):
 def groups_of(graph):
     """The TensorExprGroup nodes of a graph."""
     return graph.findAllNodes("prim::TensorExprGroup")
-
-

@@ -4,8 +4,8 @@ In PyTorch: `torch/csrc/jit/passes/tensorexpr_fuser.cpp` (`createTensorExprOp`).
 """
 from .operator import prim_of_node
 
-# A graph that runs only once is not worth compiling. In PyTorch: the runs in which the profiling executor only
-# watches, `getNumProfiledRuns`.
+# A graph that runs only once is not worth compiling. In PyTorch: the runs in which the profiling executor
+# only watches, `getNumProfiledRuns`.
 PROFILED_RUNS = 1
 
 

@@ -1,14 +1,15 @@
 """Writes a group's loop as text for the CPU, and has numba compile it.
 
     flat_source     all operands lie flat and have one shape (or are single numbers): one loop
-    rows_source     anything else, brought to rows by placement.py, and whatever ends in a reduction: two loops
+    rows_source     anything else, brought to rows by placement.py, and what ends in a reduction: two loops
 
-The text goes into a file of its own, a module that can be read and imported: `cache_directory()` says where. numba keeps
-the machine code beside it, so a group is compiled once on a machine.
+The text goes into a file of its own, a module that can be read and imported: `cache_directory()` says
+where. numba keeps the machine code beside it, so a group is compiled once on a machine.
 
-In PyTorch: `torch/csrc/jit/tensorexpr/llvm_codegen.cpp` makes LLVM instructions directly; `torch.compile` writes C++ text
-(`torch/_inductor/codegen/cpp.py`) and keeps it in the same manner.
+In PyTorch: `torch/csrc/jit/tensorexpr/llvm_codegen.cpp` makes LLVM instructions directly; `torch.compile`
+writes C++ text (`torch/_inductor/codegen/cpp.py`) and keeps it in the same manner.
 """
+
 import functools
 import hashlib
 import importlib.util
@@ -42,7 +43,8 @@ def flat_source(nest, singles):
 
 
 def rows_source(nest, layout):
-    """Loops over `rows` rows of `n` elements. layout: for each tensor input "full", "row", "column" or "one"."""
+    """Loops over `rows` rows of `n` elements. layout: for each tensor input "full", "row", "column" or
+    "one"."""
     plain = {i: kind for i, kind in zip(_tensor_numbers(nest), layout)}
     outputs = [f"out{k}" for k in range(len(nest.outputs))]
     reduced = [k for k, output in enumerate(nest.outputs) if output.reduction]
@@ -59,24 +61,37 @@ def rows_source(nest, layout):
     if reduced:
         lines += _reducing(nest, reduced, walked, loads)
     else:
-        lines += ["        for j in range(n):"] + [f"            {line}" for line in loads + _assignments(nest)]
+        lines += ["        for j in range(n):"] + [
+            f"            {line}" for line in loads + _assignments(nest)
+        ]
         lines += [f"            line{k}[j] = {output.name}" for k, output in enumerate(nest.outputs)]
     return module_text(nest, lines, any(o.reduction for o in nest.outputs))
 
 
 def _reducing(nest, reduced, walked, loads):
-    """The inner loops where something is reduced: a piece of the row is computed into `part`, then added up."""
+    """The inner loops of reductions: a piece of the row goes into `part`, then it is added up."""
     start = {"amax": "-inf"}
     lines = [f"        total{k} = {start.get(nest.outputs[k].reduction, '0.0')}" for k in reduced]
     lines += ["        for begin in range(0, n, STEP):", "            few = min(STEP, n - begin)"]
     lines += [f"            z{i} = y{i}[begin:begin + few]" for i in walked]
-    lines += [f"            piece{k} = line{k}[begin:begin + few]" for k in range(len(nest.outputs)) if k not in reduced]
+    lines += [
+        f"            piece{k} = line{k}[begin:begin + few]"
+        for k in range(len(nest.outputs))
+        if k not in reduced
+    ]
     body = [load.replace("= y", "= z") for load in loads] + _assignments(nest)
-    body += [f"{f'part{k}' if k in reduced else f'piece{k}'}[j] = {o.name}" for k, o in enumerate(nest.outputs)]
+    body += [
+        f"{f'part{k}' if k in reduced else f'piece{k}'}[j] = {o.name}" for k, o in enumerate(nest.outputs)
+    ]
     lines += ["            for j in range(few):"] + [f"                {line}" for line in body]
     for k in reduced:
-        one = f"greatest_of(part{k}[:few])" if nest.outputs[k].reduction == "amax" else f"sum_of(part{k}[:few])"
-        lines.append(f"            total{k} = " + (f"maximum(total{k}, f64({one}), ())" if "great" in one else f"total{k} + {one}"))
+        one = (
+            f"greatest_of(part{k}[:few])" if nest.outputs[k].reduction == "amax" else f"sum_of(part{k}[:few])"
+        )
+        lines.append(
+            f"            total{k} = "
+            + (f"maximum(total{k}, f64({one}), ())" if "great" in one else f"total{k} + {one}")
+        )
     return lines + [f"        out{k}[i] = total{k}" for k in reduced]
 
 
@@ -94,11 +109,13 @@ def _assignments(nest):
 
 def module_text(nest, lines, reduces=False):
     """The text of a module with this function."""
-    names = sorted(nest.functions | ({"sum_of", "greatest_of", "maximum", "STEP"} if reduces else set())) or ["copy"]
+    names = sorted(nest.functions | ({"sum_of", "greatest_of", "maximum", "STEP"} if reduces else set())) or [
+        "copy"
+    ]
     return HEAD.format(names=", ".join(names)) + "\n\n@kernel\n" + "\n".join(lines) + "\n"
 
 
-# ------------------------------------------------------------------------------------------------------------ compiling
+# -------------------------------------------------------------------------------------------------- compiling
 
 
 def cache_directory():
@@ -113,7 +130,9 @@ def cache_directory():
             return base / "readtorch" / "fused"
     except (OSError, RuntimeError):
         pass
-    return pathlib.Path(tempfile.gettempdir()) / f"readtorch_{os.getuid() if hasattr(os, 'getuid') else 'fused'}"
+    return (
+        pathlib.Path(tempfile.gettempdir()) / f"readtorch_{os.getuid() if hasattr(os, 'getuid') else 'fused'}"
+    )
 
 
 @functools.cache
@@ -133,8 +152,9 @@ def compiled(source):
 
 
 def compile_for(kernel, arguments):
-    """Compile for the types of these arguments. From then on the kernel raises TypeError for types it was not compiled for."""
+    """Compile for the types of these arguments. For types not compiled for it then raises TypeError."""
     from numba import typeof
+
     kernel.disable_compile(False)
     try:
         kernel.compile(tuple([typeof(a) for a in arguments]))
@@ -146,6 +166,9 @@ def compile_for(kernel, arguments):
 def functions_stamp():
     """Changes when the scalar functions do: then kernels are compiled anew."""
     from ....aten.cpu.compile import shared_stamp  # it imports numba
+
     room = pathlib.Path(__file__).parents[3] / "aten/native"
-    texts = [(room / part).read_text(encoding="utf8") for part in ("cuda/functions.py", "cpu/reduce_kernels.py")]
+    texts = [
+        (room / part).read_text(encoding="utf8") for part in ("cuda/functions.py", "cpu/reduce_kernels.py")
+    ]
     return repr(shared_stamp()) + "".join(texts)

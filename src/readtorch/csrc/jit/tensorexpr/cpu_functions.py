@@ -1,10 +1,13 @@
 """The scalar functions as CPU kernels call them.
 
-`from .cpu_functions import tanh` gives the function `tanh` of `aten/native/cuda/functions.py`, compiled to be put in place
-of its call, with `aten/cpu/vector_math.py` as its `math`. The text is the same for both machines.
+`from .cpu_functions import tanh` gives the function `tanh` of `aten/native/cuda/functions.py`, compiled to
+be put in place of its call, with `aten/cpu/vector_math.py` as its `math`. The text is the same for both
+machines.
 
-In PyTorch: the same expression is printed by `llvm_codegen.cpp` for the CPU and by `cuda_codegen.cpp` for the GPU.
+In PyTorch: the same expression is printed by `llvm_codegen.cpp` for the CPU and by `cuda_codegen.cpp` for
+the GPU.
 """
+
 import functools
 import types
 

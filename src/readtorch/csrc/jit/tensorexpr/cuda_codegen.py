@@ -1,10 +1,11 @@
 """The same loop as a CUDA kernel: a grid-stride loop around the same assignments.
 
-The scalar functions are those of `aten/native/cuda/functions.py` as they stand, so the text runs on a chip (numba compiles
-it) and on the kernel simulator.
+The scalar functions are those of `aten/native/cuda/functions.py` as they stand, so the text runs on a chip
+(numba compiles it) and on the kernel simulator.
 
 In PyTorch: `torch/csrc/jit/tensorexpr/cuda_codegen.cpp`; torch.compile writes Triton instead.
 """
+
 import functools
 import math
 
@@ -24,7 +25,10 @@ def cuda_source(nest, singles):
         raise Unfusable("reductions are not fused on CUDA")
     outputs = [f"out{k}" for k in range(len(nest.outputs))]
     arguments = ", ".join([x.name for x in nest.inputs] + outputs)
-    lines = [f"def fused({arguments}):", f"    for i in range(cuda.grid(1), {outputs[0]}.size, cuda.gridsize(1)):"]
+    lines = [
+        f"def fused({arguments}):",
+        f"    for i in range(cuda.grid(1), {outputs[0]}.size, cuda.gridsize(1)):",
+    ]
     for i, x in enumerate(nest.inputs):
         if x.is_tensor:
             lines.append(f"        v{i} = {x.name}[{0 if i in singles else 'i'}]")
@@ -37,6 +41,7 @@ def cuda_source(nest, singles):
 def cuda_kernel(source):
     """The kernel as `launch` takes it."""
     from numba import cuda
+
     names = {code: dtype.type for dtype, code in CODES.items()}
     names |= {"cuda": cuda, "inf": math.inf, "nan": math.nan}
     names |= {name: f for name, f in vars(functions).items() if callable(f)}
@@ -46,7 +51,10 @@ def cuda_kernel(source):
 def run_on_cuda(nest, arrays):
     """Launch it on arrays (or device arrays) of one shape, or of one element. Returns the outputs' arrays."""
     from ....c10.cuda.launch import scratch
-    singles = {i for i, a in enumerate(arrays) if isinstance(a, np.ndarray) and a.size == 1 and nest.shape != a.shape}
+
+    singles = {
+        i for i, a in enumerate(arrays) if isinstance(a, np.ndarray) and a.size == 1 and nest.shape != a.shape
+    }
     shape, like = nest.shape, next(a for a in arrays if hasattr(a, "shape"))
     size = math.prod(shape)
     dtypes = {code: dtype for dtype, code in CODES.items()}

@@ -1,15 +1,17 @@
 """The gradient of a fused group, as a graph that is fused in its turn.
 
-Note [ A gradient by tracing ]
-No formula is written here. The group's operators are run once with autograd on, then backward, and the tracer writes down
-both: the operators of the forward pass and those that the formulas call. In that graph the gradients depend on nothing but
-the group's inputs and the incoming gradients. So nothing else need be saved: the kernel of the backward pass computes the
-forward values again, which costs less than reading them from memory.
+Note [ A gradient by tracing ] No formula is written here. The group's operators are run once with autograd
+on, then backward, and the tracer writes down both: the operators of the forward pass and those that the
+formulas call. In that graph the gradients depend on nothing but the group's inputs and the incoming
+gradients. So nothing else need be saved: the kernel of the backward pass computes the forward values again,
+which costs less than reading them from memory.
 
-In PyTorch: TorchScript has a table of symbolic formulas (`torch/csrc/jit/runtime/autodiff.cpp`, `symbolic_script.cpp`);
-torch.compile traces forward and backward as here (`torch/_functorch/aot_autograd.py`) and decides what to save by a minimum
-cut (`torch/_functorch/partitioners.py`).
+In PyTorch: TorchScript has a table of symbolic formulas (`torch/csrc/jit/runtime/autodiff.cpp`,
+`symbolic_script.cpp`); torch.compile traces forward and backward as here
+(`torch/_functorch/aot_autograd.py`) and decides what to save by a minimum cut
+(`torch/_functorch/partitioners.py`).
 """
+
 from ....aten.functions import at
 from ....c10.dispatch_key import AUTOGRAD, GRAD_KEYS, MaskGuard, tls
 from ....c10.tensor_impl import NO_EDGE, TensorImpl, detached, wrap
@@ -50,6 +52,7 @@ class DifferentiableGraphBackward(Node):
 def zeros_for(node, k):
     """The gradient of an output that backward did not reach."""
     from ....c10 import scalar_type
+
     return at.zeros(node._shape[k], dtype=scalar_type.by_numpy[node._dtype[k]])
 
 
@@ -86,11 +89,14 @@ def again_differentiable(group, values, needs, grads):
     return tuple([next(found) if need else None for need in needs])
 
 
-# ------------------------------------------------------------------------------------------------------ first derivative
+# ------------------------------------------------------------------------------------------- first derivative
+
 
 def gradients(group, values, needs, grads):
-    """A gradient for each input that needs one, from a graph that is made at the first call with such operands."""
-    shapes = tuple([(v._array.dtype, v._array.shape) if isinstance(v, TensorImpl) else type(v) for v in values])
+    """A gradient for each input that needs one, from a graph that the first call makes."""
+    shapes = tuple(
+        [(v._array.dtype, v._array.shape) if isinstance(v, TensorImpl) else type(v) for v in values]
+    )
     ranks = tuple([(v._array.dtype, v._array.ndim) if isinstance(v, TensorImpl) else type(v) for v in values])
     same = len({v._array.shape for v in values if isinstance(v, TensorImpl) and v._array.ndim}) == 1
     compute = group.gradients.get((needs, ranks)) if same else None
@@ -105,9 +111,13 @@ class GradientGraph:
     """What computes the gradients. graph: the optimised graph. found: whether each input has one."""
 
     def __init__(self, graph, found):
-        from ..passes.tensorexpr_fuser import FuseTensorExprs, groups_of  # they fuse what is run by this module
+        from ..passes.tensorexpr_fuser import (
+            FuseTensorExprs,
+            groups_of,
+        )  # they fuse what is run by this module
         from ..runtime.code import Code
         from .kernel import kernel_of
+
         for rewrite in (EliminateDeadCode, PeepholeOptimize, EliminateCommonSubexpression, EliminateDeadCode):
             rewrite(graph)
         self.traced = graph.copy()
@@ -123,13 +133,18 @@ class GradientGraph:
     def only_kernel(self):
         """(kernel, numbers of its inputs) if the graph is one group and nothing else, else None."""
         nodes = [n for n in self.graph.nodes() if n.kind() != "prim::Constant"]
-        if len(nodes) != 1 or nodes[0].kind() != "prim::TensorExprGroup" or self.graph.outputs() != nodes[0].outputs():
+        if (
+            len(nodes) != 1
+            or nodes[0].kind() != "prim::TensorExprGroup"
+            or self.graph.outputs() != nodes[0].outputs()
+        ):
             return None
         inputs = self.graph.inputs()
         return nodes[0].getOperator().operation(nodes[0]), [inputs.index(v) for v in nodes[0].inputs()]
 
     def __call__(self, values, grads):
         from ..runtime.interpreter import run
+
         arguments = [*values, *grads]
         if self.kernel is not None:
             results = self.kernel[0](*[arguments[i] for i in self.kernel[1]])
@@ -141,7 +156,7 @@ class GradientGraph:
 
 
 class JointTrace(tracer.TracingState):
-    """A trace that also follows what autograd has saved: an output unpacked from a node is a new tensor over its array."""
+    """A trace that also follows what autograd has saved: unpacked outputs are new tensors over old arrays."""
 
     def __init__(self):
         super().__init__()
@@ -166,7 +181,7 @@ class JointTrace(tracer.TracingState):
 
 
 def trace_gradients(graph, values, needs, grads):
-    """(graph from inputs and incoming gradients to gradients, whether each input has one). See the note above."""
+    """(graph from inputs and incoming gradients to gradients, whether each input has one)"""
     state = JointTrace()
     with tracer._Tracing(state), MaskGuard(include=GRAD_KEYS):
         env, leaves = {}, []
@@ -176,7 +191,9 @@ def trace_gradients(graph, values, needs, grads):
         given = [follow(state, g, False) for g in grads]
         for node in graph.nodes():
             env[node.output()] = evaluate(node, env)
-        roots = [(gradient_edge(env[v]), g) for v, g in zip(graph.outputs(), given) if env[v]._edge is not NO_EDGE]
+        roots = [
+            (gradient_edge(env[v]), g) for v, g in zip(graph.outputs(), given) if env[v]._edge is not NO_EDGE
+        ]
         wanted = [gradient_edge(leaf) for leaf, need in zip(leaves, needs) if need]
         found = iter(engine.execute([e for e, _ in roots], [g for _, g in roots], True, True, wanted))
         results = [next(found) if need else None for need in needs]

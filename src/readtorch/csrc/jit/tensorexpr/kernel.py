@@ -2,14 +2,17 @@
 
 A call goes through three stages, the cheap one first:
 
-    1. `fast`: generated functions that check their guards in one expression and call the kernel. For plain operands that
-       lie flat. This is all that most calls see.
-    2. `slow`: finds or makes the plan for the operands' dtypes, shapes and strides; records the gradient if one is wanted.
+    1. `fast`: generated functions that check their guards in one expression and call the kernel, for plain
+       operands that lie flat. This is all that most calls see.
+    2. `slow`: finds or makes the plan for the operands' dtypes, shapes and strides; records the gradient if
+       one is wanted.
     3. the unfused graph, where no kernel serves. `reasons` says why.
 
-In PyTorch: `torch/csrc/jit/tensorexpr/kernel.cpp` (`TensorExprKernel::run`); the guards are nodes of the graph there
-(`prim::TypeCheck`), with the unfused graph in the other branch of a `prim::If`. Explained in the chapter "The fuser".
+In PyTorch: `torch/csrc/jit/tensorexpr/kernel.cpp` (`TensorExprKernel::run`); the guards are nodes of the
+graph there (`prim::TypeCheck`), with the unfused graph in the other branch of a `prim::If`. Explained in
+the chapter "The fuser".
 """
+
 import numpy as np
 
 from ....aten.codegen import compile_function
@@ -61,7 +64,9 @@ class TensorExprKernel:
                 keys |= value._keys
         keys &= tls.mask if changed else DEFAULT_MASK
         if keys & ~GRAD_KEYS != CPU:
-            return self.unfused(values, f"operands or modes that the kernel does not serve: {', '.join(key_names(keys))}")
+            return self.unfused(
+                values, f"operands or modes that the kernel does not serve: {', '.join(key_names(keys))}"
+            )
         if keys & GRAD_KEYS:
             edges = [gradient_edge(v) if isinstance(v, TensorImpl) else NO_EDGE for v in values]
             if any(edge is not NO_EDGE for edge in edges):
@@ -72,14 +77,16 @@ class TensorExprKernel:
     def compute(self, values):
         """The outputs' arrays, or None where no kernel serves."""
         arguments = [v._array if isinstance(v, TensorImpl) else v for v in values]
-        signature = tuple([(a.dtype, a.shape, a.strides) if isinstance(a, np.ndarray) else type(a) for a in arguments])
+        signature = tuple(
+            [(a.dtype, a.shape, a.strides) if isinstance(a, np.ndarray) else type(a) for a in arguments]
+        )
         plan = self.plans.get(signature)
         if plan is None:
             plan = self.new_plan(signature, values)
         return None if isinstance(plan, str) else plan(arguments)
 
     def new_plan(self, signature, values):
-        """Make a plan, note a reason if there is none, and put a guarded function in front if it is a flat one."""
+        """Make a plan, note a reason if there is none; if it is flat, put a guarded function in front."""
         try:
             if len(self.plans) >= MOST_PLANS:
                 raise Unfusable(f"more than {MOST_PLANS} combinations of shapes")
@@ -122,13 +129,15 @@ def one_or_all(results):
     return results[0] if len(results) == 1 else tuple(results)
 
 
-# ------------------------------------------------------------------------------------------------- guarded functions
+# ------------------------------------------------------------------------------------------ guarded functions
+
 
 def guarded_source(plan, values):
     """A function that checks whether the flat kernel serves, calls it and wraps what it made.
 
-    Guards: every operand is a plain CPU tensor without history, of the dtype and number of dimensions that the kernel was
-    compiled for (numba itself refuses others), all of one shape but for single numbers, and without gaps.
+    Guards: every operand is a plain CPU tensor without history, of the dtype and number of dimensions that
+    the kernel was compiled for (numba itself refuses others), all of one shape but for single numbers, and
+    without gaps.
     """
     inputs = plan.nest.inputs
     tensors = [i for i in plan.tensors]
@@ -137,15 +146,21 @@ def guarded_source(plan, values):
     ndim = len(plan.placement.shape)
     names = ", ".join(x.name for x in inputs)
     first = full[0]
-    checks = [f"({' | '.join(f'x{i}._keys' for i in tensors)}) & (tls.mask if changed else DEFAULT_MASK) != CPU"]
+    checks = [
+        f"({' | '.join(f'x{i}._keys' for i in tensors)}) & (tls.mask if changed else DEFAULT_MASK) != CPU"
+    ]
     checks += [f"a{i}.shape != shape" for i in full[1:]]
     checks += [f"a{i}.shape" for i in single]
     if ndim != 1:
         checks += [f"not a{i}.flags.c_contiguous" for i in full] + [f"len(shape) != {ndim}"]
     lines = [f"def fused_call({names}):", "    try:"]
     lines += [f"        a{i} = x{i}._array" for i in tensors]
-    lines += [f"        shape = a{first}.shape", f"        if {' or '.join(checks)}: return MISS",
-              "    except AttributeError:", "        return MISS"]
+    lines += [
+        f"        shape = a{first}.shape",
+        f"        if {' or '.join(checks)}: return MISS",
+        "    except AttributeError:",
+        "        return MISS",
+    ]
     outs = [f"out{k}" for k in range(len(plan.dtypes))]
     lines += [f"    {out} = empty(shape, dtype{k})" for k, out in enumerate(outs)]
     flat = [x.name if not x.is_tensor else f"a{i}" for i, x in enumerate(inputs)]
@@ -154,21 +169,44 @@ def guarded_source(plan, values):
         flat = [f"{text}.reshape(-1)" if i in full else text for i, text in enumerate(flat)]
         results = [f"{out}.reshape(-1)" for out in outs]
     operands = ", ".join(flat)
-    lines += ["    try:", f"        if out0.size < {2 * GRAIN}:", f"            kernel({operands}, {', '.join(results)})",
-              "        else:", f"            run_flat(kernel, ({operands},), singles, ({', '.join(results)},))",
-              "    except TypeError:", "        return MISS"]
+    lines += [
+        "    try:",
+        f"        if out0.size < {2 * GRAIN}:",
+        f"            kernel({operands}, {', '.join(results)})",
+        "        else:",
+        f"            run_flat(kernel, ({operands},), singles, ({', '.join(results)},))",
+        "    except TypeError:",
+        "        return MISS",
+    ]
     for k, out in enumerate(outs):
-        lines += [f"    t{k} = new(Tensor)", f"    t{k}._array = {out}", f"    t{k}._keys = CPU_TENSOR",
-                  f"    t{k}._counter = [0]", f"    t{k}._edge = NO_EDGE",
-                  f"    t{k}._storage_impl = t{k}._base = t{k}._meta = None"]
+        lines += [
+            f"    t{k} = new(Tensor)",
+            f"    t{k}._array = {out}",
+            f"    t{k}._keys = CPU_TENSOR",
+            f"    t{k}._counter = [0]",
+            f"    t{k}._edge = NO_EDGE",
+            f"    t{k}._storage_impl = t{k}._base = t{k}._meta = None",
+        ]
     lines.append(f"    return {'t0' if len(outs) == 1 else ', '.join(f't{k}' for k in range(len(outs)))}")
     return "\n".join(lines) + "\n"
 
 
 def guarded_function(plan, source):
-    names = {"tls": tls, "changed": changed, "DEFAULT_MASK": DEFAULT_MASK, "CPU": CPU, "MISS": MISS, "empty": np.empty,
-             "CPU_TENSOR": tensor_impl.CPU_TENSOR, "NO_EDGE": NO_EDGE, "new": new, "Tensor": tensor_impl.tensor_class,
-             "kernel": plan.kernel, "run_flat": run_flat, "singles": plan.singles}
+    names = {
+        "tls": tls,
+        "changed": changed,
+        "DEFAULT_MASK": DEFAULT_MASK,
+        "CPU": CPU,
+        "MISS": MISS,
+        "empty": np.empty,
+        "CPU_TENSOR": tensor_impl.CPU_TENSOR,
+        "NO_EDGE": NO_EDGE,
+        "new": new,
+        "Tensor": tensor_impl.tensor_class,
+        "kernel": plan.kernel,
+        "run_flat": run_flat,
+        "singles": plan.singles,
+    }
     names |= {f"dtype{k}": dtype for k, dtype in enumerate(plan.dtypes)}
     return compile_function("fused_call", source, names)
 

@@ -1,14 +1,17 @@
 """What a group computes for one element: assignments in order, each with its type.
 
-A group is a graph of operators on tensors. Its values get types from a *profile*: one unfused run that notes the dtype and
-shape of every value, so no rule of promotion is written twice. Each node then becomes one line such as
+A group is a graph of operators on tensors. Its values get types from a *profile*: one unfused run that
+notes the dtype and shape of every value, so no rule of promotion is written twice. Each node then becomes
+one line such as
 
     v3 = tanh(v2, ())
 
 with casts where an operand has another type than the operator computes in.
 
-In PyTorch: `TensorExprKernel::computeValue` in `torch/csrc/jit/tensorexpr/kernel.cpp`; types come from the profiling executor.
+In PyTorch: `TensorExprKernel::computeValue` in `torch/csrc/jit/tensorexpr/kernel.cpp`; types come from the
+profiling executor.
 """
+
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +22,13 @@ from ....c10.tensor_impl import TensorImpl
 from ..ir.type import TensorType
 from .lowerings import OPEN_ENDS, lowering_of, reduction_of
 
-CODES = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64", np.dtype(np.bool_): "b1", np.dtype(np.int64): "i64",
-         np.dtype(np.int32): "i32"}
+CODES = {
+    np.dtype(np.float32): "f32",
+    np.dtype(np.float64): "f64",
+    np.dtype(np.bool_): "b1",
+    np.dtype(np.int64): "i64",
+    np.dtype(np.int32): "i32",
+}
 FLOATS = ("f32", "f64")
 NUMBER_CODES = {float: "f64", int: "i64", bool: "b1"}
 
@@ -80,7 +88,7 @@ class Output(NamedTuple):
 
 
 class LoopNest:
-    """inputs, assignments and outputs of a group, for operands like those of one Profile. functions: the names it calls."""
+    """inputs, assignments and outputs of a group, for one Profile. functions: the names that it calls."""
 
     def __init__(self, graph, profile):
         self.profile = profile
@@ -129,7 +137,9 @@ class LoopNest:
         operands = [self._cast(node.namedInput(name), c) for name, c in zip(lowering.operands, wanted)]
         numbers = self._numbers(node, lowering)
         text = f"{lowering.function}({', '.join(operands)}, {numbers})"
-        made = {"compare": "b1", "logical": "b1"}.get(lowering.rule, wanted[0] if lowering.rule == "cast" else code)
+        made = {"compare": "b1", "logical": "b1"}.get(
+            lowering.rule, wanted[0] if lowering.rule == "cast" else code
+        )
         self.functions.add(lowering.function)
         self.names[node.output()], self.codes[node.output()] = target, code
         self.assignments.append(Assignment(target, cast_text(text, made, code), node))
@@ -187,13 +197,18 @@ class LoopNest:
         reduction, dim = reduction_of(node)
         operand = node.input(0)
         rank = self.profile.values[operand]._array.ndim
-        if self.profile.code(operand) not in FLOATS or self.profile.values[operand]._array.shape != self.shape:
+        if (
+            self.profile.code(operand) not in FLOATS
+            or self.profile.values[operand]._array.shape != self.shape
+        ):
             raise Unfusable("a reduction of whole numbers, or of a smaller tensor")
         if dim is not None and rank and dim % rank != rank - 1:
             raise Unfusable("a reduction over another dimension than the last")
         if reduction.name == "amax" and not self.profile.values[operand]._array.size:
             raise Unfusable("the greatest of no elements")
-        return Output(self.names[operand], self.profile.code(operand), reduction.name, dim is None or rank < 2, node)
+        return Output(
+            self.names[operand], self.profile.code(operand), reduction.name, dim is None or rank < 2, node
+        )
 
 
 def _common_shape(graph, profile):

@@ -1,10 +1,12 @@
 """Which operators can be fused, and what each is for one element.
 
-Nothing is computed here: a lowering names a function of `aten/native/cuda/functions.py`, which serves CUDA kernels, too,
-and says which of the operator's arguments are operands (one element each) and which are plain numbers.
+Nothing is computed here: a lowering names a function of `aten/native/cuda/functions.py`, which serves CUDA
+kernels, too, and says which of the operator's arguments are operands (one element each) and which are plain
+numbers.
 
 In PyTorch: `torch/csrc/jit/tensorexpr/lowerings.cpp`.
 """
+
 from typing import NamedTuple
 
 from ..ir.type import BoolType, FloatType, IntType, NoneType, TensorType
@@ -13,8 +15,8 @@ from ..ir.type import BoolType, FloatType, IntType, NoneType, TensorType
 class Lowering(NamedTuple):
     """function: the scalar function's name. operands, numbers: names of the schema's arguments.
 
-    rule: in which type it computes (see loop_nest.py). defaults: what other arguments must be. integers: whether it is the
-    same function for whole numbers.
+    rule: in which type it computes (see loop_nest.py). defaults: what other arguments must be. integers:
+    whether it is the same function for whole numbers.
     """
 
     function: str
@@ -65,7 +67,9 @@ LOWERINGS = {
     "aten::logical_not": _of("logical_not", "self", rule="logical", integers=True),
     "aten::where": _of("where", "condition self other", rule="where", integers=True),
     "aten::masked_fill": _of("masked_fill", "self mask value", rule="masked", integers=True),
-    "aten::to": _of("copy", "self", rule="cast", integers=True, non_blocking=False, copy=False, memory_format=None),
+    "aten::to": _of(
+        "copy", "self", rule="cast", integers=True, non_blocking=False, copy=False, memory_format=None
+    ),
     "aten::type_as": _of("copy", "self", rule="cast", integers=True),
     "aten::expand": _of("copy", "self", integers=True, implicit=False),
     "aten::expand_as": _of("copy", "self", integers=True),
@@ -78,14 +82,42 @@ LOWERINGS = {
     "aten::sigmoid_backward": _of("sigmoid_backward", "grad_output output"),
     "aten::tanh_backward": _of("tanh_backward", "grad_output output"),
     "aten::silu_backward": _of("silu_backward", "grad_output self"),
-    "aten::leaky_relu_backward": _of("leaky_relu_backward", "grad_output self", "negative_slope", self_is_result=False),
+    "aten::leaky_relu_backward": _of(
+        "leaky_relu_backward", "grad_output self", "negative_slope", self_is_result=False
+    ),
 }
-LOWERINGS |= {f"aten::{name}": _of(function, "self") for name, function in {
-    "exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "sqrt": "sqrt", "rsqrt": "rsqrt", "tanh": "tanh",
-    "reciprocal": "reciprocal", "sin": "sin", "cos": "cos", "erf": "erf", "sigmoid": "sigmoid", "silu": "silu",
-    "hardswish": "hardswish", "floor": "floor", "ceil": "ceil"}.items()}
-LOWERINGS |= {f"aten::{name}": _of(function, "self", integers=True) for name, function in {
-    "neg": "neg", "abs": "absolute", "relu": "relu", "square": "square", "sign": "sign", "sgn": "sign"}.items()}
+LOWERINGS |= {
+    f"aten::{name}": _of(function, "self")
+    for name, function in {
+        "exp": "exp",
+        "log": "log",
+        "log1p": "log1p",
+        "expm1": "expm1",
+        "sqrt": "sqrt",
+        "rsqrt": "rsqrt",
+        "tanh": "tanh",
+        "reciprocal": "reciprocal",
+        "sin": "sin",
+        "cos": "cos",
+        "erf": "erf",
+        "sigmoid": "sigmoid",
+        "silu": "silu",
+        "hardswish": "hardswish",
+        "floor": "floor",
+        "ceil": "ceil",
+    }.items()
+}
+LOWERINGS |= {
+    f"aten::{name}": _of(function, "self", integers=True)
+    for name, function in {
+        "neg": "neg",
+        "abs": "absolute",
+        "relu": "relu",
+        "square": "square",
+        "sign": "sign",
+        "sgn": "sign",
+    }.items()
+}
 
 REDUCTIONS = {"aten::sum": Reduction("sum"), "aten::mean": Reduction("mean"), "aten::amax": Reduction("amax")}
 
@@ -134,26 +166,32 @@ def _is_operand(value):
 def _numbers_fit(node, lowering, names):
     """Whether the plain numbers are known, or at least numbers."""
     given = [(name, node.namedInput(name)) for name in lowering.numbers if name in names]
-    return all(isinstance(v.type(), (IntType, FloatType, BoolType)) or (name in OPEN_ENDS and v.mustBeNone())
-               for name, v in given)
+    return all(
+        isinstance(v.type(), (IntType, FloatType, BoolType)) or (name in OPEN_ENDS and v.mustBeNone())
+        for name, v in given
+    )
 
 
 def _defaults_fit(node, lowering, names):
     for name, wanted in lowering.defaults.items():
         if name in names:
             value = node.namedInput(name)
-            if not (value.mustBeNone() if wanted is None else value.isConstant() and value.toIValue() == wanted):
+            if not (
+                value.mustBeNone() if wanted is None else value.isConstant() and value.toIValue() == wanted
+            ):
                 return False
     return True
 
 
 def reduction_of(node):
-    """(Reduction, dims) of a node that can end a group; dims: None for all elements, else the one it names. Or None."""
+    """(Reduction, dims) of a node that can end a group; dims: None for all elements. Or None."""
     reduction, schema = REDUCTIONS.get(node.kind()), node.maybeSchema()
     if reduction is None or schema is None or any(a.is_out for a in schema.arguments):
         return None
     names = [a.name for a in schema.arguments]
-    if not isinstance(node.input(0).type(), TensorType) or ("dtype" in names and not node.namedInput("dtype").mustBeNone()):
+    if not isinstance(node.input(0).type(), TensorType) or (
+        "dtype" in names and not node.namedInput("dtype").mustBeNone()
+    ):
         return None
     dims = constant_list(node.namedInput("dim")) if "dim" in names else []
     if dims is None or len(dims) > 1:

@@ -1,15 +1,16 @@
 """How operands of any shape and strides are laid over the loop.
 
-A flat loop wants arrays of one shape without gaps. For anything else the result's dimensions are cut in two, outer ones and
-inner ones, so that each operand is
+A flat loop wants arrays of one shape without gaps. For anything else the result's dimensions are cut in
+two, outer ones and inner ones, so that each operand is
 
     full      as large as the result             row       the same for all outer positions (a bias)
-    one       a single element                   column    the same for all inner positions (a scale for each row)
+    one       a single element                   column    the same for all inner positions (a scale a row)
 
 and the loop is two loops. An operand that is none of these is copied to full size first.
 
 In PyTorch: the fuser computes an offset from sizes and strides for every element.
 """
+
 import math
 
 import numpy as np
@@ -21,7 +22,7 @@ def memory_order(array):
 
 
 class Placement:
-    """shape: the result's. order: its dimensions as they lie in memory. cut: how many of these are outer ones."""
+    """shape: the result's. order: its dimensions as they lie in memory. cut: how many are outer ones."""
 
     def __init__(self, shape, order, cut, shapes):
         self.shape, self.order = shape, order
@@ -75,6 +76,6 @@ class Placement:
 
 
 def best_placement(shape, order, shapes, cut=None):
-    """The Placement with the fewest copies, and the longest rows among these. cut: the only one that will do."""
+    """The Placement with the fewest copies, then the longest rows. cut: the only one that will do."""
     cuts = range(max(len(shape), 1)) if cut is None else [cut]
     return min((Placement(shape, order, c, shapes) for c in cuts), key=lambda p: (p.copies(), p.rows))

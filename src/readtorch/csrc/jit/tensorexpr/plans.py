@@ -1,7 +1,8 @@
-"""A group's kernel together with what must be done around it, for operands of known dtypes, shapes and strides.
+"""A group's kernel and what must be done around it, for operands of known dtypes, shapes and strides.
 
 `plan(arguments)` takes arrays and numbers and returns the outputs' arrays.
 """
+
 import math
 
 import numpy as np
@@ -17,7 +18,7 @@ GRAIN = 65536  # elements that are worth handing over to another thread
 
 
 def make_plan(graph, arguments):
-    """A plan for operands like `arguments` (tensors and numbers). Raises Unfusable, or what an operator raises."""
+    """A plan for operands like `arguments` (tensors and numbers). Raises Unfusable, or as operators do."""
     profile = Profile(graph, arguments)
     nest = LoopNest(graph, profile)
     if not nest.outputs:
@@ -38,7 +39,7 @@ def make_plan(graph, arguments):
 
 
 def _order(nest, results, operands):
-    """The order of dimensions in memory: that of the first result of full size, else of the first such operand."""
+    """The order of dimensions in memory: that of the first full result, else of the first full operand."""
     ndim = len(nest.shape)
     if any(o.reduction for o in nest.outputs):
         return list(range(ndim))
@@ -83,8 +84,10 @@ class FlatPlan(Plan):
         self.is_compiled = False
 
     def __call__(self, arguments):
-        flat = [a if i in self.singles or i not in self.tensors else a.reshape(-1)
-                for i, a in enumerate(self.placed(arguments))]
+        flat = [
+            a if i in self.singles or i not in self.tensors else a.reshape(-1)
+            for i, a in enumerate(self.placed(arguments))
+        ]
         outs = [np.empty(self.placement.n, dtype) for dtype in self.dtypes]
         if not self.is_compiled:
             compile_for(self.kernel, [*flat, *outs])
@@ -101,7 +104,11 @@ def run_flat(kernel, flat, singles, outs):
         return
 
     def piece(b, e):
-        kernel(*[x if i in singles or not hasattr(x, "shape") else x[b:e] for i, x in enumerate(flat)], *[o[b:e] for o in outs])
+        kernel(
+            *[x if i in singles or not hasattr(x, "shape") else x[b:e] for i, x in enumerate(flat)],
+            *[o[b:e] for o in outs],
+        )
+
     parallel.parallel_for(0, size, GRAIN, piece)
 
 
@@ -117,15 +124,22 @@ class RowsPlan(Plan):
 
     def outputs(self, rows):
         """Arrays for the kernel's results: what is reduced is added up in float64."""
-        return [np.empty(rows, np.float64) if output.reduction else np.empty((self.placement.rows, self.placement.n), dtype)
-                for output, dtype in zip(self.nest.outputs, self.dtypes)]
+        return [
+            np.empty(rows, np.float64)
+            if output.reduction
+            else np.empty((self.placement.rows, self.placement.n), dtype)
+            for output, dtype in zip(self.nest.outputs, self.dtypes)
+        ]
 
     def __call__(self, arguments):
         placed, rows, n = self.placed(arguments), self.placement.rows, self.placement.n
         outs = self.outputs(rows)
 
         def piece(b, e):
-            self.kernel(*self.cut(placed, b, e, ("full", "copied", "column")), *[o[b:e] for o in outs], e - b, n)
+            self.kernel(
+                *self.cut(placed, b, e, ("full", "copied", "column")), *[o[b:e] for o in outs], e - b, n
+            )
+
         parallel.parallel_for(0, rows, max(1, GRAIN // max(1, n)), piece)
         return [self.finished(k, out, n) for k, out in enumerate(outs)]
 
@@ -148,6 +162,7 @@ class WholePlan(RowsPlan):
         def piece(b, e):
             for k in range(b, e):
                 self.one(placed, outs, k, slice(k * GRAIN, (k + 1) * GRAIN) if pieces > 1 else slice(None))
+
         parallel.parallel_for(0, pieces, 1, piece)
         totals = [self.together(k, out) for k, out in enumerate(outs)]
         return [self.finished(k, total, n) for k, total in enumerate(totals)]
@@ -159,10 +174,16 @@ class WholePlan(RowsPlan):
                 part[i] = placed[i][:, where]
             elif kind == "row":
                 part[i] = placed[i][where]
-        outs = [o[k:k + 1] if x.reduction else o[:, where] for o, x in zip(outs, self.nest.outputs)]
+        outs = [o[k : k + 1] if x.reduction else o[:, where] for o, x in zip(outs, self.nest.outputs)]
         n = len(range(*where.indices(self.placement.n)))
         self.kernel(*part, *outs, 1, n)
 
     def together(self, k, out):
         reduction = self.nest.outputs[k].reduction
-        return out if reduction is None else out.max(keepdims=True) if reduction == "amax" else out.sum(keepdims=True)
+        return (
+            out
+            if reduction is None
+            else out.max(keepdims=True)
+            if reduction == "amax"
+            else out.sum(keepdims=True)
+        )
