@@ -12,10 +12,10 @@ from ...tensor_factories import check_size
 from ..compaction import triangle
 from ..copy import copy as copy_kernel
 from ..rows import contiguous
-from .copies import copy_elements
+from .copies import clone_cuda, copy_elements
 from .factories import filled
 from .pointwise import operator_named
-from .registration import cuda_kernel, dense_strides, empty
+from .registration import cuda_kernel, dense_strides, empty, owned
 
 
 @cuda_kernel(operator_named("flip"))
@@ -33,7 +33,7 @@ def roll_cuda(self, shifts, dims):
     if not shifts:
         raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:
-        return roll_cuda(self.reshape(-1), shifts, (0,)).view(self._array.shape)
+        return owned(roll_cuda(self.reshape(-1), shifts, (0,)).view(self._array.shape))
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     for shift, dim in zip(shifts, dims):
@@ -116,5 +116,7 @@ def constant_pad_cuda(self, pad, value):
         shape[d] += before + after
         outer[d] = slice(max(0, before), shape[d] - max(0, after))
     result = filled(empty(shape, self._array.dtype), value)
+    if not shape:  # NumPy would read the element
+        return clone_cuda(self, None)
     copy_kernel(self._array[tuple(inner)], result._array[tuple(outer)])
     return result

@@ -115,7 +115,9 @@ def gather_cuda(self, dim, index, sparse_grad):
 
 def window(array, shape):
     """The part of `array` as large as an index."""
-    return array[tuple(slice(n) for n in shape)] if array.ndim == len(shape) else array
+    if not shape or array.ndim != len(shape):  # NumPy would read the element of an array without dimensions
+        return array
+    return array[tuple(slice(n) for n in shape)]
 
 
 def scatters(name, run):

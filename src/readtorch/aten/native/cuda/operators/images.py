@@ -21,7 +21,7 @@ from .factories import filled
 from .normalization import row, wide
 from .pointwise import operator_named
 from .reductions import LONG, converted
-from .registration import cuda_kernel, empty
+from .registration import cuda_kernel, empty, owned
 
 # ----------------------------------------------------------------------------------------------------
 # convolution
@@ -76,7 +76,7 @@ def convolution_cuda(input, weight, bias, stride, padding, dilation, transposed,
         out = out if bias is None else out + wide(bias).reshape(-1, 1, 1)
     else:
         kernels.conv2d(x._array, w._array, row(bias), *window, out._array)
-    return converted(out.view(shape), input._array.dtype)
+    return converted(owned(out.view(shape)), input._array.dtype)
 
 
 @cuda_kernel(operator_named("convolution_backward"))
@@ -113,7 +113,7 @@ def convolution_backward_cuda(
         grads[2] = at.sum(grad, (0, 2, 3))
     shapes = input._array.shape, weight._array.shape, (grad._array.shape[1],)
     return tuple(
-        None if g is None else converted(g.view(shape), input._array.dtype) for g, shape in zip(grads, shapes)
+        None if g is None else converted(owned(g.view(shape)), input._array.dtype) for g, shape in zip(grads, shapes)
     )
 
 

@@ -13,7 +13,7 @@ from .. import more_functions as g
 from .broadcasting import apply
 from .factories import filled
 from .pointwise import operator_named
-from .registration import cuda_kernel, empty
+from .registration import cuda_kernel, empty, owned
 
 # ------------------------------------------------------------------------------------- of the elements one by
 # one
@@ -127,7 +127,7 @@ def nll_loss_backward_cuda(grad_output, self, target, weight, reduction, ignore_
     grad = nll_backward(
         grad_output, as_batch(self), target.reshape(-1), weight, reduction, ignore_index, total_weight
     )
-    return grad.view(self._array.shape)
+    return owned(grad.view(self._array.shape))
 
 
 @cuda_kernel(operator_named("nll_loss2d_forward"))

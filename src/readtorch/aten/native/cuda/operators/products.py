@@ -10,7 +10,7 @@ from ...linear_algebra import check_batches, check_mm
 from .. import matmul as kernels
 from ..fills import fill
 from .pointwise import operator_named
-from .registration import broadcast_shape, cuda_kernel, empty
+from .registration import broadcast_shape, cuda_kernel, empty, owned
 
 
 def product(x, y, bias=None, alpha=1):
@@ -73,7 +73,7 @@ def addbmm_cuda(self, batch1, batch2, beta, alpha):
 def mv_cuda(self, vec):
     if self._array.ndim != 2 or vec._array.ndim != 1 or self._array.shape[1] != vec._array.shape[0]:
         raise RuntimeError(f"size mismatch, got input ({self._array.shape}), vec ({vec._array.shape})")
-    return product(self, vec.unsqueeze(1)).squeeze(1)
+    return owned(product(self, vec.unsqueeze(1)).squeeze(1))
 
 
 @cuda_kernel(operator_named("addmv"))
@@ -92,7 +92,7 @@ def dot_cuda(self, tensor):
                 tensor._array.size,
             )
         )
-    return product(self.unsqueeze(0), tensor.unsqueeze(1)).reshape(())
+    return owned(product(self.unsqueeze(0), tensor.unsqueeze(1)).reshape(()))
 
 
 @cuda_kernel(operator_named("addr"))

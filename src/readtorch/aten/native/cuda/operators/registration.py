@@ -20,7 +20,7 @@ from .....c10.cuda.stream import DeviceGuard, current_stream
 from .....c10.device import current_device
 from .....c10.device import device as Device
 from .....c10.dispatch_key import CPU, CUDA
-from .....c10.tensor_impl import TensorImpl, contiguous_strides, strides_of
+from .....c10.tensor_impl import TensorImpl, contiguous_strides, detached, strides_of
 from ....common_device import common_device, engine_of, launched, resolve
 from ....dispatcher import fallbacks
 from ....native_function import below_autograd, check_no_overlap, check_result_type, resize_output
@@ -85,6 +85,11 @@ def here():
 def empty(shape, numpy_dtype, strides=None):
     """A new tensor on the current device; strides in elements."""
     return empty_on(here(), shape, numpy_dtype, strides)
+
+
+def owned(t):
+    """The elements of a view as a tensor that is none: for results that were shaped by views."""
+    return detached(t)
 
 
 def dense_strides(array):
@@ -181,7 +186,10 @@ def may_run(operator):
 def still_on_device(results):
     """Results of geometry, with the key of the device whose memory they look at."""
     if isinstance(results, TensorImpl):
-        return results if is_on_device(results) else tensor_within(results._array)
+        if is_on_device(results):
+            return results
+        array = results._array
+        return tensor_within(array) if array.size else empty(array.shape, array.dtype)
     return type(results)(map(still_on_device, results)) if isinstance(results, (tuple, list)) else results
 
 
