@@ -54,17 +54,18 @@ from .utils import data as _data  # noqa: E402,F401  so that `readtorch.utils.da
 from .version import __version__  # noqa: E402,F401
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None,
+def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, name=None,
             disable=False, recompile_limit=None):
     """`model` (a function or a Module) with graphs of its calls kept and fused; without `model`, a decorator.
 
-    fullgraph: raise where a call cannot be captured. dynamic: False for a graph a shape. backend: a name, or a
-    function (graph, inputs) -> function of the inputs. mode, options, name: accepted, without effect.
+    fullgraph: raise where a call cannot be captured. dynamic: False for a graph a shape. backend: a name
+    ("inductor" if None), or a function (graph, inputs) -> function of the inputs. mode, options, name: accepted,
+    without effect.
     Raises InvalidBackend for unknown names. Explained in the chapter "The fuser".
     """
     if model is None:
-        return lambda model: compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
-                                     options=options, name=name, disable=disable, recompile_limit=recompile_limit)
+        given = dict(fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, name=name)
+        return lambda model: compile(model, **given, disable=disable, recompile_limit=recompile_limit)
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same "
                            "time.")
@@ -72,7 +73,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
         return compiler.disable(model)
     from . import _dynamo  # in PyTorch: imported when first needed, too
     wrap = _dynamo.OptimizedModule if isinstance(model, nn.Module) else _dynamo.optimize
-    return wrap(model, backend=backend, fullgraph=fullgraph, dynamic=dynamic, recompile_limit=recompile_limit)
+    return wrap(model, backend=backend or "inductor", fullgraph=fullgraph, dynamic=dynamic,
+                recompile_limit=recompile_limit)
 
 
 def is_tensor(obj):
