@@ -3,6 +3,7 @@
 In PyTorch: `torch/_ops.py`. Explained in the chapter "One operator call".
 """
 
+import functools
 import sys
 from types import ModuleType
 
@@ -129,14 +130,20 @@ def _converted(schema, position, value):
     )
 
 
+@functools.lru_cache(1)
+def operator_names(count):
+    """The names of all operators; `count`: how many there are, for families may still be coming."""
+    return {op.schema.name for op in registry.values()}
+
+
 class _Aten(ModuleType):
     def __getattr__(self, name):
-        if any(op.schema.name == name for op in registry.values()):
+        if name in operator_names(len(registry)):
             return OpOverloadPacket(name)
         raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
 
     def __dir__(self):
-        return sorted({op.schema.name for op in registry.values()})
+        return sorted(operator_names(len(registry)))
 
 
 aten = _Aten("readtorch.ops.aten")
