@@ -43,12 +43,21 @@ def add_passing(names):
     (HERE / "passing.txt").write_text("".join(f"{name}\n" for name in all_names() if name in keep))
 
 
+def _make_samples_cheap():
+    """Without this, most of the time goes into looking at the stack: for a TestCase that is not there, at every sample,
+    and at every seed for devices that are not there, to be told should they come."""
+    from torch.testing._internal import common_utils
+    from torch.testing._internal.opinfo import core
+    core.extract_test_fn = common_utils.extract_test_fn = lambda: None
+    for module in (torch.cuda, torch.mtia, torch.xpu):
+        module.manual_seed_all = lambda seed: None
+
+
 @functools.cache
 def variants():
     """Operator name -> its OpInfos. Importing op_db takes some seconds."""
     from torch.testing._internal.common_methods_invocations import op_db
-    from torch.testing._internal.opinfo import core
-    core.extract_test_fn = lambda: None  # looks for a TestCase on the stack, which takes longer than the comparison
+    _make_samples_cheap()
     found = collections.defaultdict(list)
     for info in op_db:
         found[info.name].append(info)
