@@ -736,11 +736,11 @@ def test_the_time_of_backward_grows_linearly():
         y = x = rt.ones(1, requires_grad=True)
         for _ in range(length):
             y = y + x
-        began = time.perf_counter()
+        began = time.process_time()  # of this process alone: the machine may be busy
         y.backward()
-        return time.perf_counter() - began
+        return time.process_time() - began
     seconds(100)
-    assert min(seconds(20_000) for _ in range(3)) < 8 * min(seconds(5_000) for _ in range(3))
+    assert min(seconds(20_000) for _ in range(5)) < 8 * min(seconds(5_000) for _ in range(5))
 
 
 SMOOTH = {

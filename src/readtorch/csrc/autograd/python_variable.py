@@ -301,7 +301,7 @@ class TensorBase(TensorImpl):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or "
                                "complex dtype")
         self._array = other._array
-        set_key_set(self, key_set(self) & ~BACKENDS | other._keys & BACKENDS)
+        set_key_set(self, key_set(self) & ~BACKENDS | key_set(other) & BACKENDS)
         self._storage_impl = storage_impl(other)
 
     @property
