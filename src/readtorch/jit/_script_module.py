@@ -11,6 +11,7 @@ from collections.abc import MutableMapping
 from readtorch.csrc.jit.ir.type import ClassType, InterfaceType
 from readtorch.csrc.jit.passes.inliner import inlined
 from readtorch.csrc.jit.python.pybind_utils import REJECTED, to_ivalue
+from readtorch.csrc.jit.python.script_function import Compiled
 from readtorch.nn import Module
 
 __all__ = ["RecursiveScriptModule", "ScriptModule"]
@@ -248,39 +249,16 @@ def _wrapped_copy(module, object):
     return made
 
 
-class ScriptMethod:
+class ScriptMethod(Compiled):
     """A method of an object, bound to it."""
 
     def __init__(self, object, function):
+        super().__init__(function)
         self._object = object
-        self._function = function
-        self.__name__ = function.name
 
     def __call__(self, *args, **kwargs):
         return self._function(self._object, *args, **kwargs)
 
     @property
-    def graph(self):
-        return self._function.graph
-
-    @property
-    def inlined_graph(self):
-        return inlined(self._function.graph)
-
-    @property
-    def schema(self):
-        return self._function.schema
-
-    @property
-    def name(self):
-        return self._function.name
-
-    @property
     def owner(self):
         return self._object
-
-    @property
-    def code(self):
-        from readtorch.csrc.jit.serialization.python_print import code_of_function
-
-        return code_of_function(self._function)[0]

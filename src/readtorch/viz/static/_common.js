@@ -147,6 +147,28 @@ function player({ last, what, get, set, milliseconds = 900 }) {
   };
   return { buttons, slider, now, show, stop, keys };
 }
+// A select with its label; options: [number, text] each.
+const labelledSelect = (label, options, chosen, choose) =>
+  h(
+    "label",
+    { class: "rt-check" },
+    label,
+    h(
+      "select",
+      { class: "rt-select", onchange: (event) => choose(+event.target.value) },
+      options.map(([value, text]) => h("option", { value, selected: chosen === value }, text)),
+    ),
+  );
+
+// Which of several runs is shown; nothing where there is only one.
+const runChoice = (runs, model, choose) =>
+  runs.length > 1 && labelledSelect("run", runs.map(({ label }, i) => [i, label]), model.get("run"), choose);
+
+function bytesText(n) {
+  const [power, unit] = [[30, "GiB"], [20, "MiB"], [10, "KiB"]].find(([p]) => n >= 2 ** p) ?? [0, "B"];
+  return `${Number((n / 2 ** power).toPrecision(3))} ${unit}`;
+}
+
 const KEY_HINT = "Keys: , and . step, p plays.";
 
 // ---- pieces that several figures show

@@ -18,18 +18,7 @@ function render({ model, el }) {
   };
 
   // ---- the parts of the figure
-  const choice =
-    runs.length > 1 &&
-    h(
-      "label",
-      { class: "rt-check" },
-      "run",
-      h(
-        "select",
-        { class: "rt-select", onchange: (event) => choose(+event.target.value) },
-        runs.map(({ label }, i) => h("option", { value: i, selected: model.get("run") === i }, label)),
-      ),
-    );
+  const choice = runChoice(runs, model, choose);
   function choose(i) {
     play.stop();
     assign(model, "run", i);

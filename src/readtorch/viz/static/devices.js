@@ -9,11 +9,6 @@ const micro = (t) => (t >= 1000 ? `${Number((t / 1000).toPrecision(3))} ms` : `$
 const percent = (part, whole) => `${Math.round((100 * part) / whole)} %`;
 const phaseClass = (name) => `rt-p-${name}`;
 
-function bytesText(n) {
-  const [power, unit] = [[30, "GiB"], [20, "MiB"], [10, "KiB"]].find(([p]) => n >= 2 ** p) ?? [0, "B"];
-  return `${Number((n / 2 ** power).toPrecision(3))} ${unit}`;
-}
-
 function render({ model, el }) {
   const { runs, phases, title } = model.get("data");
   const pieces = runs.map((run) => run.pieces.map((values) => Object.fromEntries(PIECE.map((k, i) => [k, values[i]]))));
@@ -28,28 +23,18 @@ function render({ model, el }) {
   const current = () => own()[pointed ?? step()];
 
   // ---- controls
-  const select = (label, trait, options) =>
-    h(
-      "label",
-      { class: "rt-check" },
-      label,
-      h(
-        "select",
-        { class: "rt-select", onchange: (event) => choose(trait, +event.target.value) },
-        options.map(([value, text]) => h("option", { value, selected: model.get(trait) === value }, text)),
-      ),
-    );
   function choose(trait, value) {
     play.stop();
     pointed = null;
     assign(model, trait, value);
   }
-  const zoomChoice = select(
+  const zoomChoice = labelledSelect(
     "shows",
-    "zoom",
     ZOOMS.map((zoom) => [zoom, zoom === 1 ? "all" : `${zoom} times larger`]),
+    model.get("zoom"),
+    (zoom) => choose("zoom", zoom),
   );
-  const runChoice = runs.length > 1 && select("run", "run", runs.map(({ label }, i) => [i, label]));
+  const choice = runChoice(runs, model, (i) => choose("run", i));
   const summary = h("p", { class: "rt-loadersum" });
   const chart = s("svg", { class: "rt-chart rt-lanes", role: "img" });
   const chartBox = h("div", { class: "rt-chartbox" }, chart);
@@ -60,7 +45,7 @@ function render({ model, el }) {
     "div",
     { class: "rt-w rt-devices", role: "group", "aria-label": title },
     h("p", { class: "rt-title" }, title),
-    h("div", { class: "rt-bar" }, play.buttons, runChoice, zoomChoice),
+    h("div", { class: "rt-bar" }, play.buttons, choice, zoomChoice),
     summary,
     chartBox,
     legend(used.map((name) => [phaseClass(name), name])),
@@ -215,7 +200,7 @@ function render({ model, el }) {
   function update() {
     summary.textContent = sumUp();
     zoomChoice.querySelector("select").value = model.get("zoom");
-    if (runChoice) runChoice.querySelector("select").value = model.get("run");
+    if (choice) choice.querySelector("select").value = model.get("run");
     const piece = current();
     if (piece) {
       const where = `cuda:${piece.device}${piece.stream ? `, stream ${piece.stream}` : ""}`;

@@ -36,18 +36,7 @@ function render({ model, el }) {
   const current = () => run().tasks[pointed ?? step()];
 
   // ---- controls
-  const choice =
-    runs.length > 1 &&
-    h(
-      "label",
-      { class: "rt-check" },
-      "run",
-      h(
-        "select",
-        { class: "rt-select", onchange: (event) => choose(+event.target.value) },
-        runs.map(({ label }, i) => h("option", { value: i, selected: model.get("run") === i }, label)),
-      ),
-    );
+  const choice = runChoice(runs, model, choose);
   function choose(i) {
     play.stop();
     pointed = null;

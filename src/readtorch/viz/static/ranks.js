@@ -11,11 +11,6 @@ const ms = (t) => `${t >= 100 ? Math.round(t) : Number(t.toPrecision(3))} ms`;
 const percent = (share) => (share === null ? "–" : `${Math.round(100 * share)} %`);
 const colourOf = ({ lane, name }) => (lane === WAIT ? "rt-t-wait" : (KNOWN[name] ?? "rt-t-work"));
 
-function bytesText(n) {
-  const [power, unit] = [[30, "GiB"], [20, "MiB"], [10, "KiB"]].find(([p]) => n >= 2 ** p) ?? [0, "B"];
-  return `${Number((n / 2 ** power).toPrecision(3))} ${unit}`;
-}
-
 function render({ model, el }) {
   const { runs, title } = model.get("data");
   const longest = Math.max(...runs.map((run) => run.total));
@@ -28,18 +23,7 @@ function render({ model, el }) {
   const current = () => run().spans[pointed ?? step()];
 
   // ---- controls
-  const choice =
-    runs.length > 1 &&
-    h(
-      "label",
-      { class: "rt-check" },
-      "run",
-      h(
-        "select",
-        { class: "rt-select", onchange: (event) => choose(+event.target.value) },
-        runs.map(({ label }, i) => h("option", { value: i, selected: model.get("run") === i }, label)),
-      ),
-    );
+  const choice = runChoice(runs, model, choose);
   function choose(i) {
     play.stop();
     pointed = null;

@@ -5,18 +5,12 @@ In PyTorch: `torch/csrc/jit/python/script_init.cpp`. Explained in the chapters "
 from ..passes.inliner import inlined
 
 
-class ScriptFunction:
-    """Callable like the Python function it was made from. graph: what it does; code: the same as Python
-    text.
-    """
+class Compiled:
+    """What a function and a method tell of the graph behind them."""
 
     def __init__(self, function):
         self._function = function
         self.__name__ = function.name
-
-    def __call__(self, *args, **kwargs):
-        function = self._function
-        return (function._entry or function._make_entry())(args, kwargs)
 
     @property
     def graph(self):
@@ -35,10 +29,6 @@ class ScriptFunction:
         return self._function.name
 
     @property
-    def qualified_name(self):
-        return self._function.qualified_name
-
-    @property
     def code(self):
         """The graph as TorchScript text."""
         return self.code_with_constants[0]
@@ -48,6 +38,20 @@ class ScriptFunction:
         """(text, the constants that it names)"""
         from ..serialization.python_print import code_of_function
         return code_of_function(self._function)
+
+
+class ScriptFunction(Compiled):
+    """Callable like the Python function it was made from. graph: what it does; code: the same as Python
+    text.
+    """
+
+    def __call__(self, *args, **kwargs):
+        function = self._function
+        return (function._entry or function._make_entry())(args, kwargs)
+
+    @property
+    def qualified_name(self):
+        return self._function.qualified_name
 
     def graph_for(self, *args, **kwargs):
         """The graph that really runs, after optimisation."""
