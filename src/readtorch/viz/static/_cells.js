@@ -5,7 +5,7 @@ const SECTOR = 32, // bytes
   LANES = 32;
 const DONE = { read: "reads", write: "writes", atomic: "updates" };
 
-const bytesText = (n) => (n >= 10240 ? `${Number((n / 1024).toPrecision(3))} KiB` : `${n} B`);
+const cellBytes = (n) => (n >= 10240 ? `${Number((n / 1024).toPrecision(3))} KiB` : `${n} B`);
 const listText = (texts) => texts.join("; ") || "nothing";
 const range = (from, to) => Array.from({ length: to - from }, (_, i) => from + i);
 const indexText = (index) => index.join(", ");

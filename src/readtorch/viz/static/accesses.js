@@ -267,7 +267,7 @@ function render({ model, el }) {
     const [kind, warp, , array] = now;
     const { name, space, itemsize } = run().arrays[array];
     const lanes = lanesOf(now);
-    const size = bytesText(lanes.length * itemsize);
+    const size = cellBytes(lanes.length * itemsize);
     return [
       h("b", {}, `Warp ${warp} ${DONE[kind]} ${name}`),
       `, ${line}: ${plural(lanes.length, "thread")}, ${size} of ${space} memory, ${cost(now)}.`,
@@ -303,7 +303,7 @@ function render({ model, el }) {
       factList([
         ["place", `lane ${thread % LANES} of warp ${warp}`],
         ["now", one ? `${DONE[now[0]]} ${cellName(array, one[1])}, ${where}` : "no access"],
-        ["so far", listText(Object.entries(traffic).map(([what, n]) => `${what} ${bytesText(n)}`))],
+        ["so far", listText(Object.entries(traffic).map(([what, n]) => `${what} ${cellBytes(n)}`))],
       ]),
     );
   }
@@ -330,7 +330,7 @@ function render({ model, el }) {
     const lines = run().lines.map(([place, array, kind, space, times, bytes, cost, least]) => {
       const here = now && isAccess(now) && now[2] === place;
       const unit = space === "global" ? `${cost} sectors` : `${cost} turns`;
-      const cells = [array, `${space} ${kind}`, times, bytesText(bytes), unit, least];
+      const cells = [array, `${space} ${kind}`, times, cellBytes(bytes), unit, least];
       return h(
         "tr",
         { class: cost > least ? "rt-k-dear" : null },
@@ -343,8 +343,8 @@ function render({ model, el }) {
         "tr",
         {},
         h("th", { scope: "row" }, `${space} ${kind}`),
-        h("td", {}, bytesText(all)),
-        h("td", {}, few === many ? bytesText(few) : `${bytesText(few)} to ${bytesText(many)}`),
+        h("td", {}, cellBytes(all)),
+        h("td", {}, few === many ? cellBytes(few) : `${cellBytes(few)} to ${cellBytes(many)}`),
       ),
     );
     tables.replaceChildren(
