@@ -11,6 +11,7 @@ import torch
 from .browsing import axe, browser, visit  # noqa: F401  one browser for the whole run
 
 torch.set_num_threads(1)
+torch.manual_seed(0)  # inputs that are made while tests are collected: the same in every worker
 
 # `derandomize`: a run of the whole suite tries the same examples every time; look for new ones with
 # HYPOTHESIS_PROFILE=search.
