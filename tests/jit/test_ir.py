@@ -16,9 +16,10 @@ CONSTANTS = [
     1, -3, 1.0, 1e-5, 0.1, 1 / 3, 1e20, 1e16, 123456789.0, -0.0, float("inf"), float("nan"), True, "a\n\"'b\t\\", None, [1, 2],
     [1.0, 2.5], [True, False], ["a", "b"], (1, 2.0), ("a", None), 2 + 3j, {"a": 1}, [[1], [2]], torch.device("cuda:1"),
     torch.float32, torch.bfloat16, torch.strided, torch.tensor(1), torch.tensor(1.5), torch.tensor([True]), torch.tensor([1, 2]),
-    torch.tensor([[1.0, 2], [3, 4]]), torch.tensor([1.5, 1e-9, float("inf")]), torch.linspace(0, 1, 150).reshape(3, 50), torch.tensor([]),
-    torch.arange(10.0).reshape(1, 10) * 1.5, torch.tensor([[0.01, 0.02], [0.03, 0.01]]), torch.tensor([-1.5, 2.0]),
-    torch.tensor([1.0, float("nan")]), torch.linspace(0, 1, 8).reshape(2, 2, 2), torch.tensor([1 + 2j]), torch.tensor(1e-8), torch.tensor(1e6)]
+    torch.tensor([[1.0, 2], [3, 4]]), torch.tensor([1.5, 1e-9, float("inf")]), torch.arange(150).reshape(3, 50) / 150,
+    torch.tensor([]), torch.arange(10.0).reshape(1, 10) * 1.5, torch.tensor([[0.01, 0.02], [0.03, 0.01]]),
+    torch.tensor([-1.5, 2.0]), torch.tensor([1.0, float("nan")]), torch.arange(8).reshape(2, 2, 2) / 8, torch.tensor([1 + 2j]),
+    torch.tensor(1e-8), torch.tensor(1e6)]
 
 
 @pytest.mark.parametrize("value", CONSTANTS, ids=lambda v: repr(v).replace("\n", " ")[:40])
