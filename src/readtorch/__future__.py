@@ -1,6 +1,7 @@
 """Switches between what modules do to their tensors today and what a later version may do by default.
 
-In PyTorch: `torch/__future__.py`. Chapter 5 shows `_apply`, chapter 8 `load_state_dict`; both ask here.
+In PyTorch: `torch/__future__.py`. The chapter "Module and __setattr__" shows `_apply`, the chapter
+"state_dict, save and load" `load_state_dict`; both ask here.
 """
 _overwrite_module_params_on_conversion = False
 _swap_module_params_on_conversion = False

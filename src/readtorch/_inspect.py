@@ -2,8 +2,7 @@
 
 The pickle is read by the same unpickler that `load` uses, but every class and function in it is replaced by a
 stand-in that only remembers what it was given. So files that need `weights_only=False` can be looked at
-safely, too, and no tensor's bytes are read. Explained in the chapter "state_dict, load_state_dict, save and
-load".
+safely, too, and no tensor's bytes are read. Explained in the chapter "state_dict, save and load".
 """
 import dataclasses
 import io

@@ -1,6 +1,6 @@
 """Marks on functions that tell `jit.script` what to do with them.
 
-In PyTorch: `torch/_jit_internal.py`. Explained in the chapter "Scripting".
+In PyTorch: `torch/_jit_internal.py`. Explained in the chapter "JIT: scripting".
 """
 
 import inspect

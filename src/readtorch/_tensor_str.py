@@ -1,6 +1,6 @@
 """How a tensor becomes text: `repr`, `print` and `set_printoptions`.
 
-In PyTorch: `torch/_tensor_str.py`. Chapter 2 uses it in its first cell.
+In PyTorch: `torch/_tensor_str.py`. The chapter "Tensor and Storage" uses it in its first cell.
 
 The work has two halves. `_array_str` lays out the numbers of a NumPy array: choose one format for all
 elements, then write nested brackets. `_str` adds what the numbers alone do not tell: dtype, device,

@@ -1,6 +1,6 @@
 """What pickles of tensors refer to: functions that put a tensor together again.
 
-In PyTorch: `torch/_utils.py`. Explained in the chapter "state_dict, load_state_dict, save and load".
+In PyTorch: `torch/_utils.py`. Explained in the chapter "state_dict, save and load".
 """
 import copy
 import copyreg

@@ -1,7 +1,6 @@
 """An unpickler that builds tensors, containers and numbers, and nothing else.
 
-In PyTorch: `torch/_weights_only_unpickler.py`. Explained in the chapter "state_dict, load_state_dict, save
-and load".
+In PyTorch: `torch/_weights_only_unpickler.py`. Explained in the chapter "state_dict, save and load".
 
 Note [ What a hostile pickle cannot do ]
 

@@ -1,6 +1,6 @@
 """Turns one call of a function into a graph, while the function runs as usual.
 
-The tracer of chapter 18 does the writing. Three things are different from `jit.trace`:
+The tracer of the chapter "JIT: tracing" does the writing. Three things are different from `jit.trace`:
 
     sizes are plain ints, and that they were read is noted: the shapes are guarded then; a tensor that the
     function did not get as an argument (a parameter, a global) becomes an input of the graph; what a trace

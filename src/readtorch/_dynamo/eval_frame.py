@@ -5,7 +5,8 @@
          ── none: capture this call (which runs as usual), optimise, fuse, keep it
 
 In PyTorch: `torch/_dynamo/eval_frame.py` and `torch/csrc/dynamo/eval_frame.c`: CPython asks there, before
-it runs a frame, whether other bytecode should run in its place. Explained in the chapter "The fuser".
+it runs a frame, whether other bytecode should run in its place. Explained in the chapter "The fuser, and
+from TorchScript to torch.compile".
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """What a sparse tensor is made of: the coordinates of its elements, and their values.
 
-In PyTorch: `aten/src/ATen/SparseTensorImpl.h`. Explained in the chapter "Optimizers".
+In PyTorch: `aten/src/ATen/SparseTensorImpl.h`. Explained in the chapter "torch.optim".
 
 Note [ Sparse tensors ]
 A sparse tensor of shape (4, 3) with two elements:

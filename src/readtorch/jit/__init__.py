@@ -2,7 +2,7 @@
 
 Both are deprecated in PyTorch since 2.13, in favour of `torch.compile` and `torch.export`.
 
-In PyTorch: `torch/jit/__init__.py`. Explained in the chapters "Tracing" and "Scripting".
+In PyTorch: `torch/jit/__init__.py`. Explained in the chapters "JIT: tracing" and "JIT: scripting".
 """
 
 from typing import Final

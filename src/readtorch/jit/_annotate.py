@@ -1,6 +1,6 @@
 """`annotate` and `isinstance`: what programs say about types, as Python functions.
 
-In PyTorch: `torch/jit/__init__.py`. Explained in the chapter "Scripting".
+In PyTorch: `torch/jit/__init__.py`. Explained in the chapter "JIT: scripting".
 """
 
 import builtins

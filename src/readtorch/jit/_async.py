@@ -1,6 +1,6 @@
 """`fork` and `wait`: functions that run while the caller goes on.
 
-In PyTorch: `torch/jit/_async.py`. Explained in the chapter "Scripting".
+In PyTorch: `torch/jit/_async.py`. Explained in the chapter "JIT: scripting".
 """
 from readtorch.c10.dispatch_key import trace_under_way
 from readtorch.csrc.jit.runtime.future import Future

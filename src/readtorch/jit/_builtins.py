@@ -1,6 +1,6 @@
 """Which Python functions are operators: `readtorch.relu` in a program is `aten::relu` in its graph.
 
-In PyTorch: `torch/jit/_builtins.py`. Explained in the chapter "Scripting".
+In PyTorch: `torch/jit/_builtins.py`. Explained in the chapter "JIT: scripting".
 """
 
 import cmath

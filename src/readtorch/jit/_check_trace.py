@@ -1,6 +1,6 @@
 """Does a trace do what the function does? Runs both again, and traces again.
 
-In PyTorch: `_check_trace` in `torch/jit/_trace.py`. Explained in the chapter "Tracing".
+In PyTorch: `_check_trace` in `torch/jit/_trace.py`. Explained in the chapter "JIT: tracing".
 """
 import difflib
 import re

@@ -1,7 +1,7 @@
 """What the compiler knows of a module: its attributes and their types, its submodules, its constants.
 
 In PyTorch: `infer_concrete_type_builder` in `torch/jit/_recursive.py`,
-`torch/csrc/jit/frontend/concrete_module_type.h`. Explained in the chapter "Scripting".
+`torch/csrc/jit/frontend/concrete_module_type.h`. Explained in the chapter "JIT: scripting".
 """
 
 import inspect

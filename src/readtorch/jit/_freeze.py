@@ -1,6 +1,6 @@
 """`freeze` and `optimize_for_inference`: a module whose parameters have become constants of its graphs.
 
-In PyTorch: `torch/jit/_freeze.py`. Explained in the chapter "Scripting".
+In PyTorch: `torch/jit/_freeze.py`. Explained in the chapter "JIT: scripting".
 """
 import warnings
 

@@ -1,6 +1,7 @@
 """Switches of the executor.
 
-In PyTorch: `torch/jit/_fuser.py`. Explained in the chapter "The fuser".
+In PyTorch: `torch/jit/_fuser.py`. Explained in the chapter "The fuser, and from TorchScript to
+torch.compile".
 """
 import contextlib
 

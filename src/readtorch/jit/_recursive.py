@@ -1,7 +1,7 @@
 """Modules and classes as TorchScript types, and the rules for which of their methods are compiled.
 
 In PyTorch: `torch/jit/_recursive.py`, `torch/csrc/jit/python/script_init.cpp` (ConcreteModuleType). Explained
-in the chapter "Scripting".
+in the chapter "JIT: scripting".
 """
 
 import readtorch

@@ -1,6 +1,6 @@
 """`script`: TorchScript from the source of a function, a module or a class.
 
-In PyTorch: `torch/jit/_script.py`. Explained in the chapter "Scripting".
+In PyTorch: `torch/jit/_script.py`. Explained in the chapter "JIT: scripting".
 """
 
 import ast

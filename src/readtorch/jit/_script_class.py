@@ -1,6 +1,7 @@
 """Python classes as TorchScript types.
 
-In PyTorch: `_compile_and_register_class` in `torch/jit/_recursive.py`. Explained in the chapter "Scripting".
+In PyTorch: `_compile_and_register_class` in `torch/jit/_recursive.py`. Explained in the chapter "JIT:
+scripting".
 """
 
 import inspect

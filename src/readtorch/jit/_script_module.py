@@ -3,7 +3,7 @@
 Its parameters, buffers and attributes are those of the object that the graphs see; here they can be looked at
 and set as in any `nn.Module`.
 
-In PyTorch: `RecursiveScriptModule` in `torch/jit/_script.py`. Explained in the chapter "Scripting".
+In PyTorch: `RecursiveScriptModule` in `torch/jit/_script.py`. Explained in the chapter "JIT: scripting".
 """
 
 from collections.abc import MutableMapping

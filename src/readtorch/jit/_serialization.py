@@ -1,6 +1,6 @@
 """`save` and `load` of modules in TorchScript, in PyTorch's archive format.
 
-In PyTorch: `torch/jit/_serialization.py`. Explained in the chapter "Scripting".
+In PyTorch: `torch/jit/_serialization.py`. Explained in the chapter "JIT: scripting".
 """
 
 import os

@@ -1,6 +1,6 @@
 """`trace` and `trace_module`: TorchScript from one run of a function.
 
-In PyTorch: `torch/jit/_trace.py`. Explained in the chapter "Tracing".
+In PyTorch: `torch/jit/_trace.py`. Explained in the chapter "JIT: tracing".
 """
 import functools
 import inspect

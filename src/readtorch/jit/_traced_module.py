@@ -1,7 +1,7 @@
 """What tracing a module gives: a module of the same shape whose methods are graphs.
 
 In PyTorch: `TracedModule`, `TopLevelTracedModule` in `torch/jit/_trace.py`. Explained in the chapter
-"Tracing".
+"JIT: tracing".
 """
 from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.api.object import ScriptObject

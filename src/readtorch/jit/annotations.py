@@ -1,6 +1,6 @@
 """Python's annotations, as objects, as types of TorchScript.
 
-In PyTorch: `torch/jit/annotations.py`. Explained in the chapter "Scripting".
+In PyTorch: `torch/jit/annotations.py`. Explained in the chapter "JIT: scripting".
 """
 
 import enum

@@ -1,6 +1,6 @@
 """Python's `multiprocessing`, taught to send tensors without copying them.
 
-In PyTorch: `torch/multiprocessing/__init__.py`. Explained in the chapter "Data loading".
+In PyTorch: `torch/multiprocessing/__init__.py`. Explained in the chapter "Dataset, Sampler, DataLoader".
 
     reductions.py    what stands in a message for a tensor, and for its storage
     spawn.py         start some processes, wait for them, report the first that failed

@@ -1,4 +1,7 @@
-"""Modules, and what they are made of. In PyTorch: `torch/nn/__init__.py`. Chapters 5 to 10."""
+"""Modules, and what they are made of. In PyTorch: `torch/nn/__init__.py`.
+
+Explained in the chapters "Module and __setattr__" and "Layers, functional, init", and those between them.
+"""
 from readtorch.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from readtorch.nn.modules import *  # noqa: F403
 from readtorch.nn import attention, functional, grad, init, modules, parallel, parameter, utils

@@ -1,4 +1,6 @@
-"""The two gradients of a convolution, each as a function. In PyTorch: `torch/nn/grad.py`. See chapter 9."""
+"""The two gradients of a convolution, each as a function. In PyTorch: `torch/nn/grad.py`. See the chapter
+"Layers, functional, init".
+"""
 from readtorch.nn.modules.utils import _pair, _single, _triple
 from readtorch.ops import aten
 

@@ -1,4 +1,4 @@
-"""Initial values for parameters. In PyTorch: `torch/nn/init.py`. See chapter 9.
+"""Initial values for parameters. In PyTorch: `torch/nn/init.py`. See the chapter "Layers, functional, init".
 
 Every function changes its tensor in place, without autograd, and returns it. The random ones draw from
 `generator`, by default the global one, in the same order as PyTorch: the same seed gives the same weights.

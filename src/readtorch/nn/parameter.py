@@ -1,6 +1,7 @@
 """Tensors with a mark that says what a module shall do with them: train them, or keep them as state.
 
-In PyTorch: `torch/nn/parameter.py`. Chapter 6 explains why a parameter is a tensor and yet special.
+In PyTorch: `torch/nn/parameter.py`. The chapter "Parameter and Buffer" explains why a parameter is a tensor
+and yet special.
 """
 from collections import OrderedDict
 

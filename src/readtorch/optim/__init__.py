@@ -1,4 +1,4 @@
-"""Optimizers. In PyTorch: `torch/optim/__init__.py`. See chapter 11."""
+"""Optimizers. In PyTorch: `torch/optim/__init__.py`. See the chapter "torch.optim"."""
 from readtorch.optim import lr_scheduler, swa_utils
 from readtorch.optim._adafactor import Adafactor
 from readtorch.optim._muon import Muon

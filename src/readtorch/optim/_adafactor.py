@@ -1,4 +1,4 @@
-r"""Adafactor. In PyTorch: `torch/optim/_adafactor.py`. See chapter 11.
+r"""Adafactor. In PyTorch: `torch/optim/_adafactor.py`. See the chapter "torch.optim".
 
     G ← ∇f(θ)                               -∇f(θ) if maximize
     β̂ = 1 - t^τ,  ρ = min(γ, 1/√t)          beta2_decay τ, lr γ, step t = 1, 2, …

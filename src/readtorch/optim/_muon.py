@@ -1,4 +1,4 @@
-r"""Muon, momentum orthogonalized. In PyTorch: `torch/optim/_muon.py`. See chapter 11.
+r"""Muon, momentum orthogonalized. In PyTorch: `torch/optim/_muon.py`. See the chapter "torch.optim".
 
     G ← ∇f(θ)                               θ is a matrix, A × B
     M ← μ M + (1 - μ) G                     momentum μ

@@ -1,4 +1,4 @@
-r"""Adadelta. In PyTorch: `torch/optim/adadelta.py`. See chapter 11.
+r"""Adadelta. In PyTorch: `torch/optim/adadelta.py`. See the chapter "torch.optim".
 
     g ← ∇f(θ)                     -∇f(θ) if maximize
     g ← g + λ θ                   weight_decay λ

@@ -1,4 +1,4 @@
-r"""Adagrad. In PyTorch: `torch/optim/adagrad.py`. See chapter 11.
+r"""Adagrad. In PyTorch: `torch/optim/adagrad.py`. See the chapter "torch.optim".
 
     g ← ∇f(θ)                     -∇f(θ) if maximize
     g ← g + λ θ                   weight_decay λ

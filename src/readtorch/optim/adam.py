@@ -1,4 +1,4 @@
-r"""Adam. In PyTorch: `torch/optim/adam.py`. See chapter 11.
+r"""Adam. In PyTorch: `torch/optim/adam.py`. See the chapter "torch.optim".
 
     g ← ∇f(θ)                             -∇f(θ) if maximize
     g ← g + λ θ                           weight_decay λ

@@ -1,4 +1,4 @@
-r"""Adamax. In PyTorch: `torch/optim/adamax.py`. See chapter 11.
+r"""Adamax. In PyTorch: `torch/optim/adamax.py`. See the chapter "torch.optim".
 
     g ← ∇f(θ)                     -∇f(θ) if maximize
     g ← g + λ θ                   weight_decay λ

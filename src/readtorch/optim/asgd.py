@@ -1,4 +1,4 @@
-r"""Averaged stochastic gradient descent. In PyTorch: `torch/optim/asgd.py`. See chapter 11.
+r"""Averaged stochastic gradient descent. In PyTorch: `torch/optim/asgd.py`. See the chapter "torch.optim".
 
     g ← ∇f(θ)                     -∇f(θ) if maximize
     g ← g + λ′ θ                  weight_decay λ′

@@ -1,4 +1,4 @@
-r"""L-BFGS. In PyTorch: `torch/optim/lbfgs.py`. See chapter 11.
+r"""L-BFGS. In PyTorch: `torch/optim/lbfgs.py`. See the chapter "torch.optim".
 
 Newton's step d = -H g needs the inverse Hessian H. L-BFGS never has it: the last steps s = Δθ and the changes
 y = Δg that they made say what H does to a vector (`_two_loops`). Then θ ← θ + t d, with t = lr or

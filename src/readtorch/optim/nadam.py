@@ -1,4 +1,4 @@
-r"""NAdam. In PyTorch: `torch/optim/nadam.py`. See chapter 11.
+r"""NAdam. In PyTorch: `torch/optim/nadam.py`. See the chapter "torch.optim".
 
     g ← ∇f(θ)                               -∇f(θ) if maximize
     g ← g + λ θ                             weight_decay λ

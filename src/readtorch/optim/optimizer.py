@@ -1,6 +1,6 @@
 """`Optimizer`, what all algorithms share: groups of parameters with settings, state, checkpoints, hooks.
 
-In PyTorch: `torch/optim/optimizer.py`. Chapter 11 builds an algorithm on it.
+In PyTorch: `torch/optim/optimizer.py`. The chapter "torch.optim" builds an algorithm on it.
 """
 import functools
 import warnings

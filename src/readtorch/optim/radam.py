@@ -1,4 +1,4 @@
-r"""RAdam. In PyTorch: `torch/optim/radam.py`. See chapter 11.
+r"""RAdam. In PyTorch: `torch/optim/radam.py`. See the chapter "torch.optim".
 
     g ← ∇f(θ)                               -∇f(θ) if maximize
     g ← g + λ θ                             weight_decay λ

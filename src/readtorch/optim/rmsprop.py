@@ -1,4 +1,4 @@
-r"""RMSprop. In PyTorch: `torch/optim/rmsprop.py`. See chapter 11.
+r"""RMSprop. In PyTorch: `torch/optim/rmsprop.py`. See the chapter "torch.optim".
 
     g ← ∇f(θ)                     -∇f(θ) if maximize
     g ← g + λ θ                   weight_decay λ

@@ -1,4 +1,4 @@
-r"""Rprop, resilient backpropagation. In PyTorch: `torch/optim/rprop.py`. See chapter 11.
+r"""Rprop, resilient backpropagation. In PyTorch: `torch/optim/rprop.py`. See the chapter "torch.optim".
 
 For each element, with a step size η of its own (at first lr) and the gradient g′ of the step before:
 

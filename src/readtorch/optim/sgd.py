@@ -1,4 +1,4 @@
-r"""Stochastic gradient descent. In PyTorch: `torch/optim/sgd.py`. See chapter 11.
+r"""Stochastic gradient descent. In PyTorch: `torch/optim/sgd.py`. See the chapter "torch.optim".
 
     g ← ∇f(θ)                     -∇f(θ) if maximize
     g ← g + λ θ                   weight_decay λ

@@ -1,4 +1,5 @@
-r"""SparseAdam: Adam for sparse gradients. In PyTorch: `torch/optim/sparse_adam.py`. See chapter 11.
+r"""SparseAdam: Adam for sparse gradients. In PyTorch: `torch/optim/sparse_adam.py`. See the chapter
+"torch.optim".
 
     g ← ∇f(θ)                                 -∇f(θ) if maximize
     R ← the rows (or elements) that g lists    all that follows is for these only

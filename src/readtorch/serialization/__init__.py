@@ -1,7 +1,7 @@
 """`save` and `load`: any Python object with tensors in it, to a file and back.
 
-In PyTorch: `torch/serialization.py`, `caffe2/serialize`. Explained in the chapter "state_dict,
-load_state_dict, save and load".
+In PyTorch: `torch/serialization.py`, `caffe2/serialize`. Explained in the chapter "state_dict, save and
+load".
 
     _save, _load          the two ways
     _zip_writer, _zip_reader    the archive: records with names

@@ -1,7 +1,7 @@
 """Files that `save` and `load` are given: paths and file objects; how a save to a path is all or nothing.
 
 In PyTorch: the openers of `torch/serialization.py`, which write to the path itself. Explained in the chapter
-"state_dict, load_state_dict, save and load".
+"state_dict, save and load".
 
 Note [ A save is all or nothing ]
 

@@ -1,7 +1,7 @@
 """`load`: the way back from a checkpoint to objects.
 
-In PyTorch: `load` and `_load` of `torch/serialization.py`. Explained in the chapter "state_dict,
-load_state_dict, save and load".
+In PyTorch: `load` and `_load` of `torch/serialization.py`. Explained in the chapter "state_dict, save and
+load".
 """
 import functools
 import io

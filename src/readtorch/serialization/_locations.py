@@ -1,7 +1,7 @@
 """Where storages come from and go to: the location tags in a checkpoint, and `map_location`.
 
-In PyTorch: the package registry of `torch/serialization.py`. Explained in the chapter "state_dict,
-load_state_dict, save and load".
+In PyTorch: the package registry of `torch/serialization.py`. Explained in the chapter "state_dict, save and
+load".
 
 A checkpoint says of each storage where it was: "cpu", "cuda:1". A tagger finds that out when saving; a
 deserializer takes a storage that was read to the CPU to where its tag says. Each device brings a pair of

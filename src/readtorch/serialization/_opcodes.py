@@ -4,7 +4,7 @@ A pickle is a program for a small stack machine: one byte says what to do, an ar
 instructions that matter the others have to be stepped over, not searched: any bytes may stand in a text.
 
 In PyTorch: `get_globals_in_pkl` (`torch/_weights_only_unpickler.py`). Explained in the chapter "state_dict,
-load_state_dict, save and load".
+save and load".
 """
 import re
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING

@@ -1,7 +1,6 @@
 """The classes and functions that a checkpoint may name, and what they may be called with.
 
-In PyTorch: part of `torch/_weights_only_unpickler.py`. Explained in the chapter "state_dict, load_state_dict,
-save and load".
+In PyTorch: part of `torch/_weights_only_unpickler.py`. Explained in the chapter "state_dict, save and load".
 """
 import functools
 import re

@@ -1,7 +1,7 @@
 """`save`: a pickle in which storages are numbers, and beside it the storages' bytes.
 
-In PyTorch: `save` and `_save` of `torch/serialization.py`. Explained in the chapter "state_dict,
-load_state_dict, save and load".
+In PyTorch: `save` and `_save` of `torch/serialization.py`. Explained in the chapter "state_dict, save and
+load".
 
 Note [ The records of a checkpoint ]
 

@@ -1,7 +1,7 @@
 """The zip archive that `load` reads: where its records are, and their bytes.
 
 In PyTorch: `PyTorchStreamReader` (`caffe2/serialize/inline_container.cc`) over the C library miniz. Explained
-in the chapter "state_dict, load_state_dict, save and load".
+in the chapter "state_dict, save and load".
 
 The file may be anybody's, so nothing it says is believed before it is checked against the file's length: no
 record leaves the file, together they claim no more bytes than it has, and a compressed one expands to just

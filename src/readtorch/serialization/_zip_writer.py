@@ -1,7 +1,7 @@
 """The zip archive that `save` writes, byte for byte as PyTorch lays it out.
 
 In PyTorch: `PyTorchStreamWriter` (`caffe2/serialize/inline_container.cc`), which calls the C library miniz.
-Explained in the chapter "state_dict, load_state_dict, save and load".
+Explained in the chapter "state_dict, save and load".
 
 Note [ The bytes of a checkpoint ]
 

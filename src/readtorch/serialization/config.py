@@ -1,7 +1,7 @@
 """What `save` and `load` do unless told otherwise.
 
 In PyTorch: `torch/utils/serialization/config.py` and the getters and setters of `torch/serialization.py`.
-Explained in the chapter "state_dict, load_state_dict, save and load".
+Explained in the chapter "state_dict, save and load".
 """
 import sys
 import threading

@@ -1,6 +1,6 @@
 """Handles that remove hooks, and the machine behind a module's backward hooks.
 
-In PyTorch: `torch/utils/hooks.py`. Chapter 7 walks through it.
+In PyTorch: `torch/utils/hooks.py`. The chapter "Hooks and __call__" walks through it.
 """
 import warnings
 

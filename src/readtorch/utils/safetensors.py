@@ -2,7 +2,7 @@
 
 The library `safetensors` reads and writes the format; its module for PyTorch imports PyTorch, so this one
 stands in for it with the same four functions. In PyTorch: `safetensors.torch`, which `torch.load` calls for a
-path that ends in .safetensors. Explained in the chapter "state_dict, load_state_dict, save and load".
+path that ends in .safetensors. Explained in the chapter "state_dict, save and load".
 """
 import numpy as np
 

@@ -41,7 +41,8 @@ __all__ = ["activation_statistics", "allocator", "autograd", "checkpoint_diff", 
 
 
 def allocator(source=None, device=None, title="Allocator explorer", step=0, address=""):
-    """What the caching allocator did, event by event, and why: segments, blocks and totals (chapter 15).
+    """What the caching allocator did, event by event, and why: segments, blocks and totals (the chapter
+    "The caching allocator").
 
     source: a snapshot, the path of one that ``_dump_snapshot`` wrote, PyTorch's or ours, or None: our own
     allocator's history up to now. Call ``_record_memory_history`` before the run that is to be seen.
@@ -58,7 +59,8 @@ def allocator(source=None, device=None, title="Allocator explorer", step=0, addr
 
 
 def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0):
-    """The graph behind one or more tensors, and the order in which ``backward()`` walks it (chapter 4).
+    """The graph behind one or more tensors, and the order in which ``backward()`` walks it (the chapter
+    "Autograd").
 
     Runs one real backward with ``retain_graph=True`` and puts every leaf's ``.grad`` back afterwards, so the
     tensors can be used as if nothing had happened (hooks of yours on them do run).
@@ -74,7 +76,7 @@ def autograd(*outputs, names=None, grad=None, title="Autograd explorer", step=0)
 
 
 def strides(tensors, title="Stride explorer"):
-    """Where each element of a tensor lies in its storage (chapter 2).
+    """Where each element of a tensor lies in its storage (the chapter "Tensor and Storage").
 
     tensors: one tensor, a dict ``{label: tensor}`` or pairs ``(label, tensor)``. Tensors that share a
     storage are drawn over the same storage. At most 400 elements each.
@@ -86,7 +88,9 @@ def strides(tensors, title="Stride explorer"):
 
 
 def module_tree(module, name="net", title="Module tree"):
-    """What a Module holds: submodules, parameters, buffers, plain attributes (chapters 5, 6)."""
+    """What a Module holds: submodules, parameters, buffers, plain attributes (the chapters "Module and
+    __setattr__", "Parameter and Buffer").
+    """
     from ._widgets import ModuleTree
     from .module_walk import walk_module
 
@@ -94,7 +98,8 @@ def module_tree(module, name="net", title="Module tree"):
 
 
 def dispatch(function, *args, title="Dispatch stepper", **kwargs):
-    """One operator call, step by step, from the Python name to the kernel that computes (chapter 3).
+    """One operator call, step by step, from the Python name to the kernel that computes (the chapter "One
+    operator call").
 
     function: a name such as ``"add"``, or a function, such as ``lambda: a + b``; args, kwargs: what it is
     called with. The call is made once, for real.
@@ -106,7 +111,8 @@ def dispatch(function, *args, title="Dispatch stepper", **kwargs):
 
 
 def hook_timeline(module, *args, title="Hook timeline", **kwargs):
-    """Every hook that runs around ``module(*args, **kwargs)`` and the backward of its sum (chapter 7).
+    """Every hook that runs around ``module(*args, **kwargs)`` and the backward of its sum (the chapter
+    "Hooks and __call__").
 
     The call is made once, for real, and gradients are accumulated as always; what hooks do, they do. Shows the
     hooks of the module, of its parts, and the global ones; at least one must run.
@@ -118,7 +124,8 @@ def hook_timeline(module, *args, title="Hook timeline", **kwargs):
 
 
 def checkpoint_diff(left, right, names=("model", "checkpoint"), title="Checkpoint diff", differences=False):
-    """Two state dicts side by side: what loading the right one into the left one would do (chapter 8).
+    """Two state dicts side by side: what loading the right one into the left one would do (the chapter
+    "state_dict, save and load").
 
     left, right: a state dict, a Module, or the path of a checkpoint, which is read by ``readtorch.load``.
     Nested checkpoints are compared under dotted names. names: of the two sides. differences: hide equal rows
@@ -131,7 +138,8 @@ def checkpoint_diff(left, right, names=("model", "checkpoint"), title="Checkpoin
 
 
 def house_map(call=None, title="The house"):
-    """The rooms of ``src/readtorch``, their counterparts in PyTorch, and who imports whom (chapter 0).
+    """The rooms of ``src/readtorch``, their counterparts in PyTorch, and who imports whom (the chapter "One
+    training step, end to end").
 
     call: a function without arguments; it is run once and the rooms that it enters can be stepped through.
     Run it once before, or the walk shows what is only made at first use.
@@ -144,7 +152,8 @@ def house_map(call=None, title="The house"):
 
 def schedule_plotter(schedules, epochs=100, optimizer=None, measure=None, scale="linear",
                      title="Schedule plotter"):
-    """The learning rate, and the momentum where it changes, that schedulers set epoch by epoch (chapter 12).
+    """The learning rate, and the momentum where it changes, that schedulers set epoch by epoch (the chapter
+    "Learning-rate schedulers and SWA").
 
     schedules: a dict ``{label: make}`` or pairs; ``make(optimizer)`` gives a scheduler, which is run for real.
     At most 10. epochs: at most 1000. optimizer: makes the optimizer of each; SGD with a rate of 0.1 and a
@@ -159,7 +168,8 @@ def schedule_plotter(schedules, epochs=100, optimizer=None, measure=None, scale=
 
 def loss_surface(function, optimizers, start, x, y, steps=100, minimum=None, step=0,
                  title="Loss-surface paths"):
-    """The paths of optimizers over the contours of a function of two numbers, step by step (chapter 11).
+    """The paths of optimizers over the contours of a function of two numbers, step by step (the chapter
+    "torch.optim").
 
     function: `function(x, y)` gives the loss, also of tensors, element by element. optimizers: a dict
     ``{label: make}`` or pairs; ``make(params)`` gives an optimizer, which is run for real. At most 10.
@@ -174,7 +184,8 @@ def loss_surface(function, optimizers, start, x, y, steps=100, minimum=None, ste
 
 
 def worker_timeline(loaders, work=None, batches=None, run=0, step=0, title="Worker timeline"):
-    """Which worker fetches which batch, how many lie ready, and when the main process waits (chapter 13).
+    """Which worker fetches which batch, how many lie ready, and when the main process waits (the chapter
+    "Dataset, Sampler, DataLoader").
 
     loaders: a DataLoader, or a dict ``{label: loader}`` of at most 6 to choose from, drawn to one scale. Each is
     gone through once, for real. work: ``work(batch)``, what is done with a batch. batches: stop after so many, at
@@ -187,7 +198,8 @@ def worker_timeline(loaders, work=None, batches=None, run=0, step=0, title="Work
 
 
 def activation_statistics(runs, steps=60, layers=None, step=0, title="Activation statistics"):
-    """What comes out of the layers of networks while they are trained: mean, deviation, histogram (chapter 10).
+    """What comes out of the layers of networks while they are trained: mean, deviation, histogram (the
+    chapter "Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm").
 
     runs: a dict ``{label: (module, train)}`` of at most 4, drawn side by side; ``train(i)`` makes the i-th training step
     and may return the loss. They are trained for real. steps: at most 300. layers: a class or a tuple of classes
@@ -201,7 +213,8 @@ def activation_statistics(runs, steps=60, layers=None, step=0, title="Activation
 
 
 def device_timeline(runs, warm=1, run=0, step=0, title="Device timeline"):
-    """What simulated devices do while a function runs: kernels and copies, coloured by phase (chapter 16).
+    """What simulated devices do while a function runs: kernels and copies, coloured by phase (the chapter
+    "DataParallel").
 
     runs: a function, or a dict ``{label: function}`` of at most 8 to choose from, drawn to one scale. Each is called
     ``warm`` times and once more, for real. The times are those of the devices' own clock, so the devices must have
@@ -214,7 +227,8 @@ def device_timeline(runs, warm=1, run=0, step=0, title="Device timeline"):
 
 
 def kernel_accesses(runs, block=(0, 0, 0), run=0, step=0, thread=-1, title="Threads and memory"):
-    """Which thread of a block touches which address when: sectors, banks, barriers, races (chapter 14).
+    """Which thread of a block touches which address when: sectors, banks, barriers, races (the chapter
+    "CUDA kernels with numba").
 
     runs: a dict ``{label: launch}`` of at most 8 to choose from; a launch is
     ``(kernel, grid, block, *arguments)`` or a function without arguments that launches one of our kernels.
@@ -231,7 +245,8 @@ def kernel_accesses(runs, block=(0, 0, 0), run=0, step=0, thread=-1, title="Thre
 
 
 def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer"):
-    """A graph of the JIT, line by line, and what passes make of it (chapters 18, 19).
+    """A graph of the JIT, line by line, and what passes make of it (the chapters "JIT: tracing", "JIT:
+    scripting").
 
     graph: a Graph, a traced or scripted function or module, or pairs (name, graph) to step through.
     passes: functions that change a graph, or pairs (name, function); run one after the other on a copy.
@@ -246,7 +261,8 @@ def ir(graph, passes=(), step=0, selected="graph(", title="IR viewer"):
 
 
 def fusion(function, *inputs, selected=-1, title="Fusion viewer"):
-    """Which operators of a function the fuser groups, and the kernel that each group becomes, line by line (chapter 20).
+    """Which operators of a function the fuser groups, and the kernel that each group becomes, line by line
+    (the chapter "The fuser, and from TorchScript to torch.compile").
 
     function: is traced on `inputs`; a Graph will do, too. selected: the key of the operator chosen first: its place
     among the graph's nodes.
@@ -258,7 +274,8 @@ def fusion(function, *inputs, selected=-1, title="Fusion viewer"):
 
 
 def rank_timeline(runs, run=0, step=0, title="Rank timeline"):
-    """What the ranks of a process group did when: computing, collectives, waits (chapter 17).
+    """What the ranks of a process group did when: computing, collectives, waits (the chapter "Process
+    groups, DDP and SyncBatchNorm").
 
     runs: what `distributed.Timeline.export` gave on each rank, in a list; or a dict ``{label: list}`` of at most 8 to
     choose from, drawn to one scale. Ranks of one machine share a clock. run, step: the run and the span shown first.
@@ -270,7 +287,8 @@ def rank_timeline(runs, run=0, step=0, title="Rank timeline"):
 
 
 def plot(draw, alt, width=4.5, height=3.0):
-    """A plot that suits the page, light or dark, wide or narrow: draw(axes) gets matplotlib's axes (chapter 9).
+    """A plot that suits the page, light or dark, wide or narrow: draw(axes) gets matplotlib's axes (the
+    chapter "Layers, functional, init").
 
     alt: the sentence that stands for the picture where it cannot be seen. width, height: in inches.
     """

@@ -1,6 +1,7 @@
 """Products that are added to something: addmm, addmv, addr, baddbmm, addbmm.  beta * self + alpha * (a @ b).
 
-In PyTorch: `aten/src/ATen/native/{LinearAlgebra,Blas}.cpp`. Explained in the chapter "One training step".
+In PyTorch: `aten/src/ATen/native/{LinearAlgebra,Blas}.cpp`. Explained in the chapter "One training step,
+end to end".
 """
 import functools
 

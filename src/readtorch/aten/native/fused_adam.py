@@ -1,6 +1,6 @@
 """The whole Adam step for lists of parameters as one operator.
 
-In PyTorch: `aten/src/ATen/native/FusedAdam.cpp`. Chapter 11 shows when `optim.Adam` calls it.
+In PyTorch: `aten/src/ATen/native/FusedAdam.cpp`. The chapter "torch.optim" shows when `optim.Adam` calls it.
 """
 from ..native_function import native_function
 from .multi_tensor_apply import multi_tensor_apply

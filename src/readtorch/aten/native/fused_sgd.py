@@ -1,6 +1,6 @@
 """The whole step of stochastic gradient descent for lists of parameters as one operator.
 
-In PyTorch: `aten/src/ATen/native/FusedSGD.cpp`. Chapter 11 shows when `optim.SGD` calls it.
+In PyTorch: `aten/src/ATen/native/FusedSGD.cpp`. The chapter "torch.optim" shows when `optim.SGD` calls it.
 """
 from ..native_function import native_function
 from .multi_tensor_apply import multi_tensor_apply

@@ -1,6 +1,6 @@
 """y = x Wᵀ + b.
 
-In PyTorch: `aten/src/ATen/native/Linear.cpp`. Explained in the chapter "One training step".
+In PyTorch: `aten/src/ATen/native/Linear.cpp`. Explained in the chapter "One training step, end to end".
 """
 import math
 

@@ -1,6 +1,6 @@
 """Losses that compare two tensors element by element.
 
-In PyTorch: `aten/src/ATen/native/Loss.cpp`. Explained in the chapter "One training step".
+In PyTorch: `aten/src/ATen/native/Loss.cpp`. Explained in the chapter "One training step, end to end".
 """
 import math
 

@@ -1,6 +1,7 @@
 """Losses for classification: nll_loss and the cross entropy that is built on it.
 
-In PyTorch: `aten/src/ATen/native/LossNLL.cpp`, `LossNLL2d.cpp`. Explained in the chapter "One training step".
+In PyTorch: `aten/src/ATen/native/LossNLL.cpp`, `LossNLL2d.cpp`. Explained in the chapter "One training
+step, end to end".
 """
 import functools
 import math

@@ -1,6 +1,6 @@
 """softmax and log_softmax.
 
-In PyTorch: `aten/src/ATen/native/SoftMax.cpp`. Explained in the chapter "One training step".
+In PyTorch: `aten/src/ATen/native/SoftMax.cpp`. Explained in the chapter "One training step, end to end".
 """
 import functools
 import math

@@ -6,5 +6,5 @@
     runtime/    what runs it: operators, the interpreter
     api/        functions, classes and objects that hold graphs
 
-In PyTorch: `torch/csrc/jit`. Explained in the chapters "Tracing" and "Scripting".
+In PyTorch: `torch/csrc/jit`. Explained in the chapters "JIT: tracing" and "JIT: scripting".
 """

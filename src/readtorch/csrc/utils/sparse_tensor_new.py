@@ -1,6 +1,6 @@
 """`sparse_coo_tensor`: a sparse tensor from Python data.
 
-In PyTorch: `torch/csrc/utils/tensor_new.cpp`. Explained in the chapter "Optimizers".
+In PyTorch: `torch/csrc/utils/tensor_new.cpp`. Explained in the chapter "torch.optim".
 """
 from ...aten.native.sparse.sparse_tensor import (
     _sparse_coo_tensor_unsafe, _validate_sparse_coo_tensor_args, empty_sparse, size_from)

@@ -1,6 +1,7 @@
 """What happens around `forward` when a module is called.
 
-In PyTorch: `Module._call_impl` in `torch/nn/modules/module.py`. Chapter 7 shows the order.
+In PyTorch: `Module._call_impl` in `torch/nn/modules/module.py`. The chapter "Hooks and __call__" shows the
+order.
 
     global forward pre-hooks, own forward pre-hooks      may replace the arguments
     [ fence before the inputs, if there are backward hooks ]

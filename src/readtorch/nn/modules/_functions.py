@@ -63,7 +63,8 @@ class BackwardHookFunction(Function):
 
 
 class SyncBatchNorm(Function):
-    """Batch normalization with the mean and variance of all ranks' batches. See chapter 17.
+    """Batch normalization with the mean and variance of all ranks' batches. See the chapter "Process
+    groups, DDP and SyncBatchNorm".
 
     Note [ What the ranks tell one another ]
     In forward each rank sends the mean and 1/√(var + eps) of its own batch and how many values they are of,

@@ -1,6 +1,6 @@
 """Hooks of modules: where they are kept, and how they are registered. `_call.py` says when they run.
 
-In PyTorch: part of `torch/nn/modules/module.py`. Chapter 7 shows all of them at work.
+In PyTorch: part of `torch/nn/modules/module.py`. The chapter "Hooks and __call__" shows all of them at work.
 
 Every hook is kept in a dictionary from its id to the hook, in the order in which hooks run; `RemovableHandle`
 knows the id. What a hook asks for ("with keyword arguments") is a mark under its id in a second dictionary.

@@ -1,4 +1,4 @@
-"""A list and a dictionary of parameters. See chapter 6.
+"""A list and a dictionary of parameters. See the chapter "Parameter and Buffer".
 
 In PyTorch: part of `torch/nn/modules/container.py`.
 """

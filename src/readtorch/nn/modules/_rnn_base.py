@@ -1,6 +1,6 @@
 """The weights of recurrent layers, and the way of their arguments. In PyTorch: in `torch/nn/modules/rnn.py`.
 
-See chapter 9.
+See the chapter "Layers, functional, init".
 """
 import math
 import numbers

@@ -1,6 +1,7 @@
 """`state_dict` and `load_state_dict`: a module's parameters and buffers under their full names.
 
-In PyTorch: part of `torch/nn/modules/module.py`. Chapter 8 compares checkpoints with it.
+In PyTorch: part of `torch/nn/modules/module.py`. The chapter "state_dict, save and load" compares
+checkpoints with it.
 """
 import warnings
 from collections import OrderedDict, namedtuple

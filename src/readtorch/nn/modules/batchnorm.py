@@ -1,4 +1,5 @@
-"""Normalization over the batch. In PyTorch: `torch/nn/modules/batchnorm.py`. See chapter 10.
+"""Normalization over the batch. In PyTorch: `torch/nn/modules/batchnorm.py`. See the chapter
+"Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm".
 
 S. Ioffe, C. Szegedy: Batch normalization: accelerating deep network training by reducing internal covariate
 shift (2015).
@@ -207,8 +208,8 @@ class SyncBatchNorm(_BatchNorm):
     there are).
 
     In training, where a process group is initialized and has more than one rank; otherwise as `BatchNorm1d`
-    and so on. The ranks' batches may differ in size, and some may be empty. See chapter 17. in PyTorch: for
-    tensors on a GPU only.
+    and so on. The ranks' batches may differ in size, and some may be empty. See the chapter "Process
+    groups, DDP and SyncBatchNorm". in PyTorch: for tensors on a GPU only.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Modules that hold modules, and modules that hold parameters.
 
-In PyTorch: `torch/nn/modules/container.py`. Chapter 5 shows what a plain Python list would lose.
-`ParameterList` and `ParameterDict` are in `_parameter_container.py`, what the classes share in
-`_container.py`.
+In PyTorch: `torch/nn/modules/container.py`. The chapter "Module and __setattr__" shows what a plain Python
+list would lose. `ParameterList` and `ParameterDict` are in `_parameter_container.py`, what the classes
+share in `_container.py`.
 """
 import warnings
 from collections import OrderedDict

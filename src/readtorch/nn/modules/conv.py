@@ -1,4 +1,4 @@
-"""Convolution layers. In PyTorch: `torch/nn/modules/conv.py`. See chapter 9."""
+"""Convolution layers. In PyTorch: `torch/nn/modules/conv.py`. See the chapter "Layers, functional, init"."""
 import math
 
 import readtorch

@@ -1,4 +1,6 @@
-"""Distances as modules. In PyTorch: `torch/nn/modules/distance.py`. See chapter 9."""
+"""Distances as modules. In PyTorch: `torch/nn/modules/distance.py`. See the chapter "Layers, functional,
+init".
+"""
 from readtorch.nn import functional as F
 from readtorch.nn.modules.module import Module
 

@@ -1,6 +1,6 @@
 """Modules that learn the sizes of their parameters from their first input.
 
-In PyTorch: `torch/nn/modules/lazy.py`. See chapter 9.
+In PyTorch: `torch/nn/modules/lazy.py`. See the chapter "Layers, functional, init".
 """
 import itertools
 

@@ -1,4 +1,6 @@
-"""Layers that multiply by a matrix. In PyTorch: `torch/nn/modules/linear.py`. See chapter 9."""
+"""Layers that multiply by a matrix. In PyTorch: `torch/nn/modules/linear.py`. See the chapter "Layers,
+functional, init".
+"""
 import math
 
 import readtorch

@@ -1,4 +1,6 @@
-"""Attention with several heads. In PyTorch: part of `torch/nn/modules/activation.py`. See chapter 9."""
+"""Attention with several heads. In PyTorch: part of `torch/nn/modules/activation.py`. See the chapter
+"Layers, functional, init".
+"""
 import readtorch
 from readtorch.nn import functional as F
 from readtorch.nn import init

@@ -1,6 +1,7 @@
 """Normalization within each example. In PyTorch: `torch/nn/modules/normalization.py`.
 
-Chapter 10 compares it with normalization over the batch.
+The chapter "Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm" compares it with normalization
+over the batch.
 """
 import numbers
 

@@ -1,4 +1,4 @@
-"""Pooling layers. In PyTorch: `torch/nn/modules/pooling.py`. See chapter 9.
+"""Pooling layers. In PyTorch: `torch/nn/modules/pooling.py`. See the chapter "Layers, functional, init".
 
 None of them has parameters. What a kernel size, stride, padding or dilation may be: see
 `nn/functional/pooling.py`.

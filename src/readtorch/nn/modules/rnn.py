@@ -1,4 +1,5 @@
-"""Recurrent layers, and their cells for a single step. In PyTorch: `torch/nn/modules/rnn.py`. See chapter 9.
+"""Recurrent layers, and their cells for a single step. In PyTorch: `torch/nn/modules/rnn.py`. See the
+chapter "Layers, functional, init".
 
 The arithmetic is in `aten/native/rnn.py`; the weights are kept by the base class in `_rnn_base.py`.
 """

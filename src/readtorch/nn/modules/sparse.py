@@ -1,4 +1,5 @@
-"""Tables of vectors, looked up by number. In PyTorch: `torch/nn/modules/sparse.py`. See chapter 9.
+"""Tables of vectors, looked up by number. In PyTorch: `torch/nn/modules/sparse.py`. See the chapter
+"Layers, functional, init".
 
 "Sparse" is the gradient: only the rows that were picked have one.
 """

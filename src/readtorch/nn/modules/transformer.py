@@ -1,4 +1,5 @@
-"""The transformer and its parts. In PyTorch: `torch/nn/modules/transformer.py`. See chapter 9.
+"""The transformer and its parts. In PyTorch: `torch/nn/modules/transformer.py`. See the chapter "Layers,
+functional, init".
 
 A. Vaswani and others: Attention is all you need (2017). With `norm_first` as in R. Xiong and others: On layer
 normalization in the transformer architecture (2020).

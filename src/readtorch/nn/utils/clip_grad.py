@@ -1,4 +1,4 @@
-"""Keeping gradients small. In PyTorch: `torch/nn/utils/clip_grad.py`. See chapter 11."""
+"""Keeping gradients small. In PyTorch: `torch/nn/utils/clip_grad.py`. See the chapter "torch.optim"."""
 import types
 import warnings
 

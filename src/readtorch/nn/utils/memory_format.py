@@ -1,4 +1,6 @@
-"""The memory order of convolution weights. In PyTorch: `torch/nn/utils/memory_format.py`. See chapter 2 for strides."""
+"""The memory order of convolution weights. In PyTorch: `torch/nn/utils/memory_format.py`. See the chapter
+"Tensor and Storage" for strides.
+"""
 from readtorch import nn
 
 __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]

@@ -1,6 +1,7 @@
 """Batches of sequences of different lengths: padded, packed, and back. In PyTorch: `torch/nn/utils/rnn.py`.
 
-How packed data are laid out stands in `aten/native/packed_sequence.py`. See chapter 9.
+How packed data are laid out stands in `aten/native/packed_sequence.py`. See the chapter "Layers,
+functional, init".
 """
 from collections.abc import Iterable
 from typing import NamedTuple

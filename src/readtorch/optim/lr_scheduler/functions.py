@@ -1,4 +1,6 @@
-"""Schedules given by a function of the epoch. In PyTorch: `torch/optim/lr_scheduler.py`. See chapter 12."""
+"""Schedules given by a function of the epoch. In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter
+"Learning-rate schedulers and SWA".
+"""
 import types
 
 from readtorch.optim.lr_scheduler.base import (

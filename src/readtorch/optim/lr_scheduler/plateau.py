@@ -1,4 +1,6 @@
-"""The schedule that watches the training. In PyTorch: `torch/optim/lr_scheduler.py`. See chapter 12."""
+"""The schedule that watches the training. In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter
+"Learning-rate schedulers and SWA".
+"""
 import warnings
 
 from readtorch.optim.lr_scheduler.base import (

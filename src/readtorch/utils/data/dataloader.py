@@ -1,7 +1,8 @@
 """`DataLoader`: what it is asked for, and whether that fits together.
 
-In PyTorch: `torch/utils/data/dataloader.py`. See chapter 13. What happens in a pass is told by the iterators:
-`_utils/base_iter.py` without workers, `_utils/multiprocess_iter.py` with workers.
+In PyTorch: `torch/utils/data/dataloader.py`. See the chapter "Dataset, Sampler, DataLoader". What happens
+in a pass is told by the iterators: `_utils/base_iter.py` without workers, `_utils/multiprocess_iter.py`
+with workers.
 """
 import math
 import multiprocessing as python_multiprocessing

@@ -1,6 +1,6 @@
 """Datasets: what can be asked for a sample.
 
-In PyTorch: `torch/utils/data/dataset.py`. See chapter 13.
+In PyTorch: `torch/utils/data/dataset.py`. See the chapter "Dataset, Sampler, DataLoader".
 
 A map-style dataset answers `dataset[key]`; an `IterableDataset` only `next`. The rest are made of others:
 

@@ -1,6 +1,7 @@
 """A sampler that gives each of several processes its share of the indices.
 
-In PyTorch: `torch/utils/data/distributed.py`. See chapters 13 and 17.
+In PyTorch: `torch/utils/data/distributed.py`. See the chapters "Dataset, Sampler, DataLoader" and "Process
+groups, DDP and SyncBatchNorm".
 """
 import math
 

@@ -1,6 +1,6 @@
 """Samplers: who says which index comes next.
 
-In PyTorch: `torch/utils/data/sampler.py`. See chapter 13.
+In PyTorch: `torch/utils/data/sampler.py`. See the chapter "Dataset, Sampler, DataLoader".
 """
 import itertools
 from typing import Generic, TypeVar

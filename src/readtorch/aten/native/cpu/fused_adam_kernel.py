@@ -1,9 +1,9 @@
 """The Adam step for lists of parameters as one loop: every element is read once and written once.
 
-In PyTorch: `aten/src/ATen/native/cpu/FusedAdamKernel.cpp`. Chapter 11 compares it with the step that is
-written in operators (`optim/adam.py`). The arithmetic is that of PyTorch's operators, with a fused
-multiply-add where they have one, so that both give the same numbers; PyTorch's own fused kernel rounds a
-little differently.
+In PyTorch: `aten/src/ATen/native/cpu/FusedAdamKernel.cpp`. The chapter "torch.optim" compares it with the
+step that is written in operators (`optim/adam.py`). The arithmetic is that of PyTorch's operators, with a
+fused multiply-add where they have one, so that both give the same numbers; PyTorch's own fused kernel
+rounds a little differently.
 """
 import math
 

@@ -5,5 +5,5 @@ A file holds the kernels of one family and the functions that launch them; these
 last, and say with which grid and block. They know nothing of tensors, and nothing is launched for empty
 results.
 
-In PyTorch: `aten/src/ATen/native/cuda`. Explained in chapter 14.
+In PyTorch: `aten/src/ATen/native/cuda`. Explained in the chapter "CUDA kernels with numba".
 """

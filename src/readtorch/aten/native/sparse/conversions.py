@@ -1,7 +1,7 @@
 """From sparse to dense and back; and the elements of one tensor in the places of another.
 
 In PyTorch: `aten/src/ATen/native/TensorConversions.cpp`, `sparse/SparseTensor.cpp`.
-Explained in the chapter "Optimizers".
+Explained in the chapter "torch.optim".
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
 """Sparse tensors made, asked, coalesced and copied.
 
-In PyTorch: `aten/src/ATen/native/sparse/SparseTensor.cpp`. Explained in the chapter "Optimizers".
+In PyTorch: `aten/src/ATen/native/sparse/SparseTensor.cpp`. Explained in the chapter "torch.optim".
 """
 import numpy as np
 

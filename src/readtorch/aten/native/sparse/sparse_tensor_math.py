@@ -1,7 +1,7 @@
 """Arithmetic on sparse tensors: sums, multiples, totals.
 
 In PyTorch: `aten/src/ATen/native/sparse/SparseTensorMath.cpp`, which also has products of
-matrices. Explained in the chapter "Optimizers".
+matrices. Explained in the chapter "torch.optim".
 """
 import functools
 

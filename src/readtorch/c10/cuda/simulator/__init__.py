@@ -15,7 +15,8 @@ compiles.
     Note [ A warp's access ]           recording.py    sectors and banks
 
 In PyTorch: nothing like it; NVIDIA's compute-sanitizer looks for races on a real GPU. Numba's own simulator
-(NUMBA_ENABLE_CUDASIM=1) has a Python thread for each CUDA thread and no shuffles. Explained in chapter 14.
+(NUMBA_ENABLE_CUDASIM=1) has a Python thread for each CUDA thread and no shuffles. Explained in the chapter
+"CUDA kernels with numba".
 """
 from .errors import BarrierDivergence, DataRace, InactiveLane, OutOfBounds, SimulatorError
 from .launcher import Launch

@@ -1,6 +1,6 @@
 """All functions and classes that belong together, by qualified name.
 
-In PyTorch: `torch/csrc/jit/api/compilation_unit.h`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/api/compilation_unit.h`. Explained in the chapter "JIT: scripting".
 """
 import re
 

@@ -1,6 +1,6 @@
 """A function in TorchScript: a name, a graph, and what runs it.
 
-In PyTorch: `torch/csrc/jit/api/function_impl.h` (GraphFunction). Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/api/function_impl.h` (GraphFunction). Explained in the chapter "JIT: scripting".
 """
 import threading
 

@@ -1,6 +1,6 @@
 """An object in TorchScript: a class and the values of its attributes.
 
-In PyTorch: `torch/csrc/jit/api/object.h`, `c10::ivalue::Object`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/api/object.h`, `c10::ivalue::Object`. Explained in the chapter "JIT: scripting".
 """
 
 

@@ -1,7 +1,7 @@
 """Assignments. In PyTorch: `emitAssignment`, `emitAugAssignment`, `emitExprsAssign` in
 `torch/csrc/jit/frontend/ir_emitter.cpp`.
 
-Explained in the chapter "Scripting".
+Explained in the chapter "JIT: scripting".
 """
 
 import ast

@@ -2,7 +2,7 @@
 
 A call of one is replaced by its body.
 
-In PyTorch: `torch/csrc/jit/frontend/builtin_functions.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/frontend/builtin_functions.cpp`. Explained in the chapter "JIT: scripting".
 """
 
 import ast

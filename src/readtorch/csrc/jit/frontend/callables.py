@@ -1,6 +1,6 @@
 """What can be called in a program: operators, functions, methods, classes, casts, exceptions.
 
-In PyTorch: `torch/csrc/jit/frontend/sugared_value.h`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/frontend/sugared_value.h`. Explained in the chapter "JIT: scripting".
 """
 
 from ..api.function_impl import RecursiveMethodCallError

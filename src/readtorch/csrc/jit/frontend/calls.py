@@ -2,7 +2,7 @@
 trees.
 
 In PyTorch: `emitApplyExpr`, `emitApplySpecialForm` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
-Explained in the chapter "Scripting".
+Explained in the chapter "JIT: scripting".
 """
 
 import ast

@@ -1,7 +1,7 @@
 """Conditions: what is true, and what that tells about types.
 
 In PyTorch: `emitCondExpr`, `emitIsInstance`, `emitIfExpr` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
-Explained in the chapter "Scripting".
+Explained in the chapter "JIT: scripting".
 """
 
 import ast

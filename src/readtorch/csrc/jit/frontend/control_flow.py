@@ -1,7 +1,7 @@
 """if, while and for. In PyTorch: `emitIfElseBlocks`, `emitLoopCommon`, `emitFor` in
 `torch/csrc/jit/frontend/ir_emitter.cpp`.
 
-Explained in the chapter "Scripting".
+Explained in the chapter "JIT: scripting".
 """
 
 from contextlib import contextmanager

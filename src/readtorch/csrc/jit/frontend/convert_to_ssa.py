@@ -7,7 +7,7 @@
 Where branches and loops assign variables, these become outputs of the prim::If or prim::Loop: a value for
 each path.
 
-In PyTorch: `torch/csrc/jit/frontend/convert_to_ssa.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/frontend/convert_to_ssa.cpp`. Explained in the chapter "JIT: scripting".
 """
 
 from ..ir.unification import unifyTypes

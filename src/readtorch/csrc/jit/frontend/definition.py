@@ -2,7 +2,7 @@
 
 The trees are Python's own (`ast`). In PyTorch: `torch/jit/frontend.py` turns them into trees of its own,
 which the parser of serialized code (`torch/csrc/jit/frontend/parser.cpp`) makes too. Explained in the chapter
-"Scripting".
+"JIT: scripting".
 """
 
 import ast

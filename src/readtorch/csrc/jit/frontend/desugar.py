@@ -6,7 +6,7 @@
     f"{x} of {n}"            "{} of {}".format(x, n)
     list(x for x in xs)      list([x for x in xs])
 
-In PyTorch: part of `torch/jit/frontend.py`. Explained in the chapter "Scripting".
+In PyTorch: part of `torch/jit/frontend.py`. Explained in the chapter "JIT: scripting".
 """
 
 import ast

@@ -6,7 +6,7 @@ the graph (a module, a function) is kept here. Each block has a frame of its own
 other one does not see.
 
 In PyTorch: `struct Environment` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the chapter
-"Scripting".
+"JIT: scripting".
 """
 
 from ..ir.type import (

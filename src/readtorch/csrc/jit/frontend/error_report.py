@@ -1,6 +1,6 @@
 """An error that shows the line of the program that it is about.
 
-In PyTorch: `torch/csrc/jit/frontend/error_report.h`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/frontend/error_report.h`. Explained in the chapter "JIT: scripting".
 """
 import threading
 

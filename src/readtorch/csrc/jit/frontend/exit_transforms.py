@@ -8,7 +8,7 @@ case nothing behind matters.
         return 1                  r = If(left): r  else: 2
     return 2                      return r              (and the two Ifs become one)
 
-In PyTorch: `torch/csrc/jit/frontend/exit_transforms.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/frontend/exit_transforms.cpp`. Explained in the chapter "JIT: scripting".
 """
 
 from ..ir.type import BoolType

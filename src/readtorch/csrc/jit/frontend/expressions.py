@@ -1,7 +1,7 @@
 """Expressions: names, literals, operators, comprehensions.
 
 In PyTorch: `emitSugaredExpr`, `emitSimpleExpr` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the
-chapter "Scripting".
+chapter "JIT: scripting".
 """
 
 import ast

@@ -13,7 +13,8 @@ SugaredValue); variables go through an Environment. The methods are grouped by w
 
 Then convert_to_ssa.py replaces variables by values, and clean.py removes what is superfluous.
 
-In PyTorch: `struct to_ir` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `struct to_ir` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the chapter "JIT:
+scripting".
 """
 
 from ..ir.function_schema import Argument, FunctionSchema

@@ -4,7 +4,7 @@ A loop over something whose length is known while compiling, such as a tuple, is
 length and an item for each index, which the body of the loop looks up.
 
 In PyTorch: `RangeValue`, `IterableTree`, `SugaredTupleValue` of `torch/csrc/jit/frontend/sugared_value.h`.
-Explained in the chapter "Scripting".
+Explained in the chapter "JIT: scripting".
 """
 
 from ..ir.type import IntType

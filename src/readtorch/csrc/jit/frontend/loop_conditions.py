@@ -7,7 +7,7 @@ of its body.
       block1(): <condition> -> %c                      block0(%i): <body> <condition> -> %c1
 
 In PyTorch: `inline_loop_condition.cpp`, `canonicalize_modified_loop.cpp` in `torch/csrc/jit/frontend`.
-Explained in the chapter "Scripting".
+Explained in the chapter "JIT: scripting".
 """
 
 from ..ir.type import IntType

@@ -5,7 +5,7 @@
     elif isinstance(y, int):   here y is an int
 
 In PyTorch: `RefinementSet`, `CondValue` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the chapter
-"Scripting".
+"JIT: scripting".
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """What names mean that are no variables of the program.
 
 In PyTorch: `torch/csrc/jit/frontend/resolver.h`, `PythonResolver` in `torch/csrc/jit/python/script_init.cpp`.
-Explained in the chapter "Scripting".
+Explained in the chapter "JIT: scripting".
 """
 
 import builtins

@@ -3,7 +3,7 @@
 First every overload is tried as it is; then again with implicit conversions (a tensor to the number it holds,
 numbers one after another to a list, a string to a device).
 
-In PyTorch: `torch/csrc/jit/frontend/schema_matching.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/frontend/schema_matching.cpp`. Explained in the chapter "JIT: scripting".
 """
 from dataclasses import dataclass
 

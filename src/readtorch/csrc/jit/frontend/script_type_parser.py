@@ -2,7 +2,7 @@
 
     Tensor   List[int]   Optional[Tuple[Tensor, int]]   Dict[str, Tensor]   int | None   __torch__.nets.Net
 
-In PyTorch: `torch/csrc/jit/frontend/script_type_parser.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/frontend/script_type_parser.cpp`. Explained in the chapter "JIT: scripting".
 """
 
 import ast

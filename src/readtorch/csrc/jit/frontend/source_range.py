@@ -1,6 +1,6 @@
 """Where in a program's text a node comes from.
 
-In PyTorch: `torch/csrc/jit/frontend/source_range.h`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/frontend/source_range.h`. Explained in the chapter "JIT: scripting".
 """
 from bisect import bisect_right
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ A tensor's index is taken apart: each int becomes a `select`, each slice a `slic
 tensors are left to one `index` at the end.
 
 In PyTorch: `emitSubscript`, `emitIntAndSliceIndexing` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
-Explained in the chapter "Scripting".
+Explained in the chapter "JIT: scripting".
 """
 
 import ast

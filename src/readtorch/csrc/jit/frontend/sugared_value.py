@@ -4,7 +4,7 @@ Most expressions are values of the graph (SimpleValue). Others exist only while 
 be called, a module that has attributes, the `range` of a loop. What each of them can do is its methods; what
 it cannot raises.
 
-In PyTorch: `torch/csrc/jit/frontend/sugared_value.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/frontend/sugared_value.cpp`. Explained in the chapter "JIT: scripting".
 """
 
 from ..ir.type import (

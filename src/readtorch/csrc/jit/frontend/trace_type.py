@@ -1,6 +1,7 @@
 """The kernels of the Tracer key: write a call down, then make it.
 
-In PyTorch: `TraceType_*.cpp`, written by `tools/autograd/gen_trace_type.py`. Explained in the chapter "Tracing".
+In PyTorch: `TraceType_*.cpp`, written by `tools/autograd/gen_trace_type.py`. Explained in the chapter "JIT:
+tracing".
 """
 from ....aten import dispatcher
 from ....c10.dispatch_key import TRACER, tls

@@ -4,7 +4,7 @@
 number, the tensor becomes one that remembers which Value it is.
 
 In PyTorch: `getSizeOf` and `ArgumentStash` in `torch/csrc/jit/frontend/tracer.cpp`. Explained in the chapter
-"Tracing".
+"JIT: tracing".
 """
 import numpy as np
 

@@ -6,7 +6,7 @@ first, is written into the graph, and goes on to where it would have gone. Nothi
 
 In PyTorch: `torch/csrc/jit/frontend/tracer.cpp`; the kernels are written by
 `tools/autograd/gen_trace_type.py`.
-Explained in the chapter "Tracing".
+Explained in the chapter "JIT: tracing".
 """
 from ....c10.dispatch_key import TRACER, WRAPPED_NUMBER, MaskGuard, tls
 from ....c10.layout import preserve_format

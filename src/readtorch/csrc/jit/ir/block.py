@@ -1,6 +1,6 @@
 """A list of nodes with inputs and outputs: the body of a graph, a branch of an If, the body of a Loop.
 
-In PyTorch: `struct Block` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "Scripting".
+In PyTorch: `struct Block` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "JIT: scripting".
 """
 from .node import Node
 

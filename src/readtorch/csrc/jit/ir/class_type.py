@@ -1,6 +1,6 @@
 """The type of objects: modules and TorchScript classes. It holds what all objects of the class share.
 
-In PyTorch: `aten/src/ATen/core/class_type.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `aten/src/ATen/core/class_type.cpp`. Explained in the chapter "JIT: scripting".
 """
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
 """Types that are made of others: lists, dicts, tuples, optional values, unions, futures.
 
-In PyTorch: `aten/src/ATen/core/jit_type.h`, `union_type.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `aten/src/ATen/core/jit_type.h`, `union_type.cpp`. Explained in the chapter "JIT: scripting".
 """
 from .type import AnyListType, AnyTupleType, AnyType, IntType, NoneType, Type
 

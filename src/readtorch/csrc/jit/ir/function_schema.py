@@ -1,6 +1,6 @@
 """The signature of an operator or a function, with the types that graphs have.
 
-In PyTorch: `aten/src/ATen/core/function_schema.h`. Explained in the chapter "Scripting".
+In PyTorch: `aten/src/ATen/core/function_schema.h`. Explained in the chapter "JIT: scripting".
 """
 from dataclasses import dataclass, replace
 

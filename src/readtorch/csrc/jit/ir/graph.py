@@ -1,6 +1,6 @@
 """A program: a block of nodes, and how new ones are put into it.
 
-In PyTorch: `struct Graph` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "Scripting".
+In PyTorch: `struct Graph` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "JIT: scripting".
 """
 from ....c10 import scalar_type
 from ....c10.device import device as Device

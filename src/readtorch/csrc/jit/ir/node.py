@@ -1,6 +1,6 @@
 """One operation of a graph.
 
-In PyTorch: `struct Node` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "Scripting".
+In PyTorch: `struct Node` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "JIT: scripting".
 """
 from .attributes import Attributes
 from .type import NoneType, OptionalType

@@ -5,7 +5,8 @@
       %2 : Tensor = aten::add(%x, %1, %1), scope: __module.fc # here.py:3:11
       return (%2)
 
-In PyTorch: `Graph::print`, `Node::print` in `torch/csrc/jit/ir/ir.cpp`. Explained in the chapter "Tracing".
+In PyTorch: `Graph::print`, `Node::print` in `torch/csrc/jit/ir/ir.cpp`. Explained in the chapter "JIT:
+tracing".
 """
 from .constant_text import constant_text, tensor_text
 

@@ -1,6 +1,6 @@
 """Which module's call a traced node belongs to, and which inlined calls it went through.
 
-In PyTorch: `torch/csrc/jit/ir/scope.h`. Explained in the chapter "Tracing".
+In PyTorch: `torch/csrc/jit/ir/scope.h`. Explained in the chapter "JIT: tracing".
 """
 from dataclasses import dataclass
 

@@ -4,7 +4,7 @@
     Float(4, *)                                                     what a pass worked out
     Tensor                                                          nothing is known
 
-In PyTorch: `aten/src/ATen/core/tensor_type.cpp`. Explained in the chapter "Tracing".
+In PyTorch: `aten/src/ATen/core/tensor_type.cpp`. Explained in the chapter "JIT: tracing".
 """
 from ....c10.scalar_type import SCALAR_TYPE_NAMES
 from .type import Type

@@ -4,7 +4,7 @@ Every type has two spellings: `str()`, which graphs and schemas print (`int[]`, 
 Tensor)`), and `annotation_str`, which is Python's (`List[int]`, `Optional[Tensor]`, `Dict[str, Tensor]`).
 
 In PyTorch: `aten/src/ATen/core/jit_type_base.h`, `jit_type.h`, `type.cpp`. Explained in the chapter
-"Scripting".
+"JIT: scripting".
 """
 
 

@@ -1,6 +1,6 @@
 """What a node makes and other nodes use.
 
-In PyTorch: `struct Value` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "Scripting".
+In PyTorch: `struct Value` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "JIT: scripting".
 """
 from typing import NamedTuple
 

@@ -6,7 +6,7 @@
     %3 : Tensor = aten::add(%1, %2, %one)
 
 In PyTorch: `torch/csrc/jit/passes/common_subexpression_elimination.cpp`. Explained in the chapter
-"Scripting".
+"JIT: scripting".
 """
 from ..ir.alias_analysis import AliasDb
 from ..ir.node_hashing import node_key

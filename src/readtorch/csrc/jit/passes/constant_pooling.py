@@ -6,7 +6,7 @@
     %3 : int = prim::Constant[value=1]()          %4 : Tensor = aten::add(%2, %y, %1)
     %4 : Tensor = aten::add(%2, %y, %3)
 
-In PyTorch: `torch/csrc/jit/passes/constant_pooling.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/passes/constant_pooling.cpp`. Explained in the chapter "JIT: scripting".
 """
 from ..ir.alias_analysis import AliasDb
 from ..ir.node_hashing import node_key

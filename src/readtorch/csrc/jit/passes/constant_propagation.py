@@ -8,7 +8,7 @@
 
 An If whose condition is known is replaced by its branch, a Loop that never turns by what it is given.
 
-In PyTorch: `torch/csrc/jit/passes/constant_propagation.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/passes/constant_propagation.cpp`. Explained in the chapter "JIT: scripting".
 """
 from ....c10.tensor_impl import TensorImpl
 from ..ir.alias_analysis import AliasDb, isMutableType

@@ -5,7 +5,7 @@
     %2 : Tensor = aten::neg(%x)                      return (%1)
     return (%1)
 
-In PyTorch: `torch/csrc/jit/passes/dead_code_elimination.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/passes/dead_code_elimination.cpp`. Explained in the chapter "JIT: scripting".
 """
 
 

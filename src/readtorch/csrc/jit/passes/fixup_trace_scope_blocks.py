@@ -15,7 +15,7 @@ submodule has a prim::TracedAttr that gives its path:
                                                               %3 = aten::linear(%x, %weight)
                                                               return (%3)
 
-In PyTorch: `torch/csrc/jit/passes/fixup_trace_scope_blocks.cpp`. Explained in the chapter "Tracing".
+In PyTorch: `torch/csrc/jit/passes/fixup_trace_scope_blocks.cpp`. Explained in the chapter "JIT: tracing".
 """
 from ..frontend.schema_matching import match_schema
 from ..ir.graph import Graph

@@ -6,7 +6,7 @@
 
     w' = w * gamma / sqrt(var + eps)          b' = (b - mean) * gamma / sqrt(var + eps) + beta
 
-In PyTorch: `torch/csrc/jit/passes/frozen_conv_folding.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/passes/frozen_conv_folding.cpp`. Explained in the chapter "JIT: scripting".
 """
 from ....aten.functions import at
 

@@ -6,7 +6,7 @@
     aten::linear(%x, %w, %b) %b : Tensor = prim::GetAttr[name="bias"](%fc) %y : Tensor = aten::linear(%x, %w,
     %b)
 
-In PyTorch: `torch/csrc/jit/passes/freeze_module.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/passes/freeze_module.cpp`. Explained in the chapter "JIT: scripting".
 """
 from ....c10.tensor_impl import TensorImpl
 from ..api.object import ScriptObject

@@ -4,7 +4,7 @@
     %f : Function = prim::Constant[name="double"]()                  %1 : int = prim::Constant[value=2]()
     %y : Tensor = prim::CallFunction(%f, %x)                         %y : Tensor = aten::mul(%x, %1)
 
-In PyTorch: `torch/csrc/jit/passes/inliner.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/passes/inliner.cpp`. Explained in the chapter "JIT: scripting".
 """
 from ..ir.scope import InlinedCall
 from ..ir.type import ClassType

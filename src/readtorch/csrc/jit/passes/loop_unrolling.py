@@ -9,7 +9,7 @@
                                                          -> (%true, %i8, %t8)
                                                      prim::Loop(%n - %n // 8 * 8, %true, …)   the rest
 
-In PyTorch: `torch/csrc/jit/passes/loop_unrolling.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/passes/loop_unrolling.cpp`. Explained in the chapter "JIT: scripting".
 """
 from ..ir.type import IntType
 from .dead_code_elimination import EliminateDeadCode

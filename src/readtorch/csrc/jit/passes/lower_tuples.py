@@ -4,7 +4,7 @@
     %t : (Tensor, int) = prim::TupleConstruct(%a, %n)
     %b : Tensor, %m : int = prim::TupleUnpack(%t)    (%b is %a, %m is %n)
 
-In PyTorch: `torch/csrc/jit/passes/lower_tuples.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/passes/lower_tuples.cpp`. Explained in the chapter "JIT: scripting".
 """
 from ..ir.type import TupleType
 from .dead_code_elimination import EliminateDeadCode

@@ -5,7 +5,7 @@
     %3 : Tensor = aten::t(%2)
 
 In PyTorch: `torch/csrc/jit/passes/peephole.cpp`, `peephole_list_idioms.cpp`, `peephole_non_tensor.cpp`.
-Explained in the chapter "Scripting".
+Explained in the chapter "JIT: scripting".
 """
 from ..ir.alias_analysis import AliasDb
 from ..ir.enums import number_of_dtype

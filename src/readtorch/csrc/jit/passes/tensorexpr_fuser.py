@@ -9,7 +9,8 @@ through something
 outside: a group runs at one moment. Nothing is fused that reads or makes what some node of the graph writes
 to in place.
 
-In PyTorch: `torch/csrc/jit/passes/tensorexpr_fuser.cpp`. Explained in the chapter "The fuser".
+In PyTorch: `torch/csrc/jit/passes/tensorexpr_fuser.cpp`. Explained in the chapter "The fuser, and from
+TorchScript to torch.compile".
 """
 
 from ..ir.alias_analysis import AliasDb

@@ -4,7 +4,7 @@ Its attributes are those of its type; methods that have not been compiled are co
 Sequential or ModuleDict is unrolled: every submodule has its own type.
 
 In PyTorch: `ModuleValue`, `SugaredDict` of `torch/csrc/jit/python/python_sugared_value.cpp`. Explained in the
-chapter "Scripting".
+chapter "JIT: scripting".
 """
 
 import inspect

@@ -1,6 +1,6 @@
 """Python objects that a program names: functions, modules, classes, constants.
 
-In PyTorch: `torch/csrc/jit/python/python_sugared_value.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/python/python_sugared_value.cpp`. Explained in the chapter "JIT: scripting".
 """
 
 import enum

@@ -1,6 +1,6 @@
 """The tracer's view of Python: which line is running, what its variables are called, how to warn.
 
-In PyTorch: `torch/csrc/jit/python/python_tracer.cpp`. Explained in the chapter "Tracing".
+In PyTorch: `torch/csrc/jit/python/python_tracer.cpp`. Explained in the chapter "JIT: tracing".
 """
 import sys
 import warnings

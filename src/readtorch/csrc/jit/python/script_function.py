@@ -1,6 +1,7 @@
 """`ScriptFunction`: a function that was traced or scripted, as Python sees it.
 
-In PyTorch: `torch/csrc/jit/python/script_init.cpp`. Explained in the chapters "Tracing" and "Scripting".
+In PyTorch: `torch/csrc/jit/python/script_init.cpp`. Explained in the chapters "JIT: tracing" and "JIT:
+scripting".
 """
 from ..passes.inliner import inlined
 

@@ -1,6 +1,6 @@
 """A graph as a list of instructions.
 
-In PyTorch: `torch/csrc/jit/runtime/interpreter/code_impl.h`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/runtime/interpreter/code_impl.h`. Explained in the chapter "JIT: scripting".
 """
 from ..ir.type import ClassType, FunctionType, TupleType
 from . import instruction as I

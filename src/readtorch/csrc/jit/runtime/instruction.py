@@ -3,7 +3,7 @@
 It has registers, one for each value that is stored, and a stack on which operators find their arguments and
 leave their results. X and N are an instruction's numbers.
 
-In PyTorch: `torch/csrc/jit/runtime/instruction.h`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/runtime/instruction.h`. Explained in the chapter "JIT: scripting".
 """
 from typing import NamedTuple
 

@@ -1,6 +1,6 @@
 """The machine that runs instructions.
 
-In PyTorch: `torch/csrc/jit/runtime/interpreter.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/runtime/interpreter.cpp`. Explained in the chapter "JIT: scripting".
 """
 import warnings
 from collections import namedtuple

@@ -4,7 +4,7 @@ TorchScript has.
     aten::add.Tensor(Tensor self, …)    the dispatcher's: see register_c10_ops.py
     aten::add.int(int a, int b) -> int  a primitive: Python's numbers, lists, dicts and strings inside a graph
 
-In PyTorch: `torch/csrc/jit/runtime/operator.h`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/runtime/operator.h`. Explained in the chapter "JIT: scripting".
 """
 from ..frontend.function_schema_parser import parse_schema
 from ..ir.unification import evalTypeVariables, matchTypeVariables

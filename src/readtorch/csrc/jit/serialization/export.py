@@ -7,7 +7,7 @@
     version, byteorder, .data/serialization_id
 
 In PyTorch: `ScriptModuleSerializer` in `torch/csrc/jit/serialization/export_module.cpp`. Explained in the
-chapter "Scripting".
+chapter "JIT: scripting".
 """
 
 import os

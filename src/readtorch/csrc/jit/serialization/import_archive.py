@@ -1,7 +1,7 @@
 """Reads archives that `jit.save` wrote, here or in PyTorch.
 
 In PyTorch: `ScriptModuleDeserializer` in `torch/csrc/jit/serialization/import.cpp`. Explained in the chapter
-"Scripting".
+"JIT: scripting".
 """
 
 from ....serialization._files import open_for_reading

@@ -1,6 +1,6 @@
 """The classes and functions of an archive, compiled from its text when something first names them.
 
-In PyTorch: `torch/csrc/jit/serialization/import_source.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/serialization/import_source.cpp`. Explained in the chapter "JIT: scripting".
 """
 
 import ast

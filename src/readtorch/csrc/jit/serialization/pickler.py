@@ -5,7 +5,7 @@ A module is `NEWOBJ` of its class, then `BUILD` with its attributes. A list or d
 that tells its type, since [] alone does not: `build_intlist([1, 2])`, `restore_type_tag({}, "Dict[str,
 int]")`.
 
-In PyTorch: `torch/csrc/jit/serialization/pickler.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/serialization/pickler.cpp`. Explained in the chapter "JIT: scripting".
 """
 
 import enum

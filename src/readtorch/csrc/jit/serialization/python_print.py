@@ -8,7 +8,7 @@
 It is what archives hold: compiling the text gives the graph again. A value that is used once, right where its
 turn is, is written inside the expression that uses it; others get a variable.
 
-In PyTorch: `torch/csrc/jit/serialization/python_print.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/serialization/python_print.cpp`. Explained in the chapter "JIT: scripting".
 """
 
 from ..ir.type import (

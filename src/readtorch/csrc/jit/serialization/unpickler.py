@@ -1,7 +1,7 @@
 """Reads the pickles of an archive: tensors, containers, and objects of the archive's own classes; nothing
 else.
 
-In PyTorch: `torch/csrc/jit/serialization/unpickler.cpp`. Explained in the chapter "Scripting".
+In PyTorch: `torch/csrc/jit/serialization/unpickler.cpp`. Explained in the chapter "JIT: scripting".
 """
 
 import io

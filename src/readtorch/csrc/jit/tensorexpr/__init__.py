@@ -8,5 +8,6 @@
     kernel.py           one group at run time: guards, kernels, and what happens where none fits
     differentiate.py    its gradient, as another graph
 
-In PyTorch: `torch/csrc/jit/tensorexpr`. Explained in the chapter "The fuser".
+In PyTorch: `torch/csrc/jit/tensorexpr`. Explained in the chapter "The fuser, and from TorchScript to
+torch.compile".
 """

@@ -1,6 +1,6 @@
 """What the loader and its workers have in common.
 
-In PyTorch: `torch/utils/data/_utils`. See chapter 13.
+In PyTorch: `torch/utils/data/_utils`. See the chapter "Dataset, Sampler, DataLoader".
 
     fetch, collate        from indices to a batch
     base_iter             what all iterators of a loader do; the one without workers

@@ -1,7 +1,7 @@
 """What all iterators of a loader do, and the iterator that fetches in the main process.
 
 In PyTorch: `_BaseDataLoaderIter` and `_SingleProcessDataLoaderIter` in `torch/utils/data/dataloader.py`. See
-chapter 13.
+the chapter "Dataset, Sampler, DataLoader".
 """
 import warnings
 

@@ -1,6 +1,7 @@
 """One end of the socket between the loader and a worker: objects go in, and come out at the other end.
 
-In PyTorch: two queues of `torch.multiprocessing`, with threads that feed them. See chapter 13.
+In PyTorch: two queues of `torch.multiprocessing`, with threads that feed them. See the chapter "Dataset,
+Sampler, DataLoader".
 
 Note [ Messages between the loader and a worker ]
 A message is a header (how many bytes, how many descriptors) and the pickled object. The tensors in it are

@@ -1,6 +1,6 @@
 """From a list of samples to a batch.
 
-In PyTorch: `torch/utils/data/_utils/collate.py`. See chapter 13.
+In PyTorch: `torch/utils/data/_utils/collate.py`. See the chapter "Dataset, Sampler, DataLoader".
 
 Both functions walk through mappings and sequences and keep their types where they can. `default_collate`
 takes a list of samples and stacks what lies at the same place in each; `default_convert` takes one sample.

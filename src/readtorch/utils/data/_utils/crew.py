@@ -1,6 +1,7 @@
 """The worker processes of one iterator, as the main process sees them.
 
-In PyTorch: parts of `_MultiProcessingDataLoaderIter` in `torch/utils/data/dataloader.py`. See chapter 13.
+In PyTorch: parts of `_MultiProcessingDataLoaderIter` in `torch/utils/data/dataloader.py`. See the chapter
+"Dataset, Sampler, DataLoader".
 
 Note [ How the loader ends ]
 The main process and a worker have one thing in common: a pair of connected sockets, of which each owns one

@@ -1,7 +1,7 @@
 """From indices to a batch: the two ways of asking a dataset.
 
-In PyTorch: `torch/utils/data/_utils/fetch.py`. See chapter 13. The main process uses them if there are no
-workers, otherwise each worker has one.
+In PyTorch: `torch/utils/data/_utils/fetch.py`. See the chapter "Dataset, Sampler, DataLoader". The main
+process uses them if there are no workers, otherwise each worker has one.
 """
 
 

@@ -1,6 +1,7 @@
 """The iterator with workers: which batch is where, and which comes next.
 
-In PyTorch: `_MultiProcessingDataLoaderIter` in `torch/utils/data/dataloader.py`. See chapter 13.
+In PyTorch: `_MultiProcessingDataLoaderIter` in `torch/utils/data/dataloader.py`. See the chapter "Dataset,
+Sampler, DataLoader".
 """
 import functools
 import itertools

@@ -1,6 +1,6 @@
 """Copying batches into memory that a GPU can read by itself: all that the loader knows of devices.
 
-In PyTorch: `torch/utils/data/_utils/pin_memory.py`. See chapter 13.
+In PyTorch: `torch/utils/data/_utils/pin_memory.py`. See the chapter "Dataset, Sampler, DataLoader".
 """
 import collections.abc
 import copy

@@ -1,7 +1,7 @@
 """What happened when, in the main process and in the workers. Off unless somebody asks for it.
 
-In PyTorch: only `torch.profiler`, which sees `__next__` as one range. The worker timeline of chapter 13 is
-drawn from it.
+In PyTorch: only `torch.profiler`, which sees `__next__` as one range. The worker timeline of the chapter
+"Dataset, Sampler, DataLoader" is drawn from it.
 """
 import contextlib
 import time

@@ -1,6 +1,7 @@
 """News of dead workers, and Ctrl-C at bad moments.
 
-In PyTorch: `torch/utils/data/_utils/signal_handling.py` and `torch/csrc/DataLoader.cpp`. See chapter 13.
+In PyTorch: `torch/utils/data/_utils/signal_handling.py` and `torch/csrc/DataLoader.cpp`. See the chapter
+"Dataset, Sampler, DataLoader".
 
 Note [ Dead workers ]
 When a worker dies, the main process learns it in two ways. Whoever waits for its data finds its socket closed

@@ -1,6 +1,6 @@
 """What a worker does: fetch the batches whose indices it is sent, until the loader hangs up.
 
-In PyTorch: `torch/utils/data/_utils/worker.py`. See chapter 13.
+In PyTorch: `torch/utils/data/_utils/worker.py`. See the chapter "Dataset, Sampler, DataLoader".
 """
 import dataclasses
 import os
