@@ -42,11 +42,7 @@ def im2col_cpu(self, kernel_size, dilation, padding, stride):
     check_window(kernel_size, dilation, padding, stride)
     check_images(x)
     counts = window_counts(x.shape[-2:], kernel_size, dilation, padding, stride)
-    if min(counts) < 1:
-        raise RuntimeError(
-            f"Given input with spatial size ({x.shape[-2]}, {x.shape[-1]}), {spell(kernel_size=kernel_size)}, "
-            f"{spell(dilation=dilation)}, {spell(padding=padding)}, calculated shape of the array of sliding blocks as "
-            f"({counts[0]}, {counts[1]}), but its components must be at least one.")
+    check_counts(x, counts, kernel_size, dilation, padding)
     check_dtype(self, "im2col_out_cpu")
     padded, inner = padded_zeros(x.shape, padding, x.dtype)
     inner[...] = x
@@ -115,6 +111,14 @@ def check_images(x):
     if x.ndim not in (3, 4) or 0 in x.shape[x.ndim - 3:]:
         raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
                            f"dimensions for input, but got: {list(x.shape)}")
+
+
+def check_counts(x, counts, kernel_size, dilation, padding):
+    if min(counts) < 1:
+        raise RuntimeError(
+            f"Given input with spatial size ({x.shape[-2]}, {x.shape[-1]}), {spell(kernel_size=kernel_size)}, "
+            f"{spell(dilation=dilation)}, {spell(padding=padding)}, calculated shape of the array of sliding blocks as "
+            f"({counts[0]}, {counts[1]}), but its components must be at least one.")
 
 
 def check_columns(x, output_size, kernel_size, dilation, padding, stride, counts):

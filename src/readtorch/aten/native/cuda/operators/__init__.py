@@ -26,5 +26,7 @@ from . import (  # noqa: F401
     products,
     randoms,
     reductions,
+    resizing,
+    searching,
     steps,
 )

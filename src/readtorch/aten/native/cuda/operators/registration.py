@@ -103,6 +103,16 @@ def dense_strides(array):
     return strides_in_order(array.shape, fastest_first(array.shape, array.strides))
 
 
+def format_strides(array, shape):
+    """The strides of a result of another shape in the memory format of the input `array`, in elements."""
+    from .....c10.layout import contiguous_format
+    from ...copy import channels_last_order, suggested_format
+
+    if suggested_format(array) is contiguous_format or len(shape) != array.ndim:
+        return contiguous_strides(shape)
+    return strides_in_order(shape, reversed(channels_last_order(array.ndim)))
+
+
 def strides_in_order(shape, order):
     """Strides without gaps; `order` names the dimensions from the fastest to the slowest."""
     strides, step = [0] * len(shape), 1
