@@ -4,6 +4,7 @@ The front door. In PyTorch: `torch/__init__.py`. Explained in the chapter "impor
 """
 import os as _os
 from math import e, inf, nan, pi  # noqa: F401
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import _C
 from ._C import (Generator, Size, channels_last, channels_last_3d, contiguous_format, device, dtype, layout, memory_format,  # noqa: F401
@@ -22,6 +23,8 @@ from .csrc.tensor.python_tensor import set_default_tensor_type  # noqa: F401
 
 # Every operator that is a function: torch.add, torch.zeros …
 globals().update(vars(_C._VariableFunctions))
+if _TYPE_CHECKING:
+    from ._VariableFunctions import *  # noqa: F403  the same, as type checkers can read it
 # Every element type, also under its second name: torch.float32 and torch.float.
 globals().update({t.name: t for t in _scalar_type.ALL_TYPES}, **_scalar_type.ALIASES)
 # The old names of tensor types: FloatTensor, LongTensor …
@@ -61,7 +64,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     fullgraph: raise where a call cannot be captured. dynamic: False for a graph a shape. backend: a name
     ("inductor" if None), or a function (graph, inputs) -> function of the inputs. mode, options, name: accepted,
     without effect.
-    Raises InvalidBackend for unknown names. Explained in the chapter "The fuser".
+    Raises InvalidBackend for unknown names. Explained in the chapter "The fuser, and from TorchScript to
+    torch.compile".
     """
     if model is None:
         given = dict(fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, name=name)

@@ -15,9 +15,20 @@ from .python_arg_parser import NUMBERS, make_parser, number_as_tensor
 
 def make_face(packet, is_method):
     """The Python function for a packet: hand-written, direct (no conversions), or through the argument parser."""
-    if packet.face is not None:
-        return packet.face
-    parse = make_parser(packet, is_method)
+    face = packet.face or _generated_face(packet, make_parser(packet, is_method))
+    face.__doc__ = face.__doc__ or _DOC.format(packet.name, "\n    ".join([op.schema.text for op in packet.overloads]))
+    return face
+
+
+_DOC = """The operator `{}`. A call is bound to the first of these schemas that it fits:
+
+    {}
+
+In PyTorch: the entries of these names in `aten/src/ATen/native/native_functions.yaml`. Explained in the chapter
+"One operator call"."""
+
+
+def _generated_face(packet, parse):
     if packet.direct:
         return _direct_face(packet, parse) if len(packet.overloads) == 1 else _first_overload_face(packet, parse)
 

@@ -1,8 +1,10 @@
 """Changing all tensors of a module at once: dtype, device, memory.
 
-In PyTorch: part of `torch/nn/modules/module.py`. Chapter 5 shows `_apply`, from which the rest follows.
+In PyTorch: part of `torch/nn/modules/module.py`. The chapter "Module and __setattr__" shows `_apply`, from
+which the rest follows.
 """
 import warnings
+from typing import Self
 
 import readtorch
 from readtorch.aten.native.copy import parse_to
@@ -15,7 +17,7 @@ from readtorch.utils import swap_tensors
 class _Convert:
     """The part of `Module` that moves and casts."""
 
-    def apply(self, fn):
+    def apply(self, fn) -> Self:
         """Call `fn(module)` for every module below this one, children first, and for this one last."""
         for module in self.children():
             module.apply(fn)
@@ -38,55 +40,55 @@ class _Convert:
                 self._buffers[key] = fn(buf)
         return self
 
-    def type(self, dst_type):
+    def type(self, dst_type) -> Self:
         """Cast all parameters and buffers to `dst_type`."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def float(self):
+    def float(self) -> Self:
         """Cast all floating point parameters and buffers to float32."""
         return self._apply(lambda t: t.float() if t.is_floating_point() else t)
 
-    def double(self):
+    def double(self) -> Self:
         """Cast all floating point parameters and buffers to float64."""
         return self._apply(lambda t: t.double() if t.is_floating_point() else t)
 
-    def half(self):
+    def half(self) -> Self:
         """Cast all floating point parameters and buffers to float16."""
         return self._apply(lambda t: t.half() if t.is_floating_point() else t)
 
-    def bfloat16(self):
+    def bfloat16(self) -> Self:
         """Cast all floating point parameters and buffers to bfloat16."""
         return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
-    def cpu(self):
+    def cpu(self) -> Self:
         """Move all parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
 
-    def cuda(self, device=None):
+    def cuda(self, device=None) -> Self:
         """Move all parameters and buffers to a GPU, the current one by default."""
         return self._apply(lambda t: t.cuda(device))
 
-    def ipu(self, device=None):
+    def ipu(self, device=None) -> Self:
         """Move all parameters and buffers to an IPU."""
         return self._apply(lambda t: t.ipu(device))
 
-    def xpu(self, device=None):
+    def xpu(self, device=None) -> Self:
         """Move all parameters and buffers to an XPU."""
         return self._apply(lambda t: t.xpu(device))
 
-    def mtia(self, device=None):
+    def mtia(self, device=None) -> Self:
         """Move all parameters and buffers to an MTIA device."""
         return self._apply(lambda t: t.mtia(device))
 
-    def to_empty(self, *, device, recurse=True):
+    def to_empty(self, *, device, recurse=True) -> Self:
         """Give all tensors uninitialized memory on `device`: how a module leaves the meta device."""
         return self._apply(lambda t: readtorch.empty_like(t, device=device), recurse=recurse)
 
-    def share_memory(self):
+    def share_memory(self) -> Self:
         """Put all parameters and buffers into memory that other processes can see."""
         return self._apply(lambda t: t.share_memory_())
 
-    def to(self, *args, **kwargs):
+    def to(self, *args, **kwargs) -> Self:
         """`to(device, dtype, non_blocking)`, `to(dtype)`, `to(tensor)`, `to(memory_format=…)`. Returns self.
 
         Only floating point and complex tensors change their dtype; TypeError for a dtype that is neither.

@@ -1,9 +1,13 @@
 """Walking the tree of modules: parameters, buffers, children, by iteration and by name.
 
-In PyTorch: part of `torch/nn/modules/module.py`. Chapter 5 shows why everything shared is met once.
+In PyTorch: part of `torch/nn/modules/module.py`. The chapter "Module and __setattr__" shows why everything
+shared is met once.
 
 Only `Module` inherits from `_Members`: `isinstance(x, _Members)` asks whether x is a module.
 """
+from collections.abc import Iterator
+from typing import Any
+
 from readtorch.nn.modules._parts import part_of_module
 from readtorch.nn.parameter import Parameter
 
@@ -14,7 +18,7 @@ class _Members:
 
     # Iteration, in the order of registration, the module itself before its children
 
-    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True) -> Iterator[tuple[str, Any]]:
         """Yield `(name, module)` for this module and all below it; a module with two names only once."""
         if memo is None:
             memo = set()
@@ -28,12 +32,12 @@ class _Members:
                 submodule_prefix = prefix + ("." if prefix else "") + name
                 yield from module.named_modules(memo, submodule_prefix, remove_duplicate)
 
-    def modules(self, remove_duplicate=True):
+    def modules(self, remove_duplicate=True) -> Iterator[Any]:
         """Yield this module and all below it, each once."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, Any]]:
         """Yield `(name, module)` for the direct children, each module once."""
         memo = set()
         for name, module in self._modules.items():
@@ -41,7 +45,7 @@ class _Members:
                 memo.add(module)
                 yield name, module
 
-    def children(self):
+    def children(self) -> Iterator[Any]:
         """Yield the direct children, each once."""
         for _, module in self.named_children():
             yield module
@@ -60,13 +64,13 @@ class _Members:
                     memo.add(member)
                 yield module_prefix + ("." if module_prefix else "") + name, member
 
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True) -> Iterator[tuple[str, Parameter]]:
         """Yield `(name, parameter)`; a parameter with two names only once, if `remove_duplicate`."""
         yield from self._named_members(
             lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
         )
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse=True) -> Iterator[Parameter]:
         """Yield all parameters, each once; those of this module alone if not `recurse`."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
@@ -112,7 +116,7 @@ class _Members:
             raise AttributeError(parent._get_name() + " has no attribute `" + name + "`")
         setattr(parent, name, module)
 
-    def get_parameter(self, target):
+    def get_parameter(self, target) -> Parameter:
         """The parameter at the path `target` ("layers.1.weight"); AttributeError if there is none."""
         _, _, param = self._get_member(target)
         if not isinstance(param, Parameter):

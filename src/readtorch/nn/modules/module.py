@@ -9,11 +9,14 @@ In PyTorch: `torch/nn/modules/module.py`, one class of 2,600 lines. Here the cla
     _call.py          what happens around `forward`
     _state_dict.py    state_dict, load_state_dict
 
-Chapter 5 reads this file, chapter 6 `Parameter`, chapter 7 the hooks, chapter 8 the checkpoints.
+The chapter "Module and __setattr__" reads this file, the chapter "Parameter and Buffer" `Parameter`, the
+chapter "Hooks and __call__" the hooks, the chapter "state_dict, save and load" the checkpoints.
 """
 import inspect
 import warnings
 from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Self
 
 import readtorch
 from readtorch.nn.modules._call import _Call
@@ -99,7 +102,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
         if args:
             raise TypeError(f"{name} takes 1 positional argument but {len(args) + 1} were given")
 
-    forward = _forward_unimplemented
+    forward: Callable[..., Any] = _forward_unimplemented
 
     # Registration
 
@@ -282,7 +285,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
 
     # Training
 
-    def train(self, mode=True):
+    def train(self, mode=True) -> Self:
         """Set `training` here and in all children; Dropout and BatchNorm, for example, look at it."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -291,11 +294,11 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
             module.train(mode)
         return self
 
-    def eval(self):
+    def eval(self) -> Self:
         """Set evaluation mode: `train(False)`. Returns self."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad=True):
+    def requires_grad_(self, requires_grad=True) -> Self:
         """Set `requires_grad` of all parameters: False freezes the module. Returns self."""
         for p in self.parameters():
             p.requires_grad_(requires_grad)
@@ -321,7 +324,7 @@ class Module(_Call, _Members, _Convert, _HookRegistration, _StateDict):
                 p.grad.zero_()
 
     def compile(self, *args, **kwargs) -> None:
-        """Compile the calls of this module, in place, with `readtorch.compile`'s arguments. See chapter 20."""
+        """Compile the calls of this module, in place, with `readtorch.compile`'s arguments."""
         self._compiled_call_impl = readtorch.compile(self._call_uncompiled, *args, **kwargs)
 
     # Text
