@@ -1,6 +1,7 @@
 """Every CUDA kernel compiles for real chips (sm_80, sm_90) without one; runs where numba-cuda and its
 compiler are.
 """
+import functools
 import importlib.util
 import pathlib
 import re
@@ -18,6 +19,16 @@ pytestmark = [
                        reason="needs numba-cuda with its compiler (pip install readtorch[ptx])"),
 ]
 CASES = ptx_cases.cases()
+
+
+@functools.cache
+def lowered(kernel, types):
+    """numba's library of a kernel. Types and LLVM code, most of the work, are the same for every chip."""
+    from numba.cuda import compiler
+
+    from readtorch.c10.cuda.compile import for_numba
+    library, _ = compiler._compile_pyfunc_with_fixup(for_numba(kernel), types, device=False, abi="numba", cc=(8, 0))
+    return library
 
 
 def assembler():
@@ -45,18 +56,32 @@ def assemble(text, capability, tmp_path):
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("capability", [(8, 0), (9, 0)], ids=["sm_80", "sm_90"])
 def test_compiles(name, capability, tmp_path):
-    from readtorch.c10.cuda.compile import ptx
     launcher, arguments = CASES[name]
     launches = dict.fromkeys(launched_by(launcher, *arguments))
     assert launches
     for kernel, types in launches:
-        text = ptx(kernel, types, capability)
+        [text] = lowered(kernel, types).get_asm_strs(cc=capability)
         assert f".target sm_{capability[0]}{capability[1]}" in text
         if not any("float64" in str(t) for t in types) and name not in ptx_cases.IN_FLOAT64:
             assert not re.search(r"\.f64\b", text), "float32 arithmetic slipped into float64"
         said = assemble(text, capability, tmp_path)
         if said and any(word in name for word in ptx_cases.NO_SPILLS):
             assert "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" in said, said
+
+
+def instructions(text):
+    """What PTX does. Names are left out: numba puts a number of its own into each."""
+    return re.findall(r"^\.target \S+|^\t(?:@\S+ +)?([a-z][a-z0-9_.]*)", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["pointwise exp", "scatter_add", "softmax log=True"])
+def test_one_lowering_serves_both_chips(name):
+    from readtorch.c10.cuda.compile import ptx
+    launcher, arguments = CASES[name]
+    [(kernel, types)] = launched_by(launcher, *arguments)
+    for capability in ((8, 0), (9, 0)):
+        [text] = lowered(kernel, types).get_asm_strs(cc=capability)
+        assert instructions(text) == instructions(ptx(kernel, types, capability))
 
 
 def test_four_at_a_time():
