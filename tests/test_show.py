@@ -145,6 +145,14 @@ def test_operator_tables(name, key, path):
     assert all(line.startswith("  ") for line in quote.lines[1:])
 
 
+def test_lines_of_a_python_file_that_belong_to_no_object():
+    quote = locate("torch/__init__.py:444-445")
+    assert quote.lines[1].startswith("from torch._C import *") and quote.language == "python"
+    assert quote.url.endswith("/torch/__init__.py#L444-L445")
+    with pytest.raises(LookupError, match="has no such file"):
+        locate("torch/_nowhere.py:1-2")
+
+
 def test_headers_are_numbered_as_in_the_repository():
     """The wheel puts a line before the first and some after the last."""
     quote = locate("torch/csrc/autograd/edge.h:1-2")

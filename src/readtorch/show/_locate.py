@@ -6,7 +6,8 @@ A name is one of
   or an assignment in a module or class body, ``torch.nn.functional.max_pool2d``;
 * an entry of the operator tables that the reference ships: ``native_functions.yaml:add.Tensor``,
   ``derivatives.yaml:mul.Tensor``;
-* lines of a C++ header that the reference ships: ``torch/csrc/autograd/edge.h:13-40``.
+* lines of a C++ header that the reference ships, ``torch/csrc/autograd/edge.h:13-40``, or of a Python file of
+  it, where they belong to no object: ``torch/__init__.py:1075-1096``.
 
 Quoting the reference is the one thing in this package that needs it installed: it is imported here,
 inside the functions that look into it, and nowhere else in readtorch.
@@ -64,7 +65,7 @@ def locate(name: str) -> Quote:
     if colon:
         return _table_entry(name, f"{table}.yaml", entry)
     if "/" in name:
-        return _header_lines(name)
+        return _python_lines(name) if ".py:" in name else _header_lines(name)
     return _python_object(name)
 
 
@@ -197,6 +198,15 @@ def _header_lines(name: str) -> Quote:
         path = f"aten/src/{path}"
     text = textwrap.dedent("\n".join(lines[first - 1 : last])).split("\n")
     return Quote(name, "cpp", tuple(text), first, path, _links.reference(path, first, last))
+
+
+def _python_lines(name: str) -> Quote:
+    path, first, last = parse_place(name)
+    file = _site_packages() / path
+    if not file.exists():
+        raise LookupError(f"{name}: the installed reference has no such file")
+    lines = file.read_text(encoding="utf8").splitlines(keepends=True)[first - 1 : last]
+    return _quote(name, "python", lines, first, file)
 
 
 def parse_place(place: str) -> tuple[str, int, int]:

@@ -7,6 +7,7 @@ that shows itself when it is the last value of a cell::
 
     viz.house_map()                                   # the rooms of the package and who imports whom
     viz.house_map(step, title="One training step")    # … and the rooms that step() enters, one by one
+    viz.import_timeline("import torch")               # which module imports which, and how long it takes
     viz.strides(x)                                    # an element's place: offset + sum of index * stride
     viz.strides([("x", x), ("x.t()", x.t())])         # views of one storage side by side
     viz.dispatch(lambda: a + b)                       # one operator call, from Python down to its kernel
@@ -36,7 +37,7 @@ The models behind the figures (``record_backward``, ``graph_layout``, …) need 
 from __future__ import annotations
 
 __all__ = ["activation_statistics", "allocator", "autograd", "checkpoint_diff", "device_timeline", "dispatch", "fusion",
-           "hook_timeline", "house_map", "ir", "kernel_accesses", "loss_surface", "module_tree", "plot",
+           "hook_timeline", "house_map", "import_timeline", "ir", "kernel_accesses", "loss_surface", "module_tree", "plot",
            "rank_timeline", "schedule_plotter", "strides", "worker_timeline"]
 
 
@@ -148,6 +149,19 @@ def house_map(call=None, title="The house"):
     from .rooms import survey, trace_rooms
 
     return HouseMap(survey(), trace_rooms(call) if call else None, title=title)
+
+
+def import_timeline(programs, run=0, selected="", zoom="", title="Import timeline"):
+    """Which module imports which, in which order, and how long it takes (chapter 1).
+
+    programs: the text of a program such as ``"import torch"``, or a dict ``{label: text}`` of at most 8 to choose from.
+    Each is run once, for real, in a fresh interpreter. run: the one shown first. selected, zoom: names of the modules
+    that are chosen and shown at full width first.
+    """
+    from ._widgets import ImportTimeline
+    from .record_imports import record_imports
+
+    return ImportTimeline(record_imports(programs), title=title, run=run, selected=selected, zoom=zoom)
 
 
 def schedule_plotter(schedules, epochs=100, optimizer=None, measure=None, scale="linear",

@@ -148,3 +148,12 @@ class AllocatorExplorer(StaticWidget):
     address = Unicode("").tag(sync=True)           # in hexadecimal: the block there is looked at
     colour = Unicode("state").tag(sync=True)       # or "stream"
     scale = Unicode("full width").tag(sync=True)   # or "to scale"
+
+
+class ImportTimeline(StaticWidget):
+    _esm = front_end("imports")
+    fallback = "Import timeline: which module imports which, and how long it takes (needs JavaScript)."
+
+    run = Int(0).tag(sync=True)
+    selected = Unicode("").tag(sync=True)   # a module's name; "" is the program itself
+    zoom = Unicode("").tag(sync=True)       # the module that fills the picture's width
