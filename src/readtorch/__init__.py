@@ -101,10 +101,10 @@ def typename(obj):
 
 
 def __getattr__(name):
-    """`readtorch.jit` is loaded when it is first asked for: most programs never do."""
-    if name == "jit":
+    """`readtorch.jit` and `readtorch.onnx` are loaded when they are first asked for: most programs never do."""
+    if name in ("jit", "onnx"):
         import importlib
-        return importlib.import_module("readtorch.jit")
+        return importlib.import_module(f"readtorch.{name}")
     raise AttributeError(f"module 'readtorch' has no attribute '{name}'")
 
 

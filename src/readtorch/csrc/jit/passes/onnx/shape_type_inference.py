@@ -1,0 +1,90 @@
+"""What is known of the results of ONNX nodes.
+
+Note [Sizes that a trace saw]
+A trace knows every size, since it has seen one run. That is too much: with dynamic axes the sizes of another
+run are others, and a constant made of the first run's is wrong. So a size that the trace saw is believed only where
+all sizes that it can come from are fixed. Elsewhere ONNX's own rule for the operator is asked, which starts from
+what is left of the inputs' sizes. Element types and numbers of dimensions do not change: these the trace knows best.
+
+In PyTorch: `torch/csrc/jit/passes/onnx/shape_type_inference.cpp`.
+Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
+"""
+from ....onnx import dtype_of_onnx_type, library, onnx_type_of
+from ...ir.type import TensorType
+from ...serialization.export_onnx import node_proto, tensor_proto, type_proto
+
+_SIZES_DEPEND_ON_VALUES = {"onnx::NonZero", "onnx::Unique", "onnx::Compress"}
+_MOST_VALUES = 64  # of a constant that ONNX's rules are shown: it may be a shape
+
+
+def infer_node_type(node, opset):
+    """Give the outputs of an ONNX node the types that ONNX infers from its inputs; unknown if it cannot."""
+    onnx = library()
+    values = [v for v in node.inputs() if not v.mustBeNone()]
+    if not node.kind().startswith("onnx::") or not all(_dtype(v) in onnx_type_of for v in values):
+        return
+    schema = onnx.defs.get_schema(node.kind().removeprefix("onnx::"), opset)
+    imports = [onnx.helper.make_opsetid("", opset)]
+    try:
+        types = onnx.shape_inference.infer_node_outputs(
+            schema,
+            node_proto(node),
+            {v.debugName(): type_proto(v.type()) for v in values},
+            {v.debugName(): tensor_proto(_constant(v)) for v in values if _constant(v) is not None},
+            opset_imports=imports,
+            ir_version=onnx.helper.find_min_ir_version_for(imports),
+        )
+    except (onnx.shape_inference.InferenceError, RuntimeError):
+        return
+    for value in node.outputs():
+        if value.debugName() in types:
+            value.setType(_from_proto(types[value.debugName()].tensor_type))
+
+
+def _dtype(value):
+    return value.type().dtype() if isinstance(value.type(), TensorType) else None
+
+
+def _constant(value):
+    """The tensor that `value` is, if it is a small constant."""
+    if value.node().kind() != "onnx::Constant":
+        return None
+    tensor = value.node().t("value")
+    return tensor if tensor.numel() <= _MOST_VALUES else None
+
+
+def _from_proto(proto):
+    dtype = dtype_of_onnx_type.get(proto.elem_type)
+    if not proto.HasField("shape"):
+        return TensorType(dtype)
+    return TensorType(dtype, [d.dim_value if d.HasField("dim_value") else None for d in proto.shape.dim])
+
+
+def is_static(value):
+    """Whether all sizes of a value are the same in every run. What is no tensor counts as fixed."""
+    if value.node().kind() == "prim::ListConstruct":
+        return all(map(is_static, value.node().inputs()))
+    return not isinstance(value.type(), TensorType) or value.type().concrete_sizes() is not None
+
+
+def adopt_traced_type(new, old, inputs):
+    """`new` stands for what the trace has as `old`, made of `inputs`. See Note [Sizes that a trace saw]."""
+    traced, inferred = old.type(), new.type()
+    if not isinstance(traced, TensorType) or traced.dtype() is None:
+        return
+    fixed = all(map(_is_fixed, inputs)) and new.node().kind() not in _SIZES_DEPEND_ON_VALUES
+    if fixed and traced.concrete_sizes() is not None:
+        new.setType(traced)
+    elif inferred.dim() == traced.dim():
+        new.setType(inferred.with_dtype(traced.dtype()))
+    elif traced.dim() is not None:
+        new.setType(TensorType(traced.dtype(), [None] * traced.dim()))
+
+
+def _is_fixed(value):
+    """A number that is computed at run time may become a size."""
+    if value.node().kind() == "prim::ListConstruct":
+        return all(map(_is_fixed, value.node().inputs()))
+    kind = value.node().kind()
+    is_number = isinstance(value.type(), TensorType) and value.type().dim() == 0 and kind not in ("onnx::Constant", "prim::Param")
+    return is_static(value) and not is_number

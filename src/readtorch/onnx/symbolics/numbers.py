@@ -1,0 +1,32 @@
+"""Sizes and numbers of the program, which are tensors in ONNX."""
+import readtorch
+from readtorch.onnx.registration import onnx_symbolic
+from readtorch.onnx.symbolic_helper import cast, is_none, parse_arg, shape_of, size_of
+
+
+@onnx_symbolic("aten::size")
+def size(g, self, dim=None):
+    return shape_of(g, self) if is_none(dim) else size_of(g, self, parse_arg(dim, "i"))
+
+
+@onnx_symbolic("aten::numel")
+def numel(g, self):
+    return g.op("ReduceProd", shape_of(g, self), keepdims_i=0)
+
+
+@onnx_symbolic("prim::NumToTensor", "aten::Int", "aten::IntImplicit", "aten::ScalarImplicit", "aten::detach", "aten::alias",
+               "aten::clone", "aten::contiguous", "aten::lift_fresh", "aten::data", "aten::resolve_conj", "aten::resolve_neg",
+               "aten::requires_grad_", "prim::data")
+def identity(g, self, *settings):
+    """A number and the tensor of it are one; so are a tensor and its copy, as nobody writes."""
+    return self
+
+
+@onnx_symbolic("aten::Float", "aten::FloatImplicit")
+def to_float(g, self):
+    return cast(g, self, readtorch.get_default_dtype())
+
+
+@onnx_symbolic("aten::Bool")
+def to_bool(g, self):
+    return cast(g, self, readtorch.bool)
