@@ -4,6 +4,8 @@ PYTHON ?= python3
 ARGS ?=
 TESTS ?= tests
 PORT ?= 8000
+# All tests run two at a time; a chosen few in one process, where -s and --pdb work.
+WORKERS ?= $(if $(filter tests,$(TESTS)),2,0)
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -55,7 +57,7 @@ chapter: $(READY)
 	@echo "The chapter is built: file://$(CURDIR)/_build/one/$(NAME)/_build/html/book/$(NAME).html"
 
 test: $(READY)
-	$(BIN)/python -m pytest $(TESTS) $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(TESTS) $(ARGS)
 
 lab: $(READY)
 	JUPYTER_CONFIG_PATH=$(CURDIR)/book/_lab $(BIN)/jupyter lab --notebook-dir=. book/index.md $(ARGS)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from .browsing import axe, browser, visit  # noqa: F401  one browser for the whole run
+from .turns import turn
 
 torch.set_num_threads(1)
 torch.manual_seed(0)  # inputs that are made while tests are collected: the same in every worker
@@ -24,6 +25,14 @@ def pytest_addoption(parser):
     parser.addoption("--full-conformance", action="store_true",
                      default=bool(os.environ.get("READTORCH_FULL_CONFORMANCE")),
                      help="run every op_db sample of every operator (hours become minutes without it)")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    if not hasattr(item.config, "workerinput"):  # the only process that runs tests
+        return (yield)
+    with turn(alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)
