@@ -35,7 +35,7 @@ for _dims in (1, 2, 3):
     onnx_symbolic(f"aten::replication_pad{_dims}d")(lambda g, self, pad: padded(g, self, pad, "edge"))
 
 
-def resized(g, self, output_size, mode, align_corners, scales, nearest=None):
+def resized(g, self, output_size, mode, align_corners, scales):
     """Resize, to a size (of the last dimensions) or by factors."""
     settings = {
         "mode_s": mode,
@@ -44,7 +44,7 @@ def resized(g, self, output_size, mode, align_corners, scales, nearest=None):
         "nearest_mode_s": "floor" if mode == "nearest" else None,
         "cubic_coeff_a_f": -0.75,
     }
-    if all(s is not None for s in scales) and scales:
+    if scales:
         return g.op("Resize", self, None, g.constant(readtorch.tensor([1.0, 1.0, *scales])), **settings)
     shape = g.op("Concat", slice_(g, g.op("Shape", self), [0], [0], [2]), as_shape(g, output_size), axis_i=0)
     return g.op("Resize", self, None, None, shape, **settings)
@@ -52,9 +52,9 @@ def resized(g, self, output_size, mode, align_corners, scales, nearest=None):
 
 def _upsample(mode, has_corners):
     def symbolic(g, self, output_size, *arguments):
-        """Factors and size are both there where factors were given; PyTorch computes with the factors."""
+        """Where factors were given, one each or as a list, PyTorch computes with them and not with the size."""
         corners = parse_arg(arguments[0], "b") if has_corners else None
-        scales = [parse_arg(s, "f") for s in arguments[1 if has_corners else 0:]]
+        scales = [n for s in arguments[has_corners:] if not is_none(s) for n in parse_arg(s, "fs")]
         return resized(g, self, output_size, mode, corners, scales)
     return symbolic
 

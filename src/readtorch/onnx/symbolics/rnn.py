@@ -102,12 +102,3 @@ def _with_one_state(kind):
 onnx_symbolic("aten::gru")(_with_one_state("GRU"))
 onnx_symbolic("aten::rnn_tanh")(_with_one_state("RNN_TANH"))
 onnx_symbolic("aten::rnn_relu")(_with_one_state("RNN_RELU"))
-
-
-@onnx_symbolic("aten::lstm_cell")
-def lstm_cell(g, input, states, w_ih, w_hh, b_ih=None, b_hh=None):
-    """One step is a sequence of one."""
-    cell = [w_ih, w_hh] + ([] if is_none(b_ih) else [b_ih, b_hh])
-    starts = [unsqueeze(g, state, [0]) for state in unpack_list(states)]
-    _, *ends = _layer(g, "LSTM", unsqueeze(g, input, [0]), starts, [cell])
-    return tuple(squeeze(g, end, [0]) for end in ends)

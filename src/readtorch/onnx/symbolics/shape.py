@@ -157,13 +157,13 @@ def split_into(g, self, sizes, dim):
     return list(parts) if isinstance(parts, tuple) else [parts]
 
 
-@onnx_symbolic("aten::split_with_sizes")
+@onnx_symbolic("aten::split_with_sizes", "aten::unsafe_split_with_sizes")
 @parse_args("v", "is", "i")
 def split_with_sizes(g, self, split_sizes, dim):
     return g.pack(split_into(g, self, split_sizes, dim))
 
 
-@onnx_symbolic("aten::split", "aten::tensor_split_by_size")
+@onnx_symbolic("aten::split", "aten::unsafe_split")
 def split(g, self, size, dim):
     """Of one size; the last part may be smaller. How many there are the trace knows."""
     sizes, axis = parse_arg(size, "is"), parse_arg(dim, "i")
@@ -178,7 +178,7 @@ def _equal_sizes(g, self, size, dim):
     return [size] * (count - 1) + [last]
 
 
-@onnx_symbolic("aten::chunk")
+@onnx_symbolic("aten::chunk", "aten::unsafe_chunk")
 @parse_args("v", "i", "i")
 def chunk(g, self, chunks, dim):
     total = dim_size(self, dim)
