@@ -8,6 +8,7 @@ In PyTorch: `torch/csrc/jit/passes/inliner.cpp`. Explained in the chapter "JIT: 
 """
 from ..ir.scope import InlinedCall
 from ..ir.type import ClassType
+from .constant_pooling import ConstantPooling
 
 
 def Inline(graph):
@@ -40,6 +41,7 @@ def inline_call(call, function, inputs):
     """Put the body of `function`, inlined itself, in the place of `call`."""
     graph = call.owningGraph()
     body = inlined(function.graph)
+    ConstantPooling(body)  # in PyTorch: rewritings that look at one node, and what can be computed now, too
     first = call.prev()
     with graph.insert_point_guard(call):
         outputs = graph.insertGraph(body, inputs)

@@ -1,0 +1,24 @@
+"""Event files for TensorBoard: scalars, histograms, images and graphs of a training run.
+
+In PyTorch: `torch/utils/tensorboard`. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
+
+    writer.py            SummaryWriter: one method for each kind of event; FileWriter: one file
+    summary.py           from values to protocol buffers: scalars, histograms, texts, curves, meshes
+    _media.py            … images, videos, sounds
+    _hparams.py          … hyperparameters
+    _pytorch_graph.py    … a module's trace
+    _embedding.py        what the projector reads, which are files of their own
+
+The package `tensorboard` has the protocol buffers and the writer of records. Without it, importing this
+raises ModuleNotFoundError.
+"""
+import tensorboard
+
+if int(getattr(tensorboard, "__version__", "0").split(".")[0]) < 2:  # in PyTorch: less than 1.15
+    raise ImportError("TensorBoard logging requires TensorBoard version 1.15 or above")
+
+from tensorboard.summary.writer.record_writer import RecordWriter  # noqa: E402
+
+from .writer import FileWriter, SummaryWriter  # noqa: E402
+
+__all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]
