@@ -69,7 +69,7 @@ def _pairs():
         (readtorch.special, "special_"),
     ):
         for name, value in vars(module).items():
-            if callable(value) and not name.startswith("_"):
+            if callable(value) and not name.startswith("__"):
                 yield value, f"aten::{prefix}{name.removeprefix(prefix)}"
 
 

@@ -7,6 +7,7 @@ In PyTorch: `torch/nn/functional.py` is annotated and compiled as it stands.
 """
 
 import ast
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -24,14 +25,14 @@ _FOLDER = Path(__file__).with_name("stubs")
 
 @cache
 def _stubs():
-    """name -> (Text, tree) of a function or a class"""
-    found = {}
+    """name -> [(Text, tree)] of a class or a function; several of a function with overloads"""
+    found = defaultdict(list)
     for path in sorted(_FOLDER.glob("*.pyi")):
         text, tree = parse_text(path.read_text(), f"readtorch/jit/stubs/{path.name}")
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                found[node.name] = text, node
-    return found
+                found[node.name].append((text, node))
+    return dict(found)
 
 
 def _is_types_only(node):
@@ -95,28 +96,48 @@ class _Stub:
     def script_type(self):
         from readtorch.csrc.jit.ir.type import FunctionType
 
-        return FunctionType(_function(self.name, None))
+        return FunctionType(*_functions(self.name))
 
 
-_functions = {}
+_compiled = {}  # name -> [Function]
 
 
-def _function(name, python_function):
-    if name not in _functions:
-        definition, resolver = stub_definition(*_stubs()[name], python_function)
-        qualified = f"__torch__.torch.nn.functional.{name}"
-        _functions[name] = compile_lazily(python_cu, qualified, definition, resolver)
-    return _functions[name]
+def _functions(name, python_function=None):
+    """The compiled functions of a stub, one for each overload: the last one's body is the body of all."""
+    if name not in _compiled:
+        _compiled[name] = _compile(name, python_function)
+    return _compiled[name]
+
+
+def _compile(name, python_function):
+    stubs = _stubs()[name]
+    text, last = stubs[-1]
+    made = []
+    for i, (_, node) in enumerate(stubs):
+        whole = ast.copy_location(
+            ast.FunctionDef(name, node.args, last.body, [], node.returns, lineno=node.lineno), node
+        )
+        whole.end_lineno = last.end_lineno
+        definition, resolver = stub_definition(text, whole, python_function)
+        qualified = f"__torch__.torch.nn.functional.{name}" + f"__{i}" * (len(stubs) > 1)
+        made.append(compile_lazily(python_cu, qualified, definition, resolver))
+    return made
+
+
+def stub_functions(function):
+    """The compiled functions that stand for a function of `nn.functional`, one an overload; none of others."""
+    if not function.__module__.startswith("readtorch.nn.functional") or function.__name__ not in _stubs():
+        return []
+    return _functions(function.__name__, function)
 
 
 def function_value(function):
     """The SugaredValue of a function of `nn.functional` that has a stub, or None."""
-    name = function.__name__
-    if not function.__module__.startswith("readtorch.nn.functional"):
-        return None
-    if f"_{name}_dispatch" in _stubs():
-        return BooleanDispatch(name)
-    return FunctionValue(_function(name, function)) if name in _stubs() else None
+    if function.__module__.startswith("readtorch.nn.functional"):
+        if f"_{function.__name__}_dispatch" in _stubs():
+            return BooleanDispatch(function.__name__)
+    functions = stub_functions(function)
+    return FunctionValue(*functions) if functions else None
 
 
 class BooleanDispatch(SugaredValue):
@@ -132,7 +153,7 @@ class BooleanDispatch(SugaredValue):
     def call(self, range, emitter, args, kwargs):
         from readtorch.csrc.jit.frontend.error_report import ErrorReport
 
-        _, node = _stubs()[f"_{self.name}_dispatch"]
+        [(_, node)] = _stubs()[f"_{self.name}_dispatch"]
         index = ast.literal_eval(node.args.defaults[0])
         given = next((k for k in kwargs if k.name == "return_indices"), None) or (
             args[index] if index < len(args) else None
@@ -147,31 +168,34 @@ class BooleanDispatch(SugaredValue):
                 )
             choice = value.toIValue()
         name = f"{self.name}_with_indices" if choice else f"_{self.name}"
-        return FunctionValue(_function(name, None)).call(range, emitter, args, kwargs)
+        return FunctionValue(*_functions(name)).call(range, emitter, args, kwargs)
 
 
 def method_stub(cls, name):
     """(Text, tree) of what stands for a method of a module, or None. It is looked for from the class up to
-    the one that defines the method.
+    the one that defines the method: who overrides a method means his own.
     """
-    owner = next((c for c in cls.__mro__ if name in c.__dict__), None)
-    if owner is None or not owner.__module__.startswith("readtorch.nn"):
-        return None
-    for c in cls.__mro__[: cls.__mro__.index(owner) + 1]:
-        text, node = _stubs().get(c.__name__, (None, None))
-        if node is not None:
-            methods = [m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == name]
-            if methods:
-                return text, methods[0]
+    bases = list(cls.__mro__)
+    owner = next((c for c in bases if name in c.__dict__), bases[-1])
+    for c in bases[: bases.index(owner) + 1]:
+        found = _methods(c).get(name)
+        if found is not None:
+            return found
     return None
 
 
 def extra_methods(cls):
     """Names of methods that the stubs of a module and its bases have."""
-    if not cls.__module__.startswith("readtorch.nn"):
-        return set()
-    classes = [_stubs()[c.__name__][1] for c in cls.__mro__ if c.__name__ in _stubs()]
-    return {m.name for node in classes for m in node.body if isinstance(m, ast.FunctionDef)}
+    return {name for c in cls.__mro__ for name in _methods(c)}
+
+
+@cache
+def _methods(cls):
+    """name -> (Text, tree) of the methods in the stub of this very class"""
+    if not cls.__module__.startswith("readtorch.nn") or cls.__name__ not in _stubs():
+        return {}
+    [(text, node)] = _stubs()[cls.__name__]
+    return {m.name: (text, m) for m in node.body if isinstance(m, ast.FunctionDef)}
 
 
 @cache
@@ -181,7 +205,7 @@ def library_class(cls):
 
     if cls not in (readtorch.no_grad, readtorch.enable_grad):
         return None
-    text, node = _stubs()[cls.__name__]
+    [(text, node)] = _stubs()[cls.__name__]
     type = python_cu.register_type(ClassType(f"__torch__.torch.autograd.grad_mode.{cls.__name__}", python_cu))
     for tree in node.body:
         definition, name = build_definition(tree, text), f"{type.qualified}.{tree.name}"

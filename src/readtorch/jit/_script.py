@@ -81,9 +81,7 @@ def _script_class(cls, frames_up):
 def script_function(function, lookup=None):
     """The ScriptFunction of a Python function, compiled once."""
     if function not in _compiled:
-        definition = definition_of(function)
-        resolver = PythonResolver(lookup or lookup_of_closure(function))
-        compiled = compile_lazily(python_cu, qualified_name(function), definition, resolver)
+        compiled = _lazily_compiled(function, lookup)
         _compiled[function] = ScriptFunction(compiled)
         try:
             compiled.ensure_defined()
@@ -93,6 +91,14 @@ def script_function(function, lookup=None):
         _compiled[function].__doc__ = function.__doc__
         _compiled[function].__wrapped__ = function
     return _compiled[function]
+
+
+def _lazily_compiled(function, lookup):
+    stubs = _nn_stubs.stub_functions(function)
+    if len(stubs) == 1:
+        return stubs[0]
+    resolver = PythonResolver(lookup or lookup_of_closure(function))
+    return compile_lazily(python_cu, qualified_name(function), definition_of(function), resolver)
 
 
 def definition_function(function, name, resolver):

@@ -50,22 +50,35 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor: ...
-def _check_probability(p: float): ...
+def _check_probability(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+def _features_of_one(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    if inplace:
+        return torch.feature_dropout_(input.unsqueeze_(0), p, training).squeeze_(0)
+    return torch.feature_dropout(input.unsqueeze(0), p, training).squeeze(0)
+
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    _check_probability(p)
+    if input.dim() != 2 and input.dim() != 3:
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input.")
     if input.dim() == 2:
-        return torch.feature_dropout(input.unsqueeze(0), p, training).squeeze(0)
+        return _features_of_one(input, p, training, inplace)
     return (
         torch.feature_dropout_(input, p, training) if inplace else torch.feature_dropout(input, p, training)
     )
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    _check_probability(p)
     return (
         torch.feature_dropout_(input, p, training) if inplace else torch.feature_dropout(input, p, training)
     )
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    _check_probability(p)
     if input.dim() == 4:
-        return torch.feature_dropout(input.unsqueeze(0), p, training).squeeze(0)
+        return _features_of_one(input, p, training, inplace)
     return (
         torch.feature_dropout_(input, p, training) if inplace else torch.feature_dropout(input, p, training)
     )
@@ -134,6 +147,21 @@ def normalize(
     denom = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / denom
 
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    squares = input.mul(input).unsqueeze(1)
+    if input.dim() == 3:
+        padded = torch._C._nn.pad(squares, [0, 0, size // 2, (size - 1) // 2])
+        means = torch._C._nn.avg_pool2d(padded, [size, 1], 1).squeeze(1)
+    else:
+        sizes = input.size()
+        padded = torch._C._nn.pad(
+            squares.view(sizes[0], 1, sizes[1], sizes[2], -1), [0, 0, 0, 0, size // 2, (size - 1) // 2]
+        )
+        means = torch._C._nn.avg_pool3d(padded, [size, 1, 1], 1).squeeze(1).view(sizes)
+    return input / means.mul(alpha).add(k).pow(beta)
+
 # -------------------------------------------------------------------------------------------------- embedding
 def embedding(
     input: Tensor,
@@ -156,3 +184,75 @@ def embedding(
         input = input.contiguous()
         torch.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Optional[Tensor] = None,
+    max_norm: Optional[float] = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Optional[Tensor] = None,
+    include_last_offset: bool = False,
+    padding_idx: Optional[int] = None,
+) -> Tensor:
+    if weight.dtype == torch.long and input.is_floating_point():
+        weight, input = input, weight
+    if per_sample_weights is not None:
+        if input.size() != per_sample_weights.size():
+            raise ValueError(
+                f"embedding_bag: If per_sample_weights ({per_sample_weights.size()}) is not None, "
+                + f"then it must have the same shape as the input ({input.size()})"
+            )
+        if mode != "sum":
+            raise NotImplementedError(
+                "embedding_bag: per_sample_weights was not None. "
+                + "per_sample_weights is only supported for mode='sum' "
+                + f"(got mode='{mode}'). Please open a feature request on GitHub."
+            )
+    if weight.dim() != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None")
+        offsets = torch.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
+        include_last_offset = False
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif input.dim() != 1:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    elif offsets.dim() != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    else:
+        number = _bag_mode(mode, scale_grad_by_freq, sparse)
+        if max_norm is not None:
+            torch.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
+        return torch.embedding_bag(
+            weight,
+            input,
+            offsets,
+            scale_grad_by_freq,
+            number,
+            sparse,
+            per_sample_weights,
+            include_last_offset,
+            padding_idx,
+        )[0]
+
+def _bag_mode(mode: str, scale_grad_by_freq: bool, sparse: bool) -> int:
+    if mode == "sum":
+        return 0
+    if mode == "mean":
+        return 1
+    if mode != "max":
+        raise ValueError("mode has to be one of sum, mean or max")
+    if scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if sparse:
+        raise ValueError("max mode does not support sparse weights")
+    return 2

@@ -61,9 +61,27 @@ class BatchNorm3d:
             raise ValueError(f"expected 5D input (got {input.dim()}D input)")
 
 class _InstanceNorm:
+    def _no_batch_dim(self) -> int:
+        return 2
+
     def forward(self, input: Tensor) -> Tensor:
-        return F.instance_norm(
-            input,
+        self._check_input_dim(input)
+        without_batch = self._no_batch_dim()
+        features = input.size(input.dim() - without_batch)
+        if features != self.num_features:
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={input.dim() - without_batch} to match num_features "
+                    + f"({self.num_features}), but got: {features}."
+                )
+            warnings.warn(
+                f"input's size at dim={input.dim() - without_batch} does not match num_features. "
+                + "You can silence this warning by not passing in num_features, "
+                + "which is not used because affine=False"
+            )
+        is_batched = input.dim() != without_batch
+        output = F.instance_norm(
+            input if is_batched else input.unsqueeze(0),
             self.running_mean,
             self.running_var,
             self.weight,
@@ -72,6 +90,28 @@ class _InstanceNorm:
             self.momentum if self.momentum is not None else 0.0,
             self.eps,
         )
+        return output if is_batched else output.squeeze(0)
+
+class InstanceNorm1d:
+    def _check_input_dim(self, input):
+        if input.dim() != 2 and input.dim() != 3:
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+class InstanceNorm2d:
+    def _no_batch_dim(self) -> int:
+        return 3
+
+    def _check_input_dim(self, input):
+        if input.dim() != 3 and input.dim() != 4:
+            raise ValueError(f"expected 3D or 4D input (got {input.dim()}D input)")
+
+class InstanceNorm3d:
+    def _no_batch_dim(self) -> int:
+        return 4
+
+    def _check_input_dim(self, input):
+        if input.dim() != 4 and input.dim() != 5:
+            raise ValueError(f"expected 4D or 5D input (got {input.dim()}D input)")
 
 class Conv1d:
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]): ...
@@ -180,6 +220,52 @@ class AvgPool3d:
             self.count_include_pad,
             self.divisor_override,
         )
+
+class FractionalMaxPool2d:
+    def forward(self, input: Tensor):
+        return F.fractional_max_pool2d(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            return_indices=self.return_indices,
+            _random_samples=self._random_samples,
+        )
+
+class FractionalMaxPool3d:
+    def forward(self, input: Tensor):
+        return F.fractional_max_pool3d(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            return_indices=self.return_indices,
+            _random_samples=self._random_samples,
+        )
+
+class AdaptiveMaxPool3d:
+    def forward(self, input: Tensor):
+        return F.adaptive_max_pool3d(input, self.output_size, return_indices=self.return_indices)
+
+class CircularPad1d:
+    def _check_input_dim(self, input):
+        if input.dim() != 2 and input.dim() != 3:
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+class CircularPad2d:
+    def _check_input_dim(self, input):
+        if input.dim() != 3 and input.dim() != 4:
+            raise ValueError(f"expected 3D or 4D input (got {input.dim()}D input)")
+
+class CircularPad3d:
+    def _check_input_dim(self, input):
+        if input.dim() != 4 and input.dim() != 5:
+            raise ValueError(f"expected 4D or 5D input (got {input.dim()}D input)")
+
+class EmbeddingBag:
+    def forward(
+        self, input: Tensor, offsets: Optional[Tensor] = None, per_sample_weights: Optional[Tensor] = None
+    ) -> Tensor: ...
 
 class Flatten:
     def forward(self, input: Tensor) -> Tensor: ...
