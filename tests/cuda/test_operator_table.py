@@ -1,12 +1,13 @@
-"""Operators on CUDA tensors, results and gradients, thread by thread on the kernel simulator: equal to the CPU's,
-and without a race."""
+"""Operators on CUDA tensors, results and gradients, thread by thread on the kernel simulator: equal to the
+CPU's, and without a race."""
 import gc
 
+import numpy as np
 import pytest
 
 import readtorch as rt
 from readtorch import cuda
-from readtorch.c10.cuda import simulator
+from readtorch.c10.cuda import philox, simulator
 from readtorch.c10.cuda.launch import launching_by
 from readtorch.nn import functional as F
 
@@ -28,6 +29,7 @@ def numbers(*shape):
 ROWS = rt.tensor([[3.0, 1.0, 2.0, 1.0, 3.0], [0.5, float("nan"), 4.0, -1.0, 0.5]])
 WORDS = rt.tensor([[2, 1], [1, 3], [2, 1], [1, 2], [1, 3]])
 SORTED = rt.tensor([[1.0, 2.0, 2.0, 5.0], [-1.0, 0.0, 3.0, 4.0]])
+PLACES = rt.tensor([[1, 0, 1, 1, 0], [0, 1, 1, 0, 1]])
 IMAGE, VOLUME = numbers(1, 2, 3, 4), numbers(1, 1, 2, 3, 3)
 
 TABLE = {
@@ -66,6 +68,28 @@ TABLE = {
     "area": (lambda x: F.interpolate(x, (2, 2, 2), mode="area"), VOLUME),
     "pixel_shuffle": (lambda x: F.pixel_shuffle(x.reshape(4, 3, 2), 2), IMAGE),
     "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x[..., :2, :], 2), IMAGE),
+    "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, (2, 3), return_indices=True), IMAGE),
+    "channels last": (lambda x: F.max_pool2d(x.to(memory_format=rt.channels_last), 2, 1), IMAGE),
+    "prelu": (lambda x, w: F.prelu(x, w), IMAGE, rt.tensor([0.25, -2.0])),
+    "glu": (lambda x: F.glu(x, 1), IMAGE),
+    "xlogy": (lambda x, y: rt.xlogy(x, y.abs() + 0.5), IMAGE, numbers(3, 4)),
+    "scatter multiply": (lambda x, i: x.detach().scatter(0, i, 2.0, reduce="multiply"), numbers(2, 5), PLACES),
+    "scatter_reduce sum": (lambda x, i, y: x.scatter_reduce(0, i, y, "sum"), numbers(2, 5), PLACES, ROWS),
+    "scatter_reduce mean": (
+        lambda x, i, y: x.detach().scatter_reduce(0, i, y.detach(), "mean", include_self=False), numbers(2, 5), PLACES,
+        numbers(2, 5)),
+    "scatter_reduce prod": (lambda n, i: n.scatter_reduce(0, i, n + 1, "prod"), PLACES, PLACES),
+    "scatter_reduce amax": (lambda x, i, y: x.scatter_reduce(1, i, y.double(), "amax"), numbers(2, 5).double(), PLACES,
+                            numbers(2, 5)),
+    "scatter_reduce amin": (
+        lambda x, i, y: x.detach().scatter_reduce(1, i, y.detach(), "amin", include_self=False), numbers(2, 5), PLACES,
+        ROWS),
+    "embedding max_norm": (lambda w, i: F.embedding(i, w.detach(), max_norm=1.0), numbers(2, 3), PLACES),
+    "embedding_bag sum": (
+        lambda w, i, p, o: F.embedding_bag(i[0], w, o, mode="sum", per_sample_weights=p),
+        numbers(2, 3), PLACES, numbers(5), rt.tensor([0, 2, 2])),
+    "embedding_bag mean": (lambda w, i: F.embedding_bag(i, w, padding_idx=1), numbers(2, 3), PLACES),
+    "embedding_bag max": (lambda w, i: F.embedding_bag(i, w, mode="max"), numbers(2, 3), PLACES),
 }
 
 
@@ -93,3 +117,77 @@ def test_as_on_the_cpu(name):
     for result, other in zip(ours, expected):
         assert result.dtype == other.dtype and result.shape == other.shape
         assert rt.allclose(result, other, rtol=1e-4, atol=1e-5, equal_nan=True), (result, other)
+
+
+REFUSED = {
+    "sum": lambda out: rt.sum(rt.ones(2, 2, device=out.device), 0, out=out),
+    "mm": lambda out: rt.mm(*[rt.ones(2, 2, device=out.device)] * 2, out=out),
+    "all": lambda out: rt.all(rt.ones(2, device=out.device), out=out),
+    "cat": lambda out: rt.cat([rt.ones(2, device=out.device)], out=out),
+    "stack": lambda out: rt.stack([rt.ones(2, device=out.device)], out=out),
+    "kthvalue": lambda out: rt.kthvalue(rt.ones(2, device=out.device), 1, out=(out, out)),
+    "gather": lambda out: rt.gather(rt.ones(2, device=out.device), 0, rt.tensor([0], device=out.device), out=out),
+    "searchsorted": lambda out: rt.searchsorted(rt.ones(2, device=out.device), 1.0, out_int32=True, out=out),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_outputs_of_another_type_are_refused_as_on_the_cpu(name):
+    errors = []
+    for place in ("cpu", "cuda"):
+        with pytest.raises((RuntimeError, TypeError)) as caught:
+            REFUSED[name](rt.empty(0, dtype=rt.int64, device=place))
+        errors.append((caught.type, str(caught.value)))
+    assert errors[0] == errors[1]
+
+
+def test_cumsum_into_integers_computes_in_them():
+    out = rt.empty(0, dtype=rt.int64, device="cuda")
+    rt.cumsum(rt.tensor([1.75, 2.75], device="cuda"), 0, out=out)
+    assert out.tolist() == [1, 3]
+
+
+# ------------------------------------------------------------------------------------------------- random numbers
+
+
+def drawn_again(draw):
+    """What two calls draw from one seed."""
+    rt.manual_seed(5)
+    with launching_by(simulator.check):
+        return [draw().cpu(), draw().cpu()]
+
+
+@pytest.mark.parametrize("draw", [
+    lambda place: rt.bernoulli(numbers(3, 3).abs().clamp(max=1).to(place)),
+    lambda place: rt.empty(7, dtype=rt.float64, device=place).bernoulli_(rt.full((7,), 0.4).to(place)),
+    lambda place: rt.multinomial(rt.tensor([[1.0, 0.0, 3.0, 2.0]] * 2).to(place), 3),
+    lambda place: rt.multinomial(rt.tensor([1.0, 0.0, 3.0]).to(place), 1, replacement=True),
+])
+def test_samples_are_those_of_simulated_devices(draw):
+    """Whose numbers NumPy computes, from the same Philox states as a GPU."""
+    ours = drawn_again(lambda: draw("cuda"))
+    cuda.simulate(1, "64MiB")
+    expected = drawn_again(lambda: draw("cuda"))
+    cuda.simulate(1, "64MiB", kernels=True)
+    assert all(a.equal(b) for a, b in zip(ours, expected))
+
+
+def test_multinomial_with_replacement():
+    """Each thread's first number, looked up in the running sums; the generator moves on by 4 a distribution."""
+    chances = rt.tensor([[0.2, 0.0, 0.5, 0.3], [1.0, 0.0, 0.0, 0.0]])
+    rt.manual_seed(11)
+    with launching_by(simulator.check):
+        found = rt.multinomial(chances.cuda(), 6, replacement=True)
+    words = philox.draws(11, 0, 2 * 128, 1)[0, 0]
+    units = words.astype(np.float32) * np.float32(2.0 ** -32) + np.float32(2.0 ** -33)
+    for row, ends in enumerate(chances.cumsum(1).tolist()):
+        assert found[row].tolist() == np.searchsorted(ends, units[128 * row:128 * row + 6]).tolist()
+
+
+def test_normal_about_tensors():
+    mean, std = rt.tensor([[1.0], [-1.0]]), rt.tensor([0.0, 2.0])
+    rt.manual_seed(2)
+    both, only_std = rt.normal(mean.cuda(), std.cuda()).cpu(), rt.normal(3.0, std.cuda()).cpu()
+    assert both[:, 0].tolist() == [1.0, -1.0] and only_std[0] == 3.0 and both[0, 1] != 1.0
+    with pytest.raises(RuntimeError, match="all elements of std"):
+        rt.normal(1.0, -std.cuda())

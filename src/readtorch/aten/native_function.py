@@ -21,7 +21,7 @@ import numpy as np
 from ..c10 import scalar_type
 from ..c10.dispatch_key import CUDA, GRAD_KEYS, MaskGuard
 from ..c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
-from .dispatcher import register
+from .dispatcher import register, registry
 from .out_names import OUT_NAMES
 
 # Python name -> Packet: all overloads that share a name and a Python module.
@@ -139,9 +139,16 @@ def _derive_out(operator, packet, names):
     count = len(outputs)
 
     @out.kernel
+    @any_device
     def compute_then_copy(*arguments):
         results = operator.call(*arguments[:-count])
         return write_out(results, arguments[-count:])
+
+
+def any_device(kernel):
+    """Decorator for a CPU kernel that only calls operators: it serves the tensors of every device."""
+    kernel.any_device = True
+    return kernel
 
 
 def _join(first, arguments):
@@ -200,8 +207,8 @@ def check_no_overlap(t):
 
 
 def check_same_backend(result, out):
-    """Raises RuntimeError for an output on another device: only the CPU's results are written here."""
-    if out._keys & CUDA:
+    """Raises RuntimeError for an output on another device."""
+    if (out._keys ^ result._keys) & CUDA or out._keys & CUDA and out.device != result.device:
         raise RuntimeError(f"Expected out tensor to have device {result.device}, but got {out.device} instead")
 
 
@@ -211,6 +218,9 @@ def _write_one(result, out):
     check_no_overlap(out)
     if out._array.shape != result._array.shape:
         resize_output(out, result._array.shape, strides_of(result))
+    if out._keys & CUDA:
+        registry["aten::copy_"].call(out, result, False)
+        return out
     np.copyto(out._array, result._array, casting="unsafe")
     out._counter[0] += 1
     return out

@@ -10,7 +10,7 @@ from ...c10 import scalar_type
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap_result
 from ..functions import at
-from ..native_function import alias_of, native_function, python_face, write_out
+from ..native_function import alias_of, any_device, native_function, python_face, write_out
 from .exact_out import exact_out
 from .tensor_iterator import (broadcast_error, cast, compute, computing, not_implemented, number_of,
                               result_type, scalar_tensor)
@@ -94,6 +94,7 @@ signbit = question("signbit", signbit_array, out=True)
 def out_must_be_bool(operator, name):
     """isposinf and its like write only to bool tensors."""
     @operator.out.kernel
+    @any_device
     def compute_then_copy(self, out):
         if out._array.dtype.kind != "b":
             raise RuntimeError(f"{name} does not support non-boolean outputs.")

@@ -10,7 +10,7 @@ import numpy as np
 from ...c10.dispatch_key import CPU
 from ...c10.scalar_type import C_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, storage_impl, type_name
-from ..native_function import resize_output, write_out
+from ..native_function import any_device, resize_output, write_out
 
 
 def c_name(t):
@@ -39,6 +39,7 @@ def keeps_apart(operator, grows=False):
     count = len(operator.schema.returns)
 
     @operator.out.kernel
+    @any_device
     def check_then_write(*arguments):
         inputs, outs = arguments[:-count], arguments[-count:]
         for t in inputs[0] if isinstance(inputs[0], (list, tuple)) else inputs:
@@ -66,6 +67,7 @@ def exact_out(operator, *messages, row_major=False):
     messages = messages or (expected_dtype,) * count
 
     @operator.out.kernel
+    @any_device
     def compute_then_copy(*arguments):
         arguments, outs = arguments[:-count], arguments[-count:]
         results = operator.call(*arguments)

@@ -5,13 +5,13 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 import numpy as np
 
 from ...c10 import layout, scalar_type
-from ...c10.dispatch_key import CPU
+from ...c10.dispatch_key import CPU, CUDA
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
-from ..native_function import native_function
+from ..native_function import any_device, native_function
 from .copy import copy_in_format, suggested_format
 from .exact_out import keeps_apart
 from .tensor_iterator import result_type
@@ -71,12 +71,14 @@ def cat_cpu(tensors, dim):
     return wrap(in_common_format(np.concatenate(arrays, dim, dtype=common, casting="unsafe"), arrays))
 
 
+def common_format(arrays):
+    formats = {suggested_format(a) for a in arrays} if arrays[0].ndim in (4, 5) else set()
+    return formats.pop() if len(formats) == 1 else layout.contiguous_format
+
+
 def in_common_format(result, arrays):
     """`result` in row-major order, or channels-last if all of `arrays` are."""
-    wanted = layout.contiguous_format
-    if result.ndim in (4, 5):
-        formats = {suggested_format(a) for a in arrays}
-        wanted = formats.pop() if len(formats) == 1 else wanted
+    wanted = common_format(arrays)
     if wanted is layout.contiguous_format and result.flags.c_contiguous:
         return result
     return copy_in_format(result, wanted)
@@ -87,6 +89,7 @@ def _checked_out(operator):
     write = operator.out.kernels[CPU]
 
     @operator.out.kernel
+    @any_device
     def out_kernel(tensors, *rest):
         out = rest[-1]
         common = result_type(*tensors) if tensors else dtype_of(out)
@@ -156,10 +159,11 @@ _write_stack = stack.out.kernels[CPU]
 
 
 @stack.out.kernel
+@any_device
 def stack_out(tensors, dim, out):
     """Samples of a batch go where they belong at once: a worker of the DataLoader has them stacked in shared memory."""
     arrays, target = [t._array for t in tensors], out._array
-    if dim != 0 or not arrays or not _are_rows(arrays, target):
+    if dim != 0 or not arrays or out._keys & CUDA or not _are_rows(arrays, target):
         return _write_stack(tensors, dim, out)
     np.concatenate(arrays, out=target.reshape(-1, *target.shape[2:]))
     out._counter[0] += 1

@@ -13,7 +13,7 @@ from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim, wrap_dims
 from ..functions import at
-from ..native_function import native_function, packets, python_face, write_out
+from ..native_function import any_device, native_function, packets, python_face, write_out
 from ..python_arg_parser import make_parser
 from .scalar_ops import div_scalar
 from .tensor_iterator import F4, F8, cast, conj, not_implemented
@@ -402,6 +402,7 @@ def truth_of(name, ufunc):
 
 def out_must_be_bool(operator, name):
     @operator.out.kernel
+    @any_device
     def compute_then_copy(*arguments):
         out = arguments[-1]
         have = dtype_of(out)

@@ -10,7 +10,7 @@ from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
 from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
-from ..native_function import below_autograd, native_function, resize
+from ..native_function import any_device, below_autograd, native_function, resize, write_out
 from .cpu import distribution_kernels as kernels
 from .distributions import (DRAWN_FLOATS, bernoulli_float_, bernoulli_tensor_, check_kernel_type,
                             generator_of, run, zero_gradient)
@@ -121,15 +121,11 @@ def multinomial_cpu(self, num_samples, replacement, generator):
 
 
 @multinomial.out.kernel
-def multinomial_out_cpu(self, num_samples, replacement, generator, out):
+@any_device
+def multinomial_out(self, num_samples, replacement, generator, out):
     if dtype_of(out) is not scalar_type.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {SCALAR_TYPE_NAMES[dtype_of(out)]}")
-    result = multinomial_cpu(self, num_samples, replacement, generator)
-    if out._array.shape != result._array.shape:
-        resize(out, result._array.shape)
-    out._array[...] = result._array
-    out._counter[0] += 1
-    return out
+    return write_out(multinomial.call(self, num_samples, replacement, generator), (out,))
 
 
 # --------------------------------------------------------------------------------------- poisson, binomial, …

@@ -11,7 +11,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from .. import parallel
-from ..native_function import native_function, write_out
+from ..native_function import any_device, native_function, write_out
 from . import return_types
 from .exact_out import exact_out, type_name
 from .pointwise_ops import logaddexp_array
@@ -47,8 +47,12 @@ def scan_operator(name, ufunc):
     operator = native_function(f"{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", BOTH,
                                inplace=True, out=True)
     operator.kernel(lambda self, dim, dtype: scan(self, dim, dtype, ufunc))
-    operator.out.kernel(lambda self, dim, dtype, out: write_out(scan(self, dim, dtype or dtype_of(out),
-                                                                     ufunc), (out,)))
+
+    @operator.out.kernel
+    @any_device
+    def scan_into(self, dim, dtype, out):
+        """Computed in the type of `out`."""
+        return write_out(operator.call(self, dim, dtype or dtype_of(out)), (out,))
     return operator
 
 

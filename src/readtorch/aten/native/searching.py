@@ -9,7 +9,7 @@ import numpy as np
 from ...c10.scalar_type import BOOL, FLOAT, SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim
-from ..native_function import native_function, python_face, write_out
+from ..native_function import any_device, native_function, python_face, write_out
 from .exact_out import c_name, exact_out
 from .extremes import comparable
 from .tensor_iterator import not_implemented, scalar_tensor
@@ -179,6 +179,7 @@ bucketize_number = native_function(
 def check_found_type(operator):
     """The out= form writes int64, or int32 if asked to."""
     @operator.out.kernel
+    @any_device
     def compute_then_copy(*arguments):
         result, out = operator.call(*arguments[:-1]), arguments[-1]
         if result._array.dtype != out._array.dtype:

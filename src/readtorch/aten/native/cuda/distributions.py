@@ -1,4 +1,4 @@
-"""Random tensors: uniform, normal, exponential, integers, bernoulli, and dropout.
+"""Random tensors: uniform, normal, exponential, integers, bernoulli, and dropout. (samples.py: multinomial.)
 
     uniform(state, out, low, high)        state: (seed, offset) of the device's generator
 
@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numba import cuda
 
-from ....c10.cuda.launch import launch
+from ....c10.cuda.launch import blocks_of, launch
 from .loops import pointwise
 from .philox import philox
 from .rows import flat
@@ -55,6 +55,14 @@ def bernoulli(state, out, p, most_blocks=MOST_BLOCKS):
     """1 with probability p, else 0, from float32 numbers (float64 for a float64 `out`)."""
     number = np.float64 if out.dtype == np.float64 else f32
     run(below, state, out, (number(p),), most_blocks)
+
+
+def bernoulli_each(state, p, out):
+    """Likewise, each with a probability of its own. Four neighbours take the numbers of one evaluation, whatever
+    the dtype. p, out: contiguous."""
+    if out.size:
+        launch(bernoulli_each_kernel, blocks_of(out.size, 4 * THREADS, 1 << 30), THREADS, *map(u64, state), flat(p),
+               out.reshape(-1))
 
 
 def integers(state, out, low, high, most_blocks=MOST_BLOCKS):
@@ -183,6 +191,20 @@ def pairs_kernel(draw, transform):
             if first + step < out.size:
                 out[first + step] = transform(y, numbers)
     return pairs
+
+
+def bernoulli_each_kernel(seed, offset, p, out):
+    thread = cuda.grid(1)
+    first = 4 * thread
+    if first < out.size:
+        a, b, c, d = four_uniform(*philox(seed, u64(thread), u64(offset // u64(4))))
+        out[first] = a <= p[first]
+        if first + 1 < out.size:
+            out[first + 1] = b <= p[first + 1]
+        if first + 2 < out.size:
+            out[first + 2] = c <= p[first + 2]
+        if first + 3 < out.size:
+            out[first + 3] = d <= p[first + 3]
 
 
 @functools.cache

@@ -299,6 +299,32 @@ def log_sigmoid_backward(grad, x, numbers):
     return grad / (type(x)(1) + math.exp(x))
 
 
+def prelu(x, slope, numbers):
+    return x if x > type(x)(0) else x * slope
+
+
+def prelu_slope_backward(grad, x, numbers):
+    return type(x)(0) if x > type(x)(0) else grad * x
+
+
+def gated(x, gate, numbers):
+    """x · sigmoid(gate)"""
+    return x / (type(x)(1) + math.exp(-gate))
+
+
+def gated_backward(grad, x, gate, numbers):
+    """By the gate."""
+    s = type(x)(1) / (type(x)(1) + math.exp(-gate))
+    return grad * x * s * (type(x)(1) - s)
+
+
+def xlogy(x, y, numbers):
+    """0 where x is 0, but for a nan in y."""
+    if y != y:
+        return y
+    return x * math.log(y) if x != type(x)(0) else type(x)(0)
+
+
 # ------------------------------------------------------------------------------------------- three arguments
 
 
@@ -335,3 +361,7 @@ def huber_backward(grad, x, y, numbers):
     if z <= -delta:
         return -norm * grad * delta
     return norm * grad * delta if z >= delta else norm * z * grad
+
+
+def prelu_backward(grad, x, slope, numbers):
+    return grad if x > type(x)(0) else grad * slope

@@ -1,10 +1,11 @@
-"""Max and average pooling over two dimensions, forward and backward, and adaptive average pooling.
+"""Max and average pooling over two dimensions, with fixed and with adaptive windows, forward and backward.
 
 Grid: blocks of 256 threads with a grid-stride loop. Forward a thread makes one result. Backward it gathers
 for one element of the input what the windows that saw it send back: no two threads write one place, and no
 atomics are needed.
 
-In PyTorch: `aten/src/ATen/native/cuda/{DilatedMaxPool2d,AveragePool2d,AdaptiveAveragePooling}.cu`.
+In PyTorch: `aten/src/ATen/native/cuda/{DilatedMaxPool2d,AveragePool2d,AdaptiveAveragePooling,
+AdaptiveMaxPooling2d}.cu`.
 """
 import functools
 
@@ -45,6 +46,15 @@ def adaptive_avg_pool2d(x, out):
 
 def adaptive_avg_pool2d_backward(grad, grad_input):
     run(adaptive_backward_kernel, grad_input, contiguous(grad), grad_input)
+
+
+def adaptive_max_pool2d(x, out, indices):
+    """The greatest element of each of these windows, and where in its image it lies."""
+    run(adaptive_max_kernel, out, contiguous(x), out, indices)
+
+
+def adaptive_max_pool2d_backward(grad, indices, grad_input):
+    run(adaptive_max_backward_kernel, grad_input, contiguous(grad), contiguous(indices), grad_input)
 
 
 def run(kernel, result, *arguments):
@@ -175,4 +185,31 @@ def adaptive_backward_kernel(grad, out):
             for ox in range(ix * across // width, ((ix + 1) * across + width - 1) // width):
                 columns = end_of(ox, across, width) - begin_of(ox, across, width)
                 total += grad[n, c, oy, ox] / grad.dtype.type(rows * columns)
+        out[n, c, iy, ix] = total
+
+
+def adaptive_max_kernel(x, out, indices):
+    height, width = x.shape[2], x.shape[3]
+    for e in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        n, c, oy, ox = position(e, out.shape)
+        top, left = begin_of(oy, out.shape[2], height), begin_of(ox, out.shape[3], width)
+        greatest, index = x[n, c, top, left], top * width + left
+        for iy in range(top, end_of(oy, out.shape[2], height)):
+            for ix in range(left, end_of(ox, out.shape[3], width)):
+                v = x[n, c, iy, ix]
+                if v > greatest or v != v:
+                    greatest, index = v, iy * width + ix
+        out[n, c, oy, ox], indices[n, c, oy, ox] = greatest, index
+
+
+def adaptive_max_backward_kernel(grad, indices, out):
+    down, across = grad.shape[2], grad.shape[3]
+    height, width = out.shape[2], out.shape[3]
+    for e in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        n, c, iy, ix = position(e, out.shape)
+        total = grad.dtype.type(0)
+        for oy in range(iy * down // height, ((iy + 1) * down + height - 1) // height):
+            for ox in range(ix * across // width, ((ix + 1) * across + width - 1) // width):
+                if indices[n, c, oy, ox] == iy * width + ix:
+                    total += grad[n, c, oy, ox]
         out[n, c, iy, ix] = total

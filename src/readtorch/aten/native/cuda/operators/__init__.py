@@ -17,8 +17,10 @@ from . import registration  # noqa: F401  (first: what follows uses it)
 from . import (  # noqa: F401
     arranging,
     choosing,
+    combining,
     copies,
     factories,
+    gates,
     images,
     losses,
     normalization,

@@ -19,7 +19,7 @@ from ....common_device import wait_for
 from ... import copy as native_copy
 from ... import fill as native_fill
 from ...copy import channels_last_order, check_rank, copy_in_format, is_dense_permutation, number_as
-from ...joining import cat, check_cat, check_equal_sizes, stack
+from ...joining import cat, check_cat, check_equal_sizes, common_format, stack
 from ...tensor_iterator import broadcast_error, inplace_shape_error, refuse_overlap, result_type
 from ..copy import cat as copy_parts
 from ..copy import copy as copy_kernel
@@ -200,7 +200,8 @@ def cat_cuda(tensors, dim):
         return empty((0,), dtype)
     shape = list(parts[0]._array.shape)
     shape[dim] = sum(t._array.shape[dim] for t in parts)
-    result = empty(shape, dtype)
+    like = np.broadcast_to(np.empty((), np.int8), shape)
+    result = empty(shape, dtype, strides_in_format(like, common_format([t._array for t in parts])))
     copy_parts([t._array for t in parts if t._array.size], dim, result._array)
     return result
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
 from ...convolution_geometry import check_room, check_same_type, check_shapes, geometry_of, output_shape
+from ...pooling_adaptive import check_dimensions, check_not_empty
 from ...pooling_avg import window_of_2d
 from ...pooling_windows import pool2d_outputs, sliding
 from ...tensor_iterator import not_implemented
@@ -21,7 +22,7 @@ from .factories import filled
 from .normalization import row, wide
 from .pointwise import operator_named
 from .reductions import LONG, converted
-from .registration import cuda_kernel, empty, owned
+from .registration import cuda_kernel, empty, format_strides, owned
 
 # ----------------------------------------------------------------------------------------------------
 # convolution
@@ -126,6 +127,11 @@ def planes(t):
     return t._array if t._array.ndim == 4 else t._array[None]
 
 
+def empty_like_format(t, shape):
+    """A new tensor with the dtype and the memory format of `t`."""
+    return empty(shape, t._array.dtype, format_strides(t._array, shape))
+
+
 def numbers_of(slide):
     return slide.kernel, slide.stride, slide.padding
 
@@ -134,7 +140,8 @@ def numbers_of(slide):
 def max_pool2d_cuda(self, kernel_size, stride, padding, dilation, ceil_mode):
     slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*self._array.shape[:-2], *pool2d_outputs(slide, self._array.shape))
-    values, indices = empty(shape, self._array.dtype), empty(shape, LONG)
+    strides = format_strides(self._array, shape)
+    values, indices = empty(shape, self._array.dtype, strides), empty(shape, LONG, strides)
     pooling.max_pool2d(planes(self), *numbers_of(slide), slide.dilation, planes(values), planes(indices))
     return values, indices
 
@@ -142,7 +149,7 @@ def max_pool2d_cuda(self, kernel_size, stride, padding, dilation, ceil_mode):
 @cuda_kernel(operator_named("max_pool2d_with_indices_backward"))
 def max_pool2d_backward_cuda(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
     slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode)
-    result = empty(self._array.shape, self._array.dtype)
+    result = empty_like_format(self, self._array.shape)
     pooling.max_pool2d_backward(
         planes(grad_output), planes(indices), *numbers_of(slide), slide.dilation, planes(result)
     )
@@ -152,7 +159,7 @@ def max_pool2d_backward_cuda(grad_output, self, kernel_size, stride, padding, di
 @cuda_kernel(operator_named("avg_pool2d"))
 def avg_pool2d_cuda(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     slide, outputs = window_of_2d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
-    result = empty((*self._array.shape[:-2], *outputs), self._array.dtype)
+    result = empty_like_format(self, (*self._array.shape[:-2], *outputs))
     pooling.avg_pool2d(
         planes(self), *numbers_of(slide), count_include_pad, divisor_override or 0, planes(result)
     )
@@ -164,7 +171,7 @@ def avg_pool2d_backward_cuda(
     grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
 ):
     slide, _ = window_of_2d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
-    result = empty(self._array.shape, self._array.dtype)
+    result = empty_like_format(self, self._array.shape)
     pooling.avg_pool2d_backward(
         planes(grad_output), *numbers_of(slide), count_include_pad, divisor_override or 0, planes(result)
     )
@@ -173,13 +180,33 @@ def avg_pool2d_backward_cuda(
 
 @cuda_kernel(operator_named("_adaptive_avg_pool2d"))
 def adaptive_avg_pool2d_cuda(self, output_size):
-    result = empty((*self._array.shape[:-2], *output_size), self._array.dtype)
+    result = empty_like_format(self, (*self._array.shape[:-2], *output_size))
     pooling.adaptive_avg_pool2d(planes(self), planes(result))
     return result
 
 
 @cuda_kernel(operator_named("_adaptive_avg_pool2d_backward"))
 def adaptive_avg_pool2d_backward_cuda(grad_output, self):
-    result = empty(self._array.shape, self._array.dtype)
+    result = empty_like_format(self, self._array.shape)
     pooling.adaptive_avg_pool2d_backward(planes(grad_output), planes(result))
+    return result
+
+
+@cuda_kernel(operator_named("adaptive_max_pool2d"))
+def adaptive_max_pool2d_cuda(self, output_size):
+    shape = self._array.shape
+    check_dimensions("adaptive_max_pool2d", shape, 2, ":")
+    check_not_empty("adaptive_max_pool2d", shape)
+    sizes = (*shape[:-2], *output_size)
+    strides = format_strides(self._array, sizes)
+    values, indices = empty(sizes, self._array.dtype, strides), empty(sizes, LONG, strides)
+    pooling.adaptive_max_pool2d(planes(self), planes(values), planes(indices))
+    return values, indices
+
+
+@cuda_kernel(operator_named("adaptive_max_pool2d_backward"))
+def adaptive_max_pool2d_backward_cuda(grad_output, self, indices):
+    check_not_empty("adaptive_max_pool2d_backward", grad_output._array.shape, what="grad_output")
+    result = empty_like_format(self, self._array.shape)
+    pooling.adaptive_max_pool2d_backward(planes(grad_output), planes(indices), planes(result))
     return result

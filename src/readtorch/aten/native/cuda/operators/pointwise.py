@@ -67,6 +67,7 @@ for _name, _function in {
     "neg": f.neg,
     "abs": f.absolute,
     "sign": f.sign,
+    "sgn": f.sign,
     "relu": f.relu,
     "floor": g.floor,
     "ceil": g.ceil,

@@ -98,3 +98,12 @@ def dot_cuda(self, tensor):
 @cuda_kernel(operator_named("addr"))
 def addr_cuda(self, vec1, vec2, beta, alpha):
     return plus_product(self, vec1.unsqueeze(1), vec2.unsqueeze(0), beta, alpha)
+
+
+@cuda_kernel(operator_named("_trilinear"))
+def trilinear_cuda(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim):
+    """The sum over `sumdim` of the product of three tensors, each of which lacks the dimensions in its `expand`."""
+    total = i1._array.ndim + len(expand1)
+    spell = lambda absent: "".join(chr(97 + d) for d in range(total) if d not in absent)  # noqa: E731
+    equation = f"{spell(expand1)},{spell(expand2)},{spell(expand3)}->{spell(sumdim)}"
+    return owned(at.einsum(equation, [i1, i2, i3]).contiguous())

@@ -3,11 +3,16 @@
 In PyTorch: `aten/src/ATen/native/cuda/{Distributions.cu,Dropout.cu}`.
 """
 
+import math
+
+import numpy as np
+
 from .....c10.cuda import runtime
 from .....c10.cuda.cuda_generator import default_engines
 from .....c10.device import current_device
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
+from ....native_function import resize
 from ...distributions import (
     check_no_internal_overlap,
     check_std,
@@ -17,13 +22,15 @@ from ...distributions import (
 )
 from ...indexing import BOOL
 from ...integer_ranges import check_from_to_in_range
+from ...sampling import check_multinomial
 from ...tensor_iterator import WIDENED
 from .. import distributions as kernels
+from .. import samples
 from .copies import clone_cuda, copy_elements
 from .factories import empty_cuda, filled
 from .pointwise import operator_named
-from .reductions import converted
-from .registration import cuda_kernel, empty
+from .reductions import LONG, converted
+from .registration import broadcast_shape, cuda_kernel, empty, owned
 
 
 def most_blocks():
@@ -129,3 +136,85 @@ def native_dropout_backward_cuda(grad_output, mask, scale):
     if result._array.size:
         kernels.dropout_backward(grad_output._array, mask._array, scale, result._array)
     return result
+
+
+# ----------------------------------------------------------------------------------- probabilities in a tensor
+
+
+@cuda_kernel(operator_named("bernoulli_.Tensor"))
+def bernoulli_tensor_cuda_(self, p, generator):
+    """The probabilities stay unchecked: to look at them, the host would have to wait."""
+    array = self._array
+    if array.size:
+        check_no_internal_overlap(array)
+        number = np.dtype(np.float64 if array.dtype == np.float64 else np.float32)
+        drawn_numbers = empty(array.shape, number)
+        chances = converted(at.expand(p, array.shape).contiguous(), number)
+        kernels.bernoulli_each(generator.philox_state(10), chances._array, drawn_numbers._array)
+        copy_elements(drawn_numbers, self)
+    self._counter[0] += 1
+    return self
+
+
+@cuda_kernel(operator_named("bernoulli"))
+def bernoulli_cuda(self, generator):
+    return bernoulli_tensor_cuda_(empty(self._array.shape, self._array.dtype), self, generator)
+
+
+@cuda_kernel(operator_named("bernoulli.out"))
+def bernoulli_out_cuda(self, generator, out):
+    if out._array.shape != self._array.shape:
+        resize(out, self._array.shape)
+    return bernoulli_tensor_cuda_(out, self, generator)
+
+
+@cuda_kernel(operator_named("multinomial"))
+def multinomial_cuda(self, num_samples, replacement, generator):
+    check_multinomial(self, num_samples, replacement)
+    rows = self if self._array.ndim == 2 else self.unsqueeze(0)
+    if not rows._array.shape[0]:
+        return empty((0, num_samples), LONG)
+    if replacement and num_samples > 1:
+        result = with_replacement(rows, num_samples, generator)
+    else:
+        result = winners(rows, num_samples, generator)
+    return result if self._array.ndim == 2 else owned(result.squeeze(0))
+
+
+def winners(rows, num_samples, generator):
+    """A race: who has the greatest of probability / (exponential number) is drawn first, and so on."""
+    if not at.logical_and(rows.max() < math.inf, rows.min() >= 0).item():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if at.eq(rows.sum(1), 0).any().item():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    race = rows / exponential_cuda_(at.empty_like(rows), 1.0, generator)
+    return race.argmax(1, True) if num_samples == 1 else race.topk(num_samples, 1)[1]
+
+
+def with_replacement(rows, num_samples, generator):
+    number = WIDENED.get(rows._array.dtype, rows._array.dtype)
+    probabilities = converted(rows, number).contiguous()
+    probabilities = probabilities / probabilities.sum(1, True)
+    ends = probabilities.cumsum(1)
+    result = empty((rows._array.shape[0], num_samples), LONG)
+    state = generator.philox_state(samples.draws_used(rows._array.shape[0]))
+    samples.sample(state, ends._array, probabilities._array, result._array)
+    return result
+
+
+def normal_about(mean, std, generator):
+    """Standard normal numbers, then times `std` and plus `mean`, which are tensors or numbers."""
+    tensors = [t for t in (mean, std) if hasattr(t, "_array")]
+    result = empty(broadcast_shape(*[t._array.shape for t in tensors]), tensors[0]._array.dtype)
+    if hasattr(std, "_array"):
+        if std._array.size and not at.ge(std.min(), 0).item():
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+        normal_cuda_(result, 0.0, 1.0, generator).mul_(std)
+    else:
+        normal_cuda_(result, 0.0, std, generator)
+    return result.add_(mean)
+
+
+cuda_kernel(operator_named("normal.Tensor_Tensor"))(normal_about)
+cuda_kernel(operator_named("normal.Tensor_float"))(normal_about)
+cuda_kernel(operator_named("normal.float_Tensor"))(normal_about)

@@ -20,10 +20,10 @@ from .....c10.cuda.stream import DeviceGuard, current_stream
 from .....c10.device import current_device
 from .....c10.device import device as Device
 from .....c10.dispatch_key import CPU, CUDA
-from .....c10.tensor_impl import TensorImpl, contiguous_strides, detached, strides_of
+from .....c10.tensor_impl import TensorImpl, contiguous_strides, detached
 from ....common_device import common_device, engine_of, launched, resolve
 from ....dispatcher import fallbacks
-from ....native_function import below_autograd, check_no_overlap, check_result_type, resize_output
+from ....native_function import below_autograd, check_no_overlap, check_result_type, write_out
 from ...tensor_iterator import broadcast_error
 
 
@@ -176,14 +176,22 @@ def follow(operator, keys):
         return None
     if functional.inplace is operator:
         return on_device(operator, lambda self, *rest: write_back(self, functional.call(self, *rest)))
-    count = len(operator.schema.returns)
-    given = [a.name for a in functional.schema.arguments]
+    if not getattr(compute, "any_device", False):
+        count = len(operator.schema.returns)
+        compute = lambda *values: write_out(functional.call(*values[:-count]), values[-count:])  # noqa: E731
+    return on_device(operator, with_device_here(functional, compute))
 
-    def compute_then_copy(*values):
-        inputs = [here() if name == "device" else value for name, value in zip(given, values)]
-        return write_outs(functional.call(*inputs), values[-count:])
 
-    return on_device(operator, compute_then_copy)
+def with_device_here(functional, compute):
+    """`compute`, with the current device for the functional form's argument `device`: an out= call has none."""
+    places = [i for i, a in enumerate(functional.schema.arguments) if a.name == "device"]
+    if not places:
+        return compute
+
+    def compute_here(*values):
+        return compute(*[here() if i in places else value for i, value in enumerate(values)])
+
+    return compute_here
 
 
 fallbacks[CUDA] = follow
@@ -217,23 +225,3 @@ def write_back(self, result):
     copy_elements(result, self)
     self._counter[0] += 1
     return self
-
-
-def write_outs(results, outs):
-    """Finish an out= call: each output gets its result's size and elements."""
-    if len(outs) == 1:
-        return write_out(results, outs[0])
-    written = [write_out(r, o) for r, o in zip(results, outs)]
-    return type(results)(*written) if hasattr(results, "_fields") else tuple(written)
-
-
-def write_out(result, out):
-    from .copies import copy_elements
-
-    check_result_type(result, out)
-    check_no_overlap(out)
-    if out._array.shape != result._array.shape:
-        resize_output(out, result._array.shape, strides_of(result))
-    copy_elements(result, out)
-    out._counter[0] += 1
-    return out
