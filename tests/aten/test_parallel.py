@@ -29,7 +29,7 @@ def test_the_pieces_cover_the_range_once(begin, length, grain):
 
 
 def test_several_threads_work_at_a_time():
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=60)
     parallel.parallel_for(0, 3, 1, lambda b, e: together.wait())
 
 

@@ -340,6 +340,7 @@ def test_a_batch_that_cannot_be_sent():
 # What is left
 
 
+@pytest.mark.alone  # segments are counted for the whole machine
 def test_random_faults():
     """Forty of the 300 runs of `python -m tests.data.faults`."""
     done = in_process("-m", "tests.data.faults", "--runs", "40", "--seed", "1000", "--fork-only")
@@ -408,6 +409,7 @@ def is_running(pid):
         return False
 
 
+@pytest.mark.alone
 def test_an_idle_loader_uses_no_processor():
     iterator = iter(rt.utils.data.DataLoader(range(100), num_workers=2))
     next(iterator)

@@ -37,7 +37,7 @@ def readtorchrun(ranks, *program):
     return [sys.executable, "-m", "readtorch.distributed.run", "--nproc-per-node", str(ranks), *map(str, program)]
 
 
-def run(command, timeout=120):
+def run(command, timeout=300):
     return subprocess.run(command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=timeout)
 
 

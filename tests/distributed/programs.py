@@ -202,7 +202,7 @@ def sync_batch_norm(api, rank):
 
 def main(name, api, backend, folder):
     api = importlib.import_module(api)
-    api.distributed.init_process_group(backend, timeout=timedelta(seconds=60))
+    api.distributed.init_process_group(backend, timeout=timedelta(seconds=200))
     rank = api.distributed.get_rank()
     result = globals()[name](api, rank)
     (Path(folder) / f"{rank}.pickle").write_bytes(pickle.dumps(result))

@@ -60,6 +60,7 @@ def test_which_is_cheapest():
     assert min(costs[10**8], key=costs[10**8].get) == "ring"
 
 
+@pytest.mark.alone
 def test_simulated_network_takes_its_time():
     """A collective is over when its bytes would have arrived, and the next one waits for the line."""
     network = dist.Network(latency=0.0, bandwidth=1e6)
@@ -74,6 +75,7 @@ def test_simulated_network_takes_its_time():
         assert 0.09 < first < 0.18 and 0.19 < second < 0.35
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", algorithms.ALL_REDUCE)
 def test_measured_and_modelled(name):
     """Over a slow simulated network each algorithm takes as long as its cost model says."""
@@ -85,7 +87,7 @@ def test_measured_and_modelled(name):
         began = time.perf_counter()
         algorithms.ALL_REDUCE[name](links, array)
         return time.perf_counter() - began
-    measured = max(dist.run_threads(fn, 4, network=network))
+    measured = min(max(dist.run_threads(fn, 4, network=network)) for _ in range(3))
     modelled = algorithms.COST[name](4, size, network.latency, 1 / network.bandwidth)
     assert modelled * 0.95 < measured < modelled * 1.3 + 0.05
 

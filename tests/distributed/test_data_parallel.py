@@ -300,6 +300,7 @@ def test_each_rank_draws_the_same_numbers_whatever_the_others_do():
 # -- timeline -----------------------------------------------------------------------------------
 
 
+@pytest.mark.alone
 def test_timeline():
     """Buckets are on their way while backward still runs; nothing is reduced before its gradients are there."""
     layers, network = 6, dist.Network(latency=1e-3, bandwidth=1e9)

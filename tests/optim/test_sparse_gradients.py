@@ -115,8 +115,8 @@ def test_a_step_costs_what_the_rows_cost_not_what_the_table_costs():
         for _ in range(12):
             optimizer.zero_grad()
             table(numbers).sum().backward()
-            start = time.perf_counter()
+            start = time.thread_time()
             optimizer.step()
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.thread_time() - start)
         return best
     assert seconds(300_000) < 10 * seconds(300)  # a thousand times as many rows
