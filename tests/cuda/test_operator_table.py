@@ -69,6 +69,10 @@ TABLE = {
     "pixel_shuffle": (lambda x: F.pixel_shuffle(x.reshape(4, 3, 2), 2), IMAGE),
     "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x[..., :2, :], 2), IMAGE),
     "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, (2, 3), return_indices=True), IMAGE),
+    "ctc_loss": (lambda x, n: F.ctc_loss(x.log_softmax(2), n[:2, :2], (5, 4), (2, 1)), numbers(5, 2, 4), WORDS),
+    "ctc_loss, impossible": (
+        lambda x, n: F.ctc_loss(x.log_softmax(2), n[:3, 0], (1, 5), (2, 1), reduction="sum", zero_infinity=True),
+        numbers(5, 2, 4), WORDS),
     "channels last": (lambda x: F.max_pool2d(x.to(memory_format=rt.channels_last), 2, 1), IMAGE),
     "prelu": (lambda x, w: F.prelu(x, w), IMAGE, rt.tensor([0.25, -2.0])),
     "glu": (lambda x: F.glu(x, 1), IMAGE),
@@ -117,6 +121,21 @@ def test_as_on_the_cpu(name):
     for result, other in zip(ours, expected):
         assert result.dtype == other.dtype and result.shape == other.shape
         assert rt.allclose(result, other, rtol=1e-4, atol=1e-5, equal_nan=True), (result, other)
+
+
+CONVOLUTIONS = {
+    "conv3d": lambda x, w, b: F.conv3d(x, w, b, (2, 1, 1), (1, 0, 2), (1, 2, 1), groups=2),
+    "conv_transpose3d": lambda x, w, b: F.conv_transpose3d(x, w.transpose(0, 1).reshape(2, 2, 2, 2, 1), b[:2], 2, 1),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_of_volumes(name):
+    """The tiles are those of matmul, for which races are looked for elsewhere."""
+    arguments = numbers(1, 2, 2, 4, 3), numbers(4, 1, 2, 2, 1), numbers(4)
+    ours = results_on("cuda", CONVOLUTIONS[name], arguments)
+    expected = results_on("cpu", CONVOLUTIONS[name], arguments)
+    assert all(rt.allclose(a, b, rtol=1e-4, atol=1e-4) for a, b in zip(ours, expected, strict=True))
 
 
 REFUSED = {

@@ -7,11 +7,12 @@ import functools
 import numpy as np
 
 from ...c10 import scalar_type
-from ...c10.tensor_impl import dtype_of, legacy_type_name, wrap
+from ...c10.tensor_impl import dtype_of, host_array, legacy_type_name, wrap
 from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
 from ..native_function import native_function
 from ..parallel import parallel_for
+from .copy import constant_beside
 from .loss import MEAN, SUM
 from .tensor_iterator import not_implemented
 
@@ -51,14 +52,11 @@ def ctc_loss_composite(log_probs, targets, input_lengths, target_lengths, blank,
         nothing = at.scalar_tensor(0.0, dtype=losses.dtype, device=losses.device)
         losses = at.where(losses == float("inf"), nothing, losses)
     if reduction == MEAN:
-        return (losses / at.clamp_min(lengths_like(losses, target_lengths), 1)).mean()
+        lengths = constant_beside(losses, np.array(target_lengths, losses._array.dtype))
+        return (losses / at.clamp_min(lengths, 1)).mean()
     if reduction == SUM:
         return losses.sum()
     return losses if is_batched else losses.squeeze(0)
-
-
-def lengths_like(losses, lengths):
-    return wrap(np.array(lengths, losses._array.dtype))
 
 
 @ctc_loss_tensor.compose
@@ -70,7 +68,7 @@ def ctc_loss_tensor_composite(log_probs, targets, input_lengths, target_lengths,
 def as_list(lengths, name):
     if lengths._array.dtype.kind not in "iu":
         raise RuntimeError(f"{name} must be integral")
-    return tuple(lengths._array.reshape(-1).tolist())
+    return tuple(host_array(lengths).reshape(-1).tolist())
 
 
 # ----------------------------------------------------------------------------------------------------- the operator

@@ -7,10 +7,13 @@
 One product for each group. Grid, block and loop are those of tiles.py (Note [ A tile in registers ]). The
 weight's gradient has few results and a long K, which is cut into parts; a second launch adds them up.
 
-`Geometry` goes to the kernel as a tuple of numbers. One dimension is two with height 1.
+`Geometry` goes to the kernel as a tuple of numbers. One dimension is two with height 1; how three are read is
+told in volumes.py.
 
 In PyTorch: `aten/src/ATen/native/cudnn/ConvShared.cpp`, `aten/src/ATen/native/cuda/DepthwiseConv2d.cu`.
 """
+import functools
+import math
 import typing
 
 from ....c10.cuda.launch import scratch, strided
@@ -40,39 +43,63 @@ class Geometry(typing.NamedTuple):
     dilation_x: int
 
 
-def conv2d(x, weight, bias, stride, padding, dilation, groups, out):
-    """x (N, C, H, W), weight (O, C / groups, h, w), bias (O) or None, out (N, O, H', W'), contiguous."""
+class Elements(typing.NamedTuple):
+    """How the operands are read off images: device functions for the three products, and the numbers they need."""
+
+    geometry: typing.Callable
+    weight: typing.Callable
+    image: typing.Callable
+    turned_weight: typing.Callable
+    gradient: typing.Callable
+    output: typing.Callable
+    patch: typing.Callable
+
+
+def convolve(e, x, weight, bias, stride, padding, dilation, groups, out):
+    """x (N, C, *sizes), weight (O, C / groups, *window), bias (O) or None, out (N, O, *sizes), contiguous."""
     if out.size:
-        g = geometry(x, weight, out, stride, padding, dilation, groups)
+        numbers = e.geometry(x, weight, out, stride, padding, dilation, groups)
         x, weight = contiguous(x), contiguous(weight)
-        sizes = (groups, g.outputs, x.shape[0] * g.out_height * g.out_width, g.channels * g.rows * g.columns)
+        outputs, taps = weight.shape[0] // groups, math.prod(weight.shape[1:])
+        sizes = (groups, outputs, out.size // out.shape[1], taps)
         result, by_image = channels_first(out, groups)
-        run_tiles((weight_element, image_element, put), (True, False), sizes, (weight, x, x, result),
-                  tuple(g),
-                  x.dtype.type)
+        run_tiles((e.weight, e.image, put), (True, False), sizes, (weight, x, x, result), numbers, x.dtype.type)
         if bias is not None:
-            rows = strided(bias, (1, *by_image.shape[1:]), (0, g.outputs * bias.itemsize, bias.itemsize, 0))
+            rows = strided(bias, (1, *by_image.shape[1:]), (0, outputs * bias.itemsize, bias.itemsize, 0))
             pointwise(add, [by_image, rows], as_images(out, groups), (x.dtype.type(1),))
         elif x.shape[0] > 1:
             pointwise(copy, [by_image], as_images(out, groups))
 
 
-def conv2d_backward_input(grad, weight, stride, padding, dilation, groups, grad_input):
+def convolve_backward_input(e, grad, weight, stride, padding, dilation, groups, grad_input):
     if grad_input.size:
-        g = geometry(grad_input, weight, grad, stride, padding, dilation, groups)
+        numbers = e.geometry(grad_input, weight, grad, stride, padding, dilation, groups)
         grad, weight = contiguous(grad), contiguous(weight)
-        sizes = (groups, g.channels, grad.shape[0] * g.height * g.width, g.outputs * g.rows * g.columns)
+        taps = weight.shape[0] // groups * math.prod(weight.shape[2:])
+        sizes = (groups, weight.shape[1], grad_input.size // grad_input.shape[1], taps)
         result, by_image = channels_first(grad_input, groups)
-        run_tiles((turned_weight_element, gradient_element, put), (True, False), sizes,
-                  (weight, grad, grad, result),
-                  tuple(g), grad.dtype.type)
+        run_tiles((e.turned_weight, e.gradient, put), (True, False), sizes, (weight, grad, grad, result), numbers,
+                  grad.dtype.type)
         if grad.shape[0] > 1:
             pointwise(copy, [by_image], as_images(grad_input, groups))
 
 
+def convolve_backward_weight(e, grad, x, stride, padding, dilation, groups, grad_weight, parts=None):
+    if grad_weight.size:
+        numbers = e.geometry(x, grad_weight, grad, stride, padding, dilation, groups)
+        grad, x = contiguous(grad), contiguous(x)
+        outputs, taps = grad.shape[1] // groups, math.prod(grad_weight.shape[1:])
+        pixels = grad.size // max(1, grad.shape[1])
+        parts = parts or max(1, min(pixels // 1024, 64))
+        partial = scratch(x, (parts, groups, outputs, taps), x.dtype)
+        run_tiles((e.output, e.patch, put), (True, True), (groups, outputs, taps, pixels), (grad, x, x, partial),
+                  numbers, x.dtype.type, parts)
+        reduce(SUM, partial, (0,), strided(grad_weight, partial.shape[1:], partial.strides[1:]))
+
+
 def as_images(x, groups):
     """(N, groups, channels of a group, pixels)"""
-    channels, pixels, size = x.shape[1] // groups, x.shape[2] * x.shape[3], x.itemsize
+    channels, pixels, size = x.shape[1] // groups, math.prod(x.shape[2:]), x.itemsize
     steps = (x.shape[1] * pixels * size, channels * pixels * size, pixels * size, size)
     return strided(x, (x.shape[0], groups, channels, pixels), steps)
 
@@ -93,23 +120,9 @@ def channels_first(x, groups):
     return whole, strided(memory, images.shape, (pixels * size, *steps[1:]))
 
 
-def conv2d_backward_weight(grad, x, stride, padding, dilation, groups, grad_weight, parts=None):
-    if grad_weight.size:
-        g = geometry(x, grad_weight, grad, stride, padding, dilation, groups)
-        grad, x = contiguous(grad), contiguous(x)
-        taps, pixels = g.channels * g.rows * g.columns, grad.shape[0] * g.out_height * g.out_width
-        parts = parts or max(1, min(pixels // 1024, 64))
-        partial = scratch(x, (parts, groups, g.outputs, taps), x.dtype)
-        sizes = (groups, g.outputs, taps, pixels)
-        run_tiles((output_element, patch_element, put), (True, True), sizes, (grad, x, x, partial), tuple(g),
-                  x.dtype.type, parts)
-        reduce(SUM, partial, (0,), strided(grad_weight, partial.shape[1:], partial.strides[1:]))
-
-
 def geometry(x, weight, out, stride, padding, dilation, groups):
-    return Geometry(x.shape[1] // groups, *x.shape[2:], weight.shape[0] // groups, *out.shape[2:],
-                    *weight.shape[2:],
-                    *stride, *padding, *dilation)
+    return tuple(Geometry(x.shape[1] // groups, *x.shape[2:], weight.shape[0] // groups, *out.shape[2:],
+                          *weight.shape[2:], *stride, *padding, *dilation))
 
 
 # ----------------------------------------------------------------------------- operands, for kernels: forward
@@ -168,3 +181,12 @@ def patch_element(x, g, z, pixel, tap):
 def put(out, extra, g, z, part, i, j, total):
     """For all three: a product of its own for each part and group."""
     out[part, z, i, j] = total
+
+
+# ------------------------------------------------------------------------------------------------- two dimensions
+
+PLANES = Elements(geometry, weight_element, image_element, turned_weight_element, gradient_element, output_element,
+                  patch_element)
+conv2d = functools.partial(convolve, PLANES)
+conv2d_backward_input = functools.partial(convolve_backward_input, PLANES)
+conv2d_backward_weight = functools.partial(convolve_backward_weight, PLANES)

@@ -1,4 +1,4 @@
-"""Convolutions and pooling over one and two dimensions, forward and backward.
+"""Convolutions over one to three dimensions and pooling over one and two, forward and backward.
 
 One dimension is two of which the first has size 1. A transposed convolution is the gradient of a convolution
 with respect to its input.
@@ -18,6 +18,7 @@ from ...pooling_windows import pool2d_outputs, sliding
 from ...tensor_iterator import not_implemented
 from .. import convolution as kernels
 from .. import pooling
+from ..volumes import VOLUMES
 from .factories import filled
 from .normalization import row, wide
 from .pointwise import operator_named
@@ -29,7 +30,7 @@ from .registration import cuda_kernel, empty, format_strides, owned
 
 
 class Window(NamedTuple):
-    """How a kernel moves over two dimensions."""
+    """How a kernel moves over two or three dimensions."""
 
     stride: tuple
     padding: tuple
@@ -38,24 +39,23 @@ class Window(NamedTuple):
 
 
 def window_of(geometry, rank):
-    """The geometry for two dimensions. NotImplementedError for three, of which there is no kernel."""
+    """The geometry; of one dimension, for two."""
     if rank == 1:
         return Window((1, *geometry.stride), (0, *geometry.padding), (1, *geometry.dilation), geometry.groups)
-    if rank == 2:
-        return Window(*geometry[:3], geometry.groups)
-    raise NotImplementedError(
-        f"Could not run 'aten::convolution' over {rank} dimensions on CUDA: readtorch has kernels for "
-        "one and two"
-    )
+    return Window(*geometry[:3], geometry.groups)
 
 
 def as_images(t, rank):
-    """(N, C, H, W), in the dtype to compute in."""
-    return wide(t) if rank == 2 else wide(t).unsqueeze(2)
+    """(N, C, H, W) or (N, C, D, H, W), in the dtype to compute in."""
+    return wide(t).unsqueeze(2) if rank == 1 else wide(t)
 
 
 def image_shape(shape, rank):
-    return shape if rank == 2 else (*shape[:2], 1, *shape[2:])
+    return (*shape[:2], 1, *shape[2:]) if rank == 1 else shape
+
+
+def elements_of(rank):
+    return VOLUMES if rank == 3 else kernels.PLANES
 
 
 @cuda_kernel(operator_named("convolution"))
@@ -71,12 +71,12 @@ def convolution_cuda(input, weight, bias, stride, padding, dilation, transposed,
         check_room(input, geometry, shape[2:])
     window = window_of(geometry, rank)
     x, w = as_images(input, rank), as_images(weight, rank)
-    out = filled(empty(image_shape(shape, rank), x._array.dtype), 0)
+    elements, out = elements_of(rank), filled(empty(image_shape(shape, rank), x._array.dtype), 0)
     if transposed:
-        kernels.conv2d_backward_input(x._array, w._array, *window, out._array)
-        out = out if bias is None else out + wide(bias).reshape(-1, 1, 1)
+        kernels.convolve_backward_input(elements, x._array, w._array, *window, out._array)
+        out = out if bias is None else out + wide(bias).reshape(-1, *[1] * (x._array.ndim - 2))
     else:
-        kernels.conv2d(x._array, w._array, row(bias), *window, out._array)
+        kernels.convolve(elements, x._array, w._array, row(bias), *window, out._array)
     return converted(owned(out.view(shape)), input._array.dtype)
 
 
@@ -99,19 +99,19 @@ def convolution_backward_cuda(
     rank = input._array.ndim - 2
     window = window_of(geometry, rank)
     grad, x, w = (as_images(t, rank) for t in (grad_output, input, weight))
-    grads = [None, None, None]
+    elements, grads = elements_of(rank), [None, None, None]
     if output_mask[0]:
         grads[0] = filled(empty(x._array.shape, x._array.dtype), 0)
         if transposed:
-            kernels.conv2d(grad._array, w._array, None, *window, grads[0]._array)
+            kernels.convolve(elements, grad._array, w._array, None, *window, grads[0]._array)
         else:
-            kernels.conv2d_backward_input(grad._array, w._array, *window, grads[0]._array)
+            kernels.convolve_backward_input(elements, grad._array, w._array, *window, grads[0]._array)
     if output_mask[1]:
         grads[1] = filled(empty(w._array.shape, x._array.dtype), 0)
         pair = (x, grad) if transposed else (grad, x)
-        kernels.conv2d_backward_weight(*[t._array for t in pair], *window, grads[1]._array)
+        kernels.convolve_backward_weight(elements, *[t._array for t in pair], *window, grads[1]._array)
     if output_mask[2]:
-        grads[2] = at.sum(grad, (0, 2, 3))
+        grads[2] = at.sum(grad, (0, *range(2, grad._array.ndim)))
     shapes = input._array.shape, weight._array.shape, (grad._array.shape[1],)
     return tuple(
         None if g is None else converted(owned(g.view(shape)), input._array.dtype) for g, shape in zip(grads, shapes)

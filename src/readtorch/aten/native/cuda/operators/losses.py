@@ -5,15 +5,23 @@ In PyTorch: `aten/src/ATen/native/cuda/{Loss,NLLLoss2d,BinaryMiscOpsKernels}.cu`
 
 import math
 
+import numpy as np
+
+from .....c10.cuda.device_memory import tensor_on
+from .....c10.tensor_impl import dtype_of
 from ....functions import at
 from ...loss import MEAN, NONE
+from ...loss_ctc import check_arguments
 from ...loss_nll import check_target_type, check_weight
+from ...tensor_iterator import not_implemented
+from .. import ctc
 from .. import loss as kernels
 from .. import more_functions as g
+from ..rows import flat
 from .broadcasting import apply
 from .factories import filled
 from .pointwise import operator_named
-from .registration import cuda_kernel, empty, owned
+from .registration import cuda_kernel, empty, here, owned
 
 # ------------------------------------------------------------------------------------- of the elements one by
 # one
@@ -140,3 +148,42 @@ def nll_loss2d_forward_cuda(self, target, weight, reduction, ignore_index):
 @cuda_kernel(operator_named("nll_loss2d_backward"))
 def nll_loss2d_backward_cuda(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     return nll_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight)
+
+
+# ------------------------------------------------------------------------------------------------------
+# CTC
+
+
+def target_lists(targets, input_lengths, target_lengths):
+    """Targets in one row, where each sample's begin, and the lengths: as arrays on the device."""
+    if targets._array.ndim == 2:
+        starts = np.arange(len(target_lengths)) * targets._array.shape[1]
+    else:
+        starts = np.cumsum([0, *target_lengths])[:-1]
+    lists = [tensor_on(here(), np.array(a, np.int64)) for a in (starts, input_lengths, target_lengths)]
+    return flat(targets._array), *[t._array for t in lists]
+
+
+@cuda_kernel(operator_named("_ctc_loss"))
+def ctc_loss_cuda(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
+    """The loss of each sample (N), and alpha (N, T, S) for backward. The labels stay unchecked."""
+    check_arguments(log_probs, targets, input_lengths, target_lengths, blank)
+    if log_probs._array.dtype.name not in ("float32", "float64"):
+        raise not_implemented("ctc_loss_cuda")(dtype_of(log_probs))
+    steps, samples, _ = log_probs._array.shape
+    longest = targets._array.shape[1] if targets._array.ndim == 2 else max(target_lengths, default=0)
+    log_alpha = filled(empty((samples, steps, 2 * longest + 1), log_probs._array.dtype), -math.inf)
+    losses = empty((samples,), log_probs._array.dtype)
+    ctc.ctc_loss(log_probs._array, *target_lists(targets, input_lengths, target_lengths), blank, log_alpha._array,
+                 losses._array)
+    return losses, log_alpha
+
+
+@cuda_kernel(operator_named("_ctc_loss_backward"))
+def ctc_loss_backward_cuda(
+    grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity
+):
+    result = filled(empty(log_probs._array.shape, log_probs._array.dtype), 0)
+    ctc.ctc_loss_backward(grad._array, log_probs._array, *target_lists(targets, input_lengths, target_lengths),
+                          neg_log_likelihood._array, log_alpha._array, blank, zero_infinity, result._array)
+    return result
