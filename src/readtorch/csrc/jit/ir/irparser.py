@@ -17,7 +17,7 @@ from .type import FloatType, TensorType
 _COMMENT = re.compile(r" # (?P<file>[^#\"]*):(?P<line>\d+):(?P<col>\d+)$")
 _SCOPE = re.compile(r", scope: (?P<scope>\S+)$")
 _NAME = re.compile(r"%([\w.]+)")
-_KIND = re.compile(r"\s*(?:\^(?P<python>[\w.]+)\((?P<scalars>.*?)\)(?=\()|(?P<kind>\w+::\w+))")
+_KIND = re.compile(r"\s*(?:\^(?P<python>[\w.]+)(?:\[.*?\])?\((?P<scalars>.*?)\)(?=\()|(?P<kind>\w+::\w+))")
 
 
 def parse_ir(text, parse_tensor_constants=True):

@@ -55,7 +55,7 @@ def _block_text(block, number, level, groups):
 
 def _head(node, groups):
     if node.kind() == "prim::PythonOp":
-        return f"^{node.pyname()}({', '.join(map(repr, node.attribute('scalar_args')))})"
+        return f"^{node.pyname()}[]({', '.join(map(repr, node.attribute('scalar_args')))})"
     if node.hasAttribute("Subgraph") and groups is not None:
         groups.append(node)
         others = [n for n in node.attributeNames() if n != "Subgraph"]

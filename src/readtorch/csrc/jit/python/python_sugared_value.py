@@ -101,6 +101,8 @@ def _class(cls, range):
     if issubclass(cls, BaseException):
         prefix = "" if cls.__module__ == "__main__" else f"{cls.__module__}."
         return ExceptionValue(cls.__name__, prefix + cls.__qualname__)
+    if hasattr(cls, "_backward_cls"):
+        return AutogradFunction(cls)
     type = library_class(cls) or try_annotation_to_type(cls, range)
     if isinstance(type, TupleType) and type.fields is not None:
         return NamedTupleConstructor(type)
@@ -180,9 +182,7 @@ class PythonValue(SugaredValue):
             message = "This Python function is annotated to be ignored and cannot be run"
             emitter.raise_exception(range, graph.insertConstant(message, None, range))
             return SimpleValue(graph.insertNode(graph.createUninitialized(matched.return_types[0])).output())
-        node = graph.create("prim::PythonOp", matched.inputs).setSourceRange(range)
-        node.s_("name", self.object.__name__).ival_("function", self._callable()).ival_("scalar_args", [])
-        graph.insertNode(node)
+        node = insert_python_op(graph, range, self.object.__name__, self._callable(), matched.inputs)
         return SimpleValue(node.output().setType(matched.return_types[0]))
 
     def _callable(self):
@@ -206,3 +206,22 @@ class PythonValue(SugaredValue):
         if signature.return_annotation is not inspect.Signature.empty:
             returns = annotation_to_type(signature.return_annotation)
         return FunctionSchema(self.object.__name__, "", tuple(arguments), (Argument("0", returns),))
+
+
+class AutogradFunction(PythonValue):
+    """A `torch.autograd.Function`: its `apply` stays a call to Python, with any arguments, that gives a tensor."""
+
+    def attr(self, range, emitter, name):
+        return self if name == "apply" else super().attr(range, emitter, name)
+
+    def call(self, range, emitter, args, kwargs):
+        values = [a.value(emitter.graph) for a in [*args, *kwargs]]
+        node = insert_python_op(emitter.graph, range, self.object.__name__, self.object.apply, values)
+        return SimpleValue(node.output().setType(TensorType.get()))
+
+
+def insert_python_op(graph, range, name, function, values):
+    """A node that calls a Python function."""
+    node = graph.create("prim::PythonOp", values).setSourceRange(range)
+    node.s_("name", name).ival_("function", function).ival_("scalar_args", [])
+    return graph.insertNode(node)

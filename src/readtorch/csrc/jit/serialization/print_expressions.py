@@ -176,7 +176,8 @@ def _raise(node, body):
 
 
 def _python_op(node, body):
-    return f"^{node.pyname()}({body.list_of(node.inputs())})"
+    scalars = ", ".join(map(repr, node.attribute("scalar_args")))
+    return f"^{node.pyname()}({scalars})({body.list_of(node.inputs())})"
 
 
 _SPECIAL = {
