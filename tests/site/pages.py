@@ -9,6 +9,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 LINKING = {"a": "href", "link": "href", "img": "src", "script": "src", "iframe": "src", "source": "src"}
 
+POINTS = {"canonical", "index", "next", "prev", "search"}  # <link>s that name other pages
+
 
 def listed(toc: Path) -> list[str]:
     """The pages of a table of contents, as paths of a built site."""
@@ -35,15 +37,17 @@ def built(site: Path) -> list[str]:
 class Page(HTMLParser):
     def __init__(self, file: Path):
         super().__init__()
-        self.links, self.loads, self.anchors = [], [], set()
+        self.links, self.loads, self.anchors, self.root = [], [], set(), ""
         self.feed(file.read_text(encoding="utf8"))
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
+        self.root = attributes.get("data-content_root", self.root)
         self.anchors.update(filter(None, (attributes.get("id"), tag == "a" and attributes.get("name"))))
         target = attributes.get(LINKING.get(tag))
         if target:
-            (self.links if tag == "a" else self.loads).append(target)
+            loaded = tag != "a" and not (tag == "link" and POINTS.intersection((attributes.get("rel") or "").split()))
+            (self.loads if loaded else self.links).append(target)
 
 
 def dead_links(site: Path) -> list[str]:
@@ -55,7 +59,10 @@ def dead_links(site: Path) -> list[str]:
             url = urlsplit(link)
             if url.scheme or url.netloc:
                 continue
-            target = ((site / name).parent / unquote(url.path)).resolve() if url.path else (site / name).resolve()
+            path, base = unquote(url.path), (site / name).parent
+            if path.startswith("/"):  # 404.html starts at the root of the site
+                path, base = path.removeprefix(page.root), site
+            target = (base / path).resolve() if path else (site / name).resolve()
             if not target.is_file():
                 dead.append(f"{name}: {link}")
             elif url.fragment and target.suffix == ".html":
@@ -68,9 +75,3 @@ def dead_links(site: Path) -> list[str]:
 def foreign_loads(site: Path) -> list[str]:
     """What a page would load from another host."""
     return [f"{name}: {load}" for name in built(site) for load in Page(site / name).loads if urlsplit(load).netloc]
-
-
-def weight(site: Path, name: str) -> int:
-    """Bytes that a reader's browser reads for one page."""
-    files = {((site / name).parent / unquote(urlsplit(load).path)).resolve() for load in Page(site / name).loads}
-    return sum(file.stat().st_size for file in {*files, site / name} if file.is_file())

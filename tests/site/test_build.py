@@ -107,11 +107,11 @@ def test_the_notebook_runs(fixture_site, tmp_path):
 
 def test_the_cache_follows_the_package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(HERE.parents[1] / "book/_ext")
-    import rt_site
+    import rt_cache
 
     (tmp_path / "module.py").write_text("x = 1")
-    before = rt_site._hash_of([tmp_path], ["torch==2.13.0"])
-    assert rt_site._hash_of([tmp_path], ["torch==2.13.0"]) == before
-    assert rt_site._hash_of([tmp_path], ["torch==2.13.1"]) != before
+    before = rt_cache.hash_of([tmp_path], ["torch==2.13.0"])
+    assert rt_cache.hash_of([tmp_path], ["torch==2.13.0"]) == before
+    assert rt_cache.hash_of([tmp_path], ["torch==2.13.1"]) != before
     (tmp_path / "module.py").write_text("x = 2")
-    assert rt_site._hash_of([tmp_path], ["torch==2.13.0"]) != before
+    assert rt_cache.hash_of([tmp_path], ["torch==2.13.0"]) != before

@@ -2,31 +2,78 @@
 
 import pytest
 
-from ..browsing import examine
-from . import pages
+from ..browsing import Visit
+from . import keyboard, pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-BOOK = pages.listed(pages.ROOT / "_toc.yml")
-FIXTURE = pages.listed(pages.ROOT / "tests/site/fixture/_toc.yml")
-VIEWS = [(1400, "light"), (1400, "dark"), (390, "light"), (390, "dark")]
-HEAVIEST = 6_000_000  # bytes a reader may have to load for one page, before compression
+BOOK = [*pages.listed(pages.ROOT / "_toc.yml"), "search.html", "status.html"]
+FIXTURE = [*pages.listed(pages.ROOT / "tests/site/fixture/_toc.yml"), "search.html", "status.html"]
+HEAVIEST = 1_500_000  # bytes of a page and all that it loads, before compression
+PAPER = 700  # CSS pixels between the margins of an A4 sheet
+
+CUT_OFF = """() => [...document.querySelectorAll('.bd-article pre, .bd-article .rt-code')].filter(one => one.getClientRects().length
+    && (one.scrollWidth > one.clientWidth + 1 || one.getBoundingClientRect().right > innerWidth + 1
+        || (one.scrollHeight > one.clientHeight + 1 && getComputedStyle(one).overflowY !== 'visible'))
+    ).map(one => one.textContent.slice(0, 80))"""
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
-@pytest.mark.parametrize("name", BOOK)
-def test_page_of_the_book(visit, axe, book_site, name, view):
-    examine(visit, axe, book_site / name, *view)
+@pytest.fixture(scope="module", params=[*(f"book:{name}" for name in BOOK), *(f"fixture:{name}" for name in FIXTURE)])
+def seen(request, browser):
+    """One visit for all that is asked of a page, from a wide and light screen to a narrow and dark one."""
+    book, name = request.param.split(":")
+    with Visit(browser, request.getfixturevalue(f"{book}_site") / name) as visit:
+        yield visit
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
-@pytest.mark.parametrize("name", FIXTURE)
-def test_page_of_the_fixture(visit, axe, fixture_site, name, view):
-    examine(visit, axe, fixture_site / name, *view)
+def test_a_page_loads_cleanly(seen):
+    assert seen.problems == []
+    assert seen.width() <= 1400, "the page scrolls sideways"
+
+
+def test_a_page_is_light(seen):
+    assert seen.weight() < HEAVIEST
+
+
+def test_figures_are_worked_by_keyboard(seen):
+    for figure in seen.page.query_selector_all(".rt-static"):
+        looks, left_out = keyboard.walk(seen.page, figure)
+        assert looks, "no control of the figure is reached by Tab"
+        assert left_out == [], "Tab does not reach these"
+        assert not seen.page.evaluate(keyboard.INSIDE, figure), "Tab does not leave the figure"
+        assert [what for focused, plain, what in looks if focused == plain] == [], "focus is not seen"
+        assert keyboard.work(seen.page, figure), "no key changes the figure"
+    assert seen.problems == []
+
+
+def test_paper_cuts_nothing_off(seen):
+    seen.page.set_viewport_size({"width": PAPER, "height": 900})
+    seen.page.emulate_media(media="print")
+    seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert seen.page.evaluate(CUT_OFF) == []
+    assert seen.width() <= PAPER
+    assert not seen.page.locator(".bd-sidebar-primary, .bd-header-article, .copybtn").filter(visible=True).count()
+    seen.page.emulate_media(media="screen")
+    seen.page.set_viewport_size({"width": 1400, "height": 900})
+
+
+def test_an_audit_finds_nothing(seen, axe):
+    """After all that is done to the page as it is: the audit thins out its code."""
+    assert seen.audit(axe) == []
+
+
+def test_a_telephone_in_the_dark(seen, axe):
+    seen.view(390, "dark")
+    assert seen.problems == []
+    assert seen.width() <= 390, "the page scrolls sideways"
+    assert seen.audit(axe) == []
+
+
+# -- the book as a whole ------------------------------------------------------------------------------
 
 
 def test_every_listed_page_is_built(book_site):
-    assert set(BOOK) <= set(pages.built(book_site)), "make book"
+    assert {*BOOK, "404.html"} <= set(pages.built(book_site)), "make book"
 
 
 def test_links_lead_somewhere(book_site):
@@ -35,11 +82,6 @@ def test_links_lead_somewhere(book_site):
 
 def test_nothing_is_loaded_from_elsewhere(book_site):
     assert pages.foreign_loads(book_site) == []
-
-
-def test_no_page_is_heavy(book_site):
-    heavy = {name: pages.weight(book_site, name) for name in pages.built(book_site)}
-    assert {name: weight for name, weight in heavy.items() if weight > HEAVIEST} == {}
 
 
 def test_the_front_door_leads_to_the_first_page(browser, book_site):

@@ -1,5 +1,7 @@
 """What a reader does on a page: unfold, switch, copy, search, change colours. Without a server."""
 
+from urllib.parse import quote
+
 import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -69,12 +71,50 @@ def test_a_solution_opens_by_keyboard(visit, parts):
         assert "right" in solution.locator(".cell_output").first.inner_text()
 
 
-def test_search_finds_words_without_a_server(visit, fixture_site):
-    with visit(fixture_site / "search.html", query="?q=parameter") as seen:
-        seen.page.wait_for_selector("#search-results li", timeout=5_000)
-        assert seen.page.locator("#search-results li a").first.get_attribute("href").startswith("book/parts.html")
-        # (excerpts of the pages found would be fetched, which a browser refuses to pages opened as files)
-        assert [problem for problem in seen.problems if problem.startswith("request")] == []
+SEARCHES = {  # what is typed: title of the section that comes first
+    "footnotes": "Every part of a chapter",
+    "exercises": "Exercises",
+    "torch.nn.Module.__setattr__": "Side by side",
+    "__SETATTR__": "Side by side",
+    "setattr": "Side by side",
+    "nn.Module.__set": "Side by side",
+    "torch::autograd::Engine": "Where to read it",
+    "autograd.Engine.execute": "Where to read it",
+    "native_functions.yaml": "Where to read it",
+    "source_sink_of_nothing": None,
+    "TORCH_CHECK": "Cells",
+    "matplotlib.pyplot": "Cells",
+    "somewhere.else.savefig_of": None,
+    "every part of a chapter": "Every part of a chapter",
+}
+
+
+@pytest.mark.parametrize("query", SEARCHES)
+def test_search_knows_words_and_code_names(visit, fixture_site, query):
+    with visit(fixture_site / "search.html", query=f"?q={quote(query)}") as seen:
+        found = seen.page.locator("#rt-search-results a").all_inner_texts()
+        assert found[:1] == ([SEARCHES[query]] if SEARCHES[query] else [])
+        assert query in seen.page.locator("#rt-search-status").inner_text()
+        assert seen.problems == []
+
+
+def test_what_is_found_is_shown_and_leads_to_its_section(visit, fixture_site):
+    with visit(fixture_site / "search.html", query="?q=ones(3)") as seen:
+        around = seen.page.locator(".rt-search-excerpt").first
+        around.locator("mark").first.wait_for(timeout=5_000)
+        assert "torch.ones(2) @ torch.ones(3)" in around.inner_text()
+        assert around.locator("mark").first.inner_text() == "ones"
+        seen.page.locator("#rt-search-results a").first.click()
+        seen.page.wait_for_url("**/book/parts.html#cells")
+        assert seen.problems == []
+
+
+def test_search_is_reached_from_every_page_by_keyboard(visit, parts):
+    with visit(parts) as seen:
+        seen.page.keyboard.press("Control+k")
+        seen.page.keyboard.type("numbers")
+        seen.page.keyboard.press("Enter")
+        seen.page.wait_for_url("**/search.html?q=numbers")
 
 
 def test_the_colour_button_goes_through_both_modes(visit, parts):

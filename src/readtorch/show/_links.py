@@ -70,7 +70,9 @@ def ours(path: str, first: int, last: int) -> str | None:
 
 @cache
 def repository() -> str | None:
-    """Where this checkout is published: told by GitHub's runner, or by the remote it was cloned from."""
+    """Where this checkout is published: as the environment or GitHub's runner says, or where it was cloned from."""
+    if "READTORCH_REPOSITORY" in os.environ:
+        return os.environ["READTORCH_REPOSITORY"] or None
     if "GITHUB_REPOSITORY" in os.environ:
         return f"{os.environ.get('GITHUB_SERVER_URL', 'https://github.com')}/{os.environ['GITHUB_REPOSITORY']}"
     remote = _git("remote", "get-url", "origin")

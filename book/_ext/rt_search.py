@@ -1,0 +1,143 @@
+"""A search that knows code names: `__setattr__`, `torch.nn.Module`, `c10::Storage`, and any beginning of them.
+
+Sphinx's own index cuts names at dots, stems what is left, and knows pages only; what surrounds a hit it
+fetches, which browsers refuse to pages opened as files. Here every *section* is indexed, dotted names stay
+whole, and excerpts come from one script a page (`_static/search/…js`), loaded when a result is shown. The
+reader's half is `book/_static/search.js`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.search.en import english_stopwords
+
+FOLDER = "search"  # under _static
+NAME = re.compile(r"[^\W\d]\w*(?:(?:\.|::)\w+)*")  # torch.nn.Module, c10::Storage, __setattr__; search.js has it too
+UNSEEN = re.compile(r"<(script|style|summary)\b.*?</\1>|<!--.*?-->", re.S)
+QUOTED = re.compile(r'<div class="rt-caption">.*?<code class="rt-name">(.*?)</code>')  # by a panel of readtorch.show
+APART = re.compile(r"</?(?:p|div|pre|li|td|th|br|label|h\d)\b[^<>]*>")  # what ends a word, as a <span> does not
+TAG = re.compile(r"<[^<>]+>")
+
+ONCE, OFTEN, QUOTED_HERE = range(3)  # how much a section has to do with a word
+OFTEN_IS = 3
+
+
+# -- what a section says ------------------------------------------------------------------------------
+
+
+def sections_of(doctree) -> list[dict]:
+    """Every section with a title: its anchor, its own text without that of sections below it, what it quotes."""
+    found = []
+    for n, section in enumerate(doctree.findall(nodes.section)):
+        title = next(iter(section.findall(nodes.title)), None)
+        text, quoted = [], []
+        _read(section, text, quoted)
+        found.append({
+            "title": title.astext() if title is not None else "",
+            "anchor": section["ids"][0] if n and section["ids"] else "",
+            "text": re.sub(r"\s+", " ", " ".join(text)).strip(),
+            "quoted": quoted,
+        })
+    return found
+
+
+def _read(node, text: list[str], quoted: list[str]) -> None:
+    for child in node.children:
+        if isinstance(child, nodes.section | nodes.title | nodes.comment):
+            continue
+        if isinstance(child, nodes.raw):
+            if "html" in child.get("format", "").split():
+                quoted += map(html.unescape, QUOTED.findall(child.astext()))
+                text.append(html.unescape(TAG.sub("", APART.sub(" ", UNSEEN.sub(" ", child.astext())))))
+        elif isinstance(child, nodes.TextElement | nodes.Text):
+            text.append(child.astext())
+        else:
+            _read(child, text, quoted)
+
+
+def words_of(section: dict) -> dict[str, int]:
+    """The words of a section, each with how much the section has to do with it."""
+    counts = Counter(map(normal, NAME.findall(section["text"])))
+    weights = {word: OFTEN if count >= OFTEN_IS else ONCE for word, count in counts.items()}
+    for name in section["quoted"]:
+        weights.update((normal(word), QUOTED_HERE) for word in NAME.findall(name))
+    return {word: weight for word, weight in weights.items() if len(word) > 1 and word not in english_stopwords}
+
+
+def normal(name: str) -> str:
+    return name.replace("::", ".").lower()
+
+
+# -- from pages to the index --------------------------------------------------------------------------
+
+
+def keep_page(app, pagename, templatename, context, doctree):
+    """Put the page's sections aside: the next build reads only the pages that changed."""
+    if doctree is not None:
+        kept = _kept(app, pagename)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(sections_of(doctree)), encoding="utf8")
+
+
+def _kept(app, pagename: str) -> Path:
+    return Path(app.doctreedir) / "rt_search" / f"{pagename}.json"
+
+
+def write_index(app, exception):
+    if exception or app.builder.name != "html":
+        return
+    folder = Path(app.outdir) / "_static" / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [name for name in sorted(app.env.found_docs) if _kept(app, name).exists()]
+    pages = {name: json.loads(_kept(app, name).read_text(encoding="utf8")) for name in names}
+    (folder / "index.js").write_text(f"rtSearch.index({_json(index_of(pages))});\n", encoding="utf8")
+    for n, sections in enumerate(pages.values()):
+        texts = [section["text"] for section in sections]
+        (folder / f"{n}.js").write_text(f"rtSearch.texts({n}, {_json(texts)});\n", encoding="utf8")
+
+
+def index_of(pages: dict[str, list[dict]]) -> dict:
+    """Sections as [page, title, anchor]; for every word the sections that have it, as 4 * section + weight."""
+    sections, words = [], {}
+    for n, page in enumerate(pages.values()):
+        for section in page:
+            for word, weight in words_of(section).items():
+                words.setdefault(word, []).append(4 * len(sections) + weight)
+            sections.append([n, section["title"], section["anchor"]])
+    return {"pages": list(pages), "sections": sections, "words": dict(sorted(words.items()))}
+
+
+def _json(value) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# -- in place of Sphinx's own -------------------------------------------------------------------------
+
+
+def replace_stock_search(app):
+    if app.builder.name == "html":
+        app.builder.search = False
+
+
+def search_page(app):
+    return [("search", {"title": "Search"}, "search.html")]
+
+
+def say_that_there_is_a_search_page(app, pagename, templatename, context, doctree):
+    stock = context["hasdoc"]
+    context["hasdoc"] = lambda name: name == "search" or stock(name)
+
+
+def setup(app):
+    app.connect("builder-inited", replace_stock_search)
+    app.connect("html-collect-pages", search_page)
+    app.connect("html-page-context", say_that_there_is_a_search_page)
+    app.connect("html-page-context", keep_page)
+    app.connect("build-finished", write_index)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

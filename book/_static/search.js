@@ -1,0 +1,131 @@
+// The reader's half of rt_search.py: finds sections by words and code names, and shows where they stand.
+// Everything arrives in classic scripts, since pages opened as files may not fetch.
+(function () {
+  "use strict";
+  const NAME = /[\p{L}_][\p{L}\p{N}_]*(?:(?:\.|::)[\p{L}\p{N}_]+)*/gu;
+  const WEIGHTS = [1, 1.5, 4]; // once, often, quoted here: see rt_search.py
+  const IN_TITLE = 8;
+  const IN_PAGE_TITLE = 12;
+  const SHOWN = 40;
+  const AROUND = 110; // characters before and after a hit
+  const here = document.currentScript.src.replace(/search\.js.*$/, "");
+  const waiting = {}; // page number: a promise of its texts,
+  const arrivals = {}; // and what fulfils it
+
+  const normal = (name) => name.replaceAll("::", ".").toLowerCase();
+  const bare = (word) => word.replace(/^_+|_+$/g, "");
+
+  // How well a word of the book answers a word of the query: 1 the same, down to 0.
+  function quality(term, word) {
+    if (term === word) return 1;
+    const at = term.indexOf(word);
+    if (at < 0) return 0;
+    const starts = at === 0 || term[at - 1] === ".";
+    const ends = at + word.length === term.length || term[at + word.length] === ".";
+    if (starts && ends) return 0.8;
+    if (starts) return 0.3 + (0.3 * word.length) / term.length;
+    return bare(term) === bare(word) ? 0.7 : word.length > 2 ? 0.2 + (0.2 * word.length) / term.length : 0;
+  }
+
+  // -> Map: number of a section -> how much it has to do with the word
+  function sectionsWith(index, word) {
+    const scores = new Map();
+    const note = (section, score) => scores.set(section, Math.max(score, scores.get(section) || 0));
+    for (const [term, places] of Object.entries(index.words)) {
+      const fits = quality(term, word);
+      if (fits) for (const place of places) note(place >> 2, fits * WEIGHTS[place & 3]);
+    }
+    index.sections.forEach(([, title, anchor], n) => {
+      const best = Math.max(0, ...(title.match(NAME) || []).map((term) => quality(normal(term), word)));
+      if (best) note(n, best * (anchor ? IN_TITLE : IN_PAGE_TITLE));
+    });
+    if (scores.size) return scores;
+    if (word.includes(".")) return sectionsWith(index, word.slice(word.indexOf(".") + 1)); // where it is not written in full
+    return /...s$/.test(word) ? sectionsWith(index, word.slice(0, -1)) : scores; // a plural
+  }
+
+  function search(index, query) {
+    const words = [...new Set((query.match(NAME) || []).map(normal))];
+    const each = words.map((word) => sectionsWith(index, word)).filter((scores) => scores.size);
+    const total = new Map();
+    for (const scores of each) {
+      for (const [section, score] of scores) {
+        const before = total.get(section) || { words: 0, score: 0 };
+        total.set(section, { words: before.words + 1, score: before.score + score });
+      }
+    }
+    const most = Math.max(0, ...[...total.values()].map((one) => one.words)); // all words, else as many as any section has
+    const found = [...total].filter(([, one]) => one.words === most);
+    return found.sort(([m, a], [n, b]) => b.score - a.score || m - n).map(([section]) => section);
+  }
+
+  // -- showing ---------------------------------------------------------------------------------------
+
+  function element(tag, attributes, ...children) {
+    const made = Object.assign(document.createElement(tag), attributes);
+    made.append(...children);
+    return made;
+  }
+
+  // The longest end of a dotted name that a text has: `foo` of torch.nn.Module.foo
+  function written(text, name) {
+    const there = normal(text).includes(normal(name));
+    const rest = name.replace(/^[^.:]+(\.|::)/, "");
+    return there || rest === name ? name : written(text, rest);
+  }
+
+  function excerpt(text, names) {
+    const words = names.map((name) => written(text, name));
+    const escaped = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\\\.|::/g, "(?:\\.|::)"));
+    const pattern = new RegExp(`(${escaped.join("|")})`, "giu");
+    const first = text.search(pattern);
+    if (first < 0) return [text.slice(0, 2 * AROUND)];
+    const from = first <= AROUND ? 0 : Math.min(first, text.indexOf(" ", first - AROUND) + 1);
+    const part = text.slice(from, first + AROUND + words[0].length);
+    const pieces = part.split(pattern).map((piece, n) => (n % 2 ? element("mark", { textContent: piece }) : piece));
+    return [from ? "… " : "", ...pieces, first + AROUND < text.length ? " …" : ""];
+  }
+
+  // `then` gets the texts of a page's sections; its script is loaded once.
+  function withTexts(page, then) {
+    if (waiting[page]) return waiting[page].then(then);
+    waiting[page] = new Promise((resolve) => {
+      document.head.append(element("script", { src: `${here}search/${page}.js` }));
+      arrivals[page] = resolve;
+    });
+    return waiting[page].then(then);
+  }
+
+  function show(index, found, query) {
+    const words = query.match(NAME) || [];
+    const firstOf = index.pages.map((_, page) => index.sections.findIndex(([of]) => of === page));
+    const list = document.getElementById("rt-search-results");
+    const root = document.documentElement.dataset.content_root;
+    for (const n of found.slice(0, SHOWN)) {
+      const [page, title, anchor] = index.sections[n];
+      const pageTitle = index.sections[firstOf[page]][1];
+      const link = element("a", { href: `${root}${index.pages[page]}.html${anchor && "#" + anchor}` }, anchor ? title : pageTitle);
+      const around = element("p", { className: "rt-search-excerpt" });
+      list.append(element("li", {}, link, anchor ? element("span", { className: "rt-search-page" }, ` in ${pageTitle}`) : "", around));
+      withTexts(page, (texts) => around.append(...excerpt(texts[n - firstOf[page]], words)));
+    }
+    document.getElementById("rt-search-status").textContent = said(found.length, query);
+  }
+
+  function said(count, query) {
+    if (!count) return `Nothing in the book is called or contains “${query}”.`;
+    const shown = count > SHOWN ? `; the first ${SHOWN} are listed` : "";
+    return `${count} section${count > 1 ? "s" : ""} for “${query}”${shown}.`;
+  }
+
+  window.rtSearch = {
+    index(index) {
+      const query = (new URLSearchParams(location.search).get("q") || "").trim();
+      const field = document.querySelector(".bd-search-container input[name=q]");
+      field.value = query;
+      field.focus();
+      if (query) show(index, search(index, query), query);
+    },
+    texts: (page, texts) => arrivals[page](texts),
+  };
+})();
