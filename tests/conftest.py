@@ -1,4 +1,5 @@
 """What every test shares: one thread, reproducible hypothesis runs, and the options that lengthen a run."""
+import gc
 import os
 
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -25,6 +26,12 @@ def pytest_addoption(parser):
     parser.addoption("--full-conformance", action="store_true",
                      default=bool(os.environ.get("READTORCH_FULL_CONFORMANCE")),
                      help="run every op_db sample of every operator (hours become minutes without it)")
+
+
+def pytest_collection_finish():
+    """What is there before the first test stays to the end. Many tests call gc.collect(): it need not look at all that."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,5 +1,6 @@
 """Every figure in a real browser: a bare page, opened from a file, worked by keyboard alone."""
 
+import functools
 import warnings
 
 import pytest
@@ -42,6 +43,7 @@ def dispatch():
     return viz.dispatch("mul", a, readtorch.ones(3))
 
 
+@functools.cache  # it reads the whole package
 def house_map():
     net = readtorch.nn.Linear(2, 2)
 
@@ -147,6 +149,7 @@ def ir():
     return viz.ir(traced, passes=[Inline, EliminateDeadCode], step=1)
 
 
+@functools.cache  # it compiles
 def fusion():
     def program(x, y):
         return readtorch.tanh(x * y + 1).matmul(y).exp() * 2
