@@ -29,10 +29,12 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
 
 
 def are_deterministic_algorithms_enabled():
+    """Whether `use_deterministic_algorithms` is on."""
     return context.deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled():
+    """Whether it only warns."""
     return context.deterministic_warn_only
 
 
@@ -63,4 +65,5 @@ def set_float32_matmul_precision(precision):
 
 
 def get_float32_matmul_precision():
+    """What `set_float32_matmul_precision` has set: "highest", "high" or "medium"."""
     return context.float32_matmul_precision

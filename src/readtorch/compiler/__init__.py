@@ -1,4 +1,7 @@
-"""The compiler's public switches. In PyTorch: `torch/compiler/__init__.py`."""
+"""The compiler's public switches. In PyTorch: `torch/compiler/__init__.py`.
+
+Explained in the chapter "The fuser, and from TorchScript to torch.compile".
+"""
 
 import functools
 

@@ -131,6 +131,7 @@ _lazy_init = init
 
 
 def is_bf16_supported(including_emulation=True):
+    """Whether the current device computes with bfloat16."""
     return is_available()
 
 
@@ -188,6 +189,7 @@ def get_device_properties(device=None):
 
 
 def get_device_name(device=None):
+    """The name of a device (default: the current one), as its driver tells it."""
     return get_device_properties(device).name
 
 

@@ -57,6 +57,7 @@ def set_rng_state(new_state, device="cuda"):
 
 
 def set_rng_state_all(new_states):
+    """Set the state of each device's generator; the i-th of the uint8 tensors is device i's."""
     for i, state in enumerate(new_states):
         set_rng_state(state, i)
 

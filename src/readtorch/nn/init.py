@@ -87,10 +87,12 @@ def constant_(tensor, val):
 
 
 def ones_(tensor):
+    """Ones, in place."""
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor):
+    """Zeros, in place."""
     if not _filling:
         return tensor
     with readtorch.no_grad():

@@ -22,14 +22,17 @@ _marked_safe_globals_set = set()
 
 
 def _add_safe_globals(safe_globals):
+    """Let `load` accept these classes and functions, or pairs of one and its full name, with weights_only=True."""
     _marked_safe_globals_set.update(safe_globals)
 
 
 def _get_safe_globals():
+    """The classes and functions that were added, as a list."""
     return list(_marked_safe_globals_set)
 
 
 def _clear_safe_globals():
+    """Forget the classes and functions that were added."""
     _marked_safe_globals_set.clear()
 
 

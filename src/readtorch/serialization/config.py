@@ -37,6 +37,8 @@ _serialization_tls = _ThreadState()
 
 
 class LoadEndianness(Enum):
+    """The order in which `load` takes the bytes of a number to stand, where the file does not say."""
+
     NATIVE = 1
     LITTLE = 2
     BIG = 3

@@ -111,10 +111,12 @@ def softsign(input):
 
 
 def tanh(input):
+    """The hyperbolic tangent, between -1 and 1."""
     return input.tanh()
 
 
 def sigmoid(input):
+    """1 / (1 + exp(-x)), between 0 and 1."""
     return input.sigmoid()
 
 
