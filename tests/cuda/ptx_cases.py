@@ -4,9 +4,8 @@ The arrays are small: only their types and layouts count."""
 import numpy as np
 
 from readtorch.aten.native.cuda import (
-    batch_norm, convolution, embedding, foreach, functions, indexing, layer_norm, loops, loss, matmul,
-    pooling, scan,
-    softmax, sort,
+    bags, bands, batch_norm, combining, convolution, ctc, embedding, factors, foreach, functions, indexing, jacobi,
+    layer_norm, loops, loss, matmul, ordered, padding, pooling, samples, scan, softmax, sort, volumes,
 )
 from readtorch.aten.native.cuda import copy as copies
 from readtorch.aten.native.cuda import distributions as random
@@ -152,9 +151,74 @@ def foreach_cases():
                (*lists[:4], lists[4] if flag else None, 1, 0.1, 0.9, 0.999, 1e-8, 0.1, flag))
 
 
+def order_cases():
+    x, values, places = floats(3, 4), floats(3, 2), np.zeros((3, 2), np.int64)
+    for right in (False, True):
+        yield f"search right={right}", ordered.search, (x, None, values, right, places)
+    yield "search by a sorter", ordered.search, (x, np.zeros((3, 4), np.int64), values, False, places)
+    for rank in (ordered.kth, ordered.median, ordered.nanmedian, ordered.mode):
+        yield f"pick {rank.__name__}", ordered.pick, (rank, x, 1, values[:, :1].copy(), places[:, :1].copy())
+    yield "word_order", ordered.word_order, (x, np.arange(4))
+    yield "repeat_indices", ordered.repeat_indices, (places[0], np.arange(3))
+
+
+def resizing_cases():
+    x, image = floats(1, 2, 3, 4), floats(1, 2, 5, 6)
+    for source in (padding.mirrored, padding.nearest):
+        yield f"pad {source.__name__}", padding.pad, (source, x, (0, 1, 1), image)
+        yield f"pad backward {source.__name__}", padding.pad_backward, (source, image, (0, 1, 1), x)
+    window = (2, 2, 2, 3, 1, 1, 0, 0, 1, 1)
+    yield "im2col", padding.im2col, (x, window, floats(1, 8, 6))
+    yield "col2im", padding.col2im, (floats(1, 8, 6), window, x)
+    places = np.zeros(5, np.int64)
+    yield "times_band", bands.times_band, (places, places, floats(5, 2), floats(2, 4, 3), floats(2, 5, 3))
+    where = np.zeros((1, 2, 2, 2), np.int64)
+    yield "adaptive_max_pool2d", pooling.adaptive_max_pool2d, (x, floats(1, 2, 2, 2), where)
+    yield "adaptive_max_pool2d backward", pooling.adaptive_max_pool2d_backward, (floats(1, 2, 2, 2), where, x)
+    how, volume, weight = ((1, 1, 1), (0, 0, 0), (1, 1, 1), 1), floats(1, 2, 2, 3, 3), floats(2, 2, 1, 2, 2)
+    result = floats(1, 2, 2, 2, 2)
+    yield "conv3d", volumes.conv3d, (volume, weight, floats(2), *how, result)
+    yield "conv3d backward input", volumes.conv3d_backward_input, (result, weight, *how, volume)
+    yield "conv3d backward weight", volumes.conv3d_backward_weight, (result, volume, *how, weight)
+
+
+def combining_cases():
+    index = np.zeros((3, 4), np.int64)
+    for how in combining.HOW:
+        for dtype in (np.float32, np.float64, np.int32, np.int64):
+            x = np.ones((3, 4), dtype)
+            yield f"combine {how} {dtype.__name__}", combining.combine, (how, x, 1, index, x.copy())
+    weight, out, lengths = floats(3, 4), floats(2, 4), np.zeros(2, np.int64)
+    for name, factors, takes_max, takes_mean in (
+            ("sum", None, 0, 0), ("weighted sum", floats(2), 0, 0), ("mean", None, 0, 1), ("max", None, 1, 0)):
+        yield (f"bags {name}", bags.reduce_bags,
+               (weight, lengths, lengths.copy(), factors, takes_max, takes_mean, -1, out, lengths.copy(), index[:2]))
+    yield "bernoulli_each", random.bernoulli_each, ((1, 4), floats(8), floats(8))
+    yield "multinomial", samples.sample, ((1, 4), weight, weight.copy(), index)
+    log_probs, alpha, numbers = floats(4, 2, 3), floats(2, 4, 5), (lengths,) * 4
+    yield "ctc_loss", ctc.ctc_loss, (log_probs, *numbers, 0, alpha, floats(2))
+    yield ("ctc_loss backward", ctc.ctc_loss_backward,
+           (floats(2), log_probs, *numbers, floats(2), alpha, 0, True, log_probs.copy()))
+
+
+def factor_cases():
+    for dtype in (np.float32, np.float64):
+        a, b, info = np.ones((2, 3, 3), dtype), np.ones((2, 3, 2), dtype), np.zeros(2, np.int32)
+        name, pivots, taus = dtype.__name__, np.zeros((2, 3), np.int32), np.ones((2, 3), dtype)
+        yield f"cholesky {name}", factors.cholesky, (a, info)
+        yield f"lu {name}", factors.lu, (a, pivots, info)
+        yield f"exchange {name}", factors.exchange, (pivots, b)
+        yield f"solve_triangular {name}", factors.solve_triangular, (a, b, True)
+        yield f"qr {name}", factors.qr, (a, taus)
+        yield f"orthogonal {name}", factors.orthogonal, (a, taus, b)
+        yield f"eigh {name}", jacobi.eigh, (a, np.ones((2, 4, 3), dtype))
+        yield f"svd {name}", jacobi.svd, (b, np.ones((2, 2, 2), dtype))
+
+
 FAMILIES = [pointwise_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases, indexing_cases,
             loss_cases,
-            random_cases, image_cases, sort_cases, foreach_cases]
+            random_cases, image_cases, sort_cases, foreach_cases, order_cases, resizing_cases, combining_cases,
+            factor_cases]
 IN_FLOAT64 = ("pointwise sin", "pointwise cos")  # CUDA's own functions bring large arguments down so
 NO_SPILLS = ("softmax", "norm", "matmul", "conv2d")
 

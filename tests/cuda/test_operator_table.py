@@ -123,6 +123,60 @@ def test_as_on_the_cpu(name):
         assert rt.allclose(result, other, rtol=1e-4, atol=1e-5, equal_nan=True), (result, other)
 
 
+MATRICES = rt.tensor([[[4.0, 2.0, -1.0], [2.0, 5.0, 0.5], [-1.0, 0.5, 3.0]],
+                      [[2.0, 0.0, 1.0], [0.0, 1.0, 0.5], [1.0, 0.5, 6.0]]])
+SIDES = numbers(2, 3, 2)
+FACTORS = {
+    "cholesky": lambda a, b: rt.linalg.cholesky(a, upper=True),
+    "inv": lambda a, b: rt.linalg.inv(a),
+    "solve": lambda a, b: rt.linalg.solve(a - 1, b),
+    "solve from the left": lambda a, b: rt.linalg.solve(a[0], b.mT, left=False),
+    "lu_factor": lambda a, b: rt.linalg.lu_factor_ex((a - 2)[:, :, :2])[:2],
+    "lu_solve": lambda a, b: rt.linalg.lu_solve(*rt.linalg.lu_factor((a - 2).detach()), b, adjoint=True),
+    "solve_triangular": lambda a, b: rt.linalg.solve_triangular(a, b.mT, upper=True, left=False),
+    "det": lambda a, b: rt.linalg.det(a - 2),
+    "slogdet": lambda a, b: tuple(rt.linalg.slogdet(a - 2)),
+    "qr": lambda a, b: tuple(rt.linalg.qr(b)),
+    "qr, wide": lambda a, b: tuple(rt.linalg.qr(b.mT)),
+    "qr, complete": lambda a, b: tuple(rt.linalg.qr(b.detach(), "complete")),
+    "eigvalsh": lambda a, b: rt.linalg.eigvalsh(a),
+    "svdvals": lambda a, b: rt.linalg.svdvals(b),
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_factors(name):
+    """Gradients are products of matrices, for which races are looked for elsewhere."""
+    with launching_by(simulator.check):
+        FACTORS[name](*(t.cuda() for t in (MATRICES, SIDES)))
+    ours, expected = (results_on(place, FACTORS[name], (MATRICES, SIDES)) for place in ("cuda", "cpu"))
+    assert all(rt.allclose(a, b, rtol=1e-3, atol=1e-4) for a, b in zip(ours, expected, strict=True))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 2), (2, 3), (1, 1)])
+def test_singular_vectors(shape):
+    """They put the matrix together again, and are orthogonal, also where a singular value is 0."""
+    a = numbers(*shape).round().cuda()
+    a[..., 0] = 0
+    u, s, v = (t.cpu() for t in rt.linalg.svd(a))
+    k = s.shape[-1]
+    assert rt.allclose(u[..., :k] * s.unsqueeze(-2) @ v[..., :k, :], a.cpu(), atol=1e-4)
+    assert all(rt.allclose(t @ t.mT, rt.eye(t.shape[-1]).expand(t.shape), atol=1e-5) for t in (u, v))
+
+
+def test_eigenvectors():
+    values, vectors = (t.cpu() for t in rt.linalg.eigh(MATRICES.cuda()))
+    assert rt.allclose(MATRICES @ vectors, vectors * values.unsqueeze(-2), atol=1e-4)
+    assert rt.allclose(vectors.mT @ vectors, rt.eye(3).expand(2, 3, 3), atol=1e-5)
+
+
+def test_matrices_without_a_factor():
+    with pytest.raises(rt.linalg.LinAlgError, match="the leading minor of order 2 is not positive-definite"):
+        rt.linalg.cholesky(rt.tensor([[1.0, 2.0], [2.0, 1.0]], device="cuda"))
+    with pytest.raises(rt.linalg.LinAlgError, match="The diagonal element 2 is zero"):
+        rt.linalg.inv(rt.ones(2, 2, device="cuda"))
+
+
 CONVOLUTIONS = {
     "conv3d": lambda x, w, b: F.conv3d(x, w, b, (2, 1, 1), (1, 0, 2), (1, 2, 1), groups=2),
     "conv_transpose3d": lambda x, w, b: F.conv_transpose3d(x, w.transpose(0, 1).reshape(2, 2, 2, 2, 1), b[:2], 2, 1),

@@ -5,7 +5,7 @@ In PyTorch: `aten/src/ATen/native/LinearAlgebraUtils.h`, `BatchLinearAlgebra.cpp
 import numpy as np
 
 from ...c10.scalar_type import FLOAT
-from ...c10.tensor_impl import dtype_of, wrap
+from ...c10.tensor_impl import dtype_of, host_array, wrap
 from .exact_out import type_name
 
 
@@ -78,7 +78,7 @@ def first_failure(info):
 
 def check_info(info, name, describe):
     """Raises _LinAlgError if LAPACK reported a failure; `describe(code)` says what it means."""
-    failure = first_failure(info._array)
+    failure = first_failure(host_array(info))
     if failure is not None:
         raise _LinAlgError(f"{name}: {failure[0]}{describe(failure[1])}")
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...c10.dispatch_key import grad_mode_enabled
 from ...c10.layout import contiguous_format
-from ...c10.tensor_impl import dtype_of, wrap
+from ...c10.tensor_impl import dtype_of, host_array, wrap
 from ..functions import at
 from ..native_function import native_function
 from . import return_types
@@ -118,11 +118,8 @@ def diagonal_matrices(d, like):
 
 def without_zeros(LU):
     """The factors of a matrix next to a singular one: det is smooth, so its gradient may be taken there."""
-    array = LU._array.copy()
-    place = np.arange(array.shape[-1])
-    diagonal = array[..., place, place]
-    array[..., place, place] = np.where(diagonal == 0, np.finfo(array.dtype).eps, diagonal)
-    return constant_beside(LU, array)
+    missing = (LU.diagonal(0, -2, -1) == 0).to(LU.dtype)
+    return LU + at.diag_embed(missing * float(np.finfo(LU._array.dtype).eps))
 
 
 def lu_solve_adjoint(LU, pivots, B):
@@ -131,7 +128,7 @@ def lu_solve_adjoint(LU, pivots, B):
 
 def det_gradient(A, det, d, grad):
     """The differentiable form: by solving where A is regular, by singular values where it is not."""
-    singular = det._array == 0
+    singular = host_array(det) == 0
     if not singular.any():
         return at.linalg_solve(A.mH, diagonal_matrices(d, A))
     if singular.all():
@@ -281,7 +278,7 @@ def laid_out(x, vector, left):
 
 
 def check_singular(info):
-    failure = np.flatnonzero(info._array.reshape(-1))
+    failure = np.flatnonzero(host_array(info).reshape(-1))
     if len(failure):
         place = f"(Batch element {failure[0]}): " if info._array.ndim else ""
         raise _LinAlgError(f"torch.linalg.solve: {place}The solver failed because the input matrix is "

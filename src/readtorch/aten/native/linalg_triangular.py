@@ -4,7 +4,7 @@ In PyTorch: `aten/src/ATen/native/{BatchLinearAlgebra,LinearAlgebra}.cpp`.
 """
 import numpy as np
 
-from ...c10.tensor_impl import dtype_of, wrap
+from ...c10.tensor_impl import dtype_of, host_array, wrap
 from ..functions import at
 from ..native_function import native_function
 from . import return_types
@@ -29,18 +29,22 @@ def solve_triangular_one(a, b, upper, unitriangular):
     return lapack("trtrs", a)(a, b, lower=not upper, unitdiag=unitriangular)[0]
 
 
-@solve_triangular.kernel
-def solve_triangular_cpu(self, B, upper, left, unitriangular):
-    """X in A X = B; X A = B is solved as Aᵀ Xᵀ = Bᵀ. Batches broadcast."""
-    check_square_floating(self, "linalg.solve_triangular")
-    a, b = self._array, B._array
-    if not left:
-        a, b, upper = a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper
-    if a.shape[-1] != b.shape[-2]:
+def check_triangular(A, B, left):
+    check_square_floating(A, "linalg.solve_triangular")
+    if A._array.shape[-1] != B._array.shape[-2 if left else -1]:
         equation = "AX = B" if left else "XA = B"
         raise RuntimeError(f"linalg.solve_triangular: Incompatible shapes of A and B for the equation "
                            f"{equation} "
-                           f"({self.shape[-2]}x{self.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")
+                           f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")
+
+
+@solve_triangular.kernel
+def solve_triangular_cpu(self, B, upper, left, unitriangular):
+    """X in A X = B; X A = B is solved as Aᵀ Xᵀ = Bᵀ. Batches broadcast."""
+    check_triangular(self, B, left)
+    a, b = self._array, B._array
+    if not left:
+        a, b, upper = a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:])
     x, = each_matrix(lambda a, b: (solve_triangular_one(a, b, upper, unitriangular),), a, b)
@@ -107,7 +111,7 @@ def check_zero_pivot(info):
 @lu_factor.compose
 def lu_factor_composite(A, pivot):
     packed, pivots, info = lu_factor_ex.call(A, pivot, False)
-    check_zero_pivot(info._array)
+    check_zero_pivot(host_array(info))
     return return_types.linalg_lu_factor(packed, pivots)
 
 
@@ -191,7 +195,7 @@ class LinalgLuFactorExBackward0:
         k = min(m, n)
         L = LU[..., :k].tril(-1) + at.eye(m, k, dtype=LU.dtype, device=LU.device)
         U = LU[..., :k, :].triu()
-        P = constant_beside(LU, permutation_arrays(pivots._array, m).astype(LU._array.dtype))
+        P = constant_beside(LU, permutation_arrays(host_array(pivots), m).astype(LU._array.dtype))
         return P.matmul(lu_backward(grad[..., :k].tril(-1), grad[..., :k, :].triu(), L, U))
 
 

@@ -22,6 +22,7 @@ from . import (  # noqa: F401
     factories,
     gates,
     images,
+    linear_algebra,
     losses,
     normalization,
     pointwise,

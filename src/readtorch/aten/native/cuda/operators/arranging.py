@@ -97,12 +97,26 @@ def put_into_zeros(name, view_of):
         result = zeros_of(grad_output, input_sizes)
         copy_elements(grad_output, view_of(result, *place))
         return result
-        return result
 
 
 put_into_zeros("select_backward", lambda t, dim, index: t.select(dim, index))
 put_into_zeros("slice_backward", lambda t, dim, start, end, step: at.slice(t, dim, start, end, step))
 put_into_zeros("diagonal_backward", lambda t, offset, dim1, dim2: t.diagonal(offset, dim1, dim2))
+
+
+@cuda_kernel(operator_named("diag_embed"))
+def diag_embed_cuda(self, offset, dim1, dim2):
+    """Zeros in two more dimensions, with `self` on their diagonals."""
+    rank, n = self._array.ndim + 1, (self._array.shape or (1,))[-1] + abs(offset)
+    first, second = wrap_dim(dim1, rank), wrap_dim(dim2, rank)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    shape = list(self._array.shape[:-1])
+    for d in sorted((first, second)):
+        shape.insert(d, n)
+    result = zeros_of(self, shape)
+    copy_elements(self, result.diagonal(offset, first, second))
+    return result
 
 
 @cuda_kernel(operator_named("constant_pad_nd"))

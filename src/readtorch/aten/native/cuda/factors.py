@@ -1,0 +1,209 @@
+"""Factors of matrices: Cholesky, LU, QR, and triangular equations.
+
+    cholesky(a, info)                    a becomes L below and on its diagonal
+    lu(a, pivots, info)                  a becomes L (below, ones left out) and U; rows are exchanged
+    exchange(pivots, b, backwards)       the same exchanges for the rows of b
+    solve_triangular(a, b, upper, unit)  b becomes X with A X = B
+    qr(a, taus), orthogonal(a, taus, q)  a becomes R and the reflections below it; q becomes Q
+
+Note [ One block for a matrix ]
+All steps of these algorithms but the innermost depend on one another: column after column is finished, and
+what is right of it brought up to date. So a block takes a matrix of the stack, its threads share a step's work,
+and a barrier ends the step. That fills a chip if there are many matrices. A large one needs the tiled forms, in
+which most of the work is matrix products.
+
+Arrays: (matrices, rows, columns) of float32 or float64, with any strides. info (int32): 0, or the number,
+counted from 1, of the first pivot that was not positive (Cholesky) or was zero (LU).
+
+In PyTorch: `aten/src/ATen/native/cuda/linalg/BatchLinearAlgebra.cpp`, which calls cuSOLVER, cuBLAS or MAGMA.
+"""
+import functools
+import math
+
+import numpy as np
+from numba import cuda
+
+from ....c10.cuda.launch import launch
+from .block_reduce import block_max, block_sum
+
+THREADS = 64
+
+
+def cholesky(a, info):
+    each_matrix(cholesky_kernel, a, info)
+
+
+def lu(a, pivots, info):
+    """pivots (matrices, steps), int32, counted from 1: the row that each step's row was exchanged with."""
+    each_matrix(lu_kernel(a.dtype.type), a, pivots, info)
+
+
+def exchange(pivots, b, backwards=False):
+    each_matrix(exchange_kernel, b, pivots, int(backwards))
+
+
+def solve_triangular(a, b, upper, unit=False):
+    each_matrix(triangular_kernel(upper, unit), b, a)
+
+
+def qr(a, taus):
+    each_matrix(reflect_kernel(a.dtype.type), a, taus)
+
+
+def orthogonal(a, taus, q):
+    """q begins as the columns of a unit matrix."""
+    each_matrix(orthogonal_kernel, q, a, taus)
+
+
+def each_matrix(kernel, a, *arguments):
+    if a.size:
+        launch(kernel, min(a.shape[0], 65535), THREADS, a, *arguments)
+
+
+# --------------------------------------------------------------------------------------------------- Cholesky
+
+
+def cholesky_kernel(a, info):
+    t, step, n = cuda.threadIdx.x, cuda.blockDim.x, a.shape[1]
+    for z in range(cuda.blockIdx.x, a.shape[0], cuda.gridDim.x):
+        for k in range(n):
+            if t == 0:
+                if not a[z, k, k] > 0 and info[z] == 0:
+                    info[z] = k + 1
+                a[z, k, k] = math.sqrt(a[z, k, k])
+            cuda.syncthreads()
+            for i in range(k + 1 + t, n, step):
+                a[z, i, k] /= a[z, k, k]
+            cuda.syncthreads()
+            rest = n - k - 1
+            for e in range(t, rest * rest, step):
+                i, j = k + 1 + e // rest, k + 1 + e % rest
+                if j <= i:
+                    a[z, i, j] -= a[z, i, k] * a[z, j, k]
+            cuda.syncthreads()
+
+
+# --------------------------------------------------------------------------------------------------------- LU
+
+
+@functools.cache
+def lu_kernel(dtype):
+    def lu(a, pivots, info):
+        shared, place = cuda.shared.array(32, dtype), cuda.shared.array(1, np.int32)
+        t, step, rows, columns = cuda.threadIdx.x, cuda.blockDim.x, a.shape[1], a.shape[2]
+        for z in range(cuda.blockIdx.x, a.shape[0], cuda.gridDim.x):
+            for k in range(min(rows, columns)):
+                own = dtype(-1)
+                for i in range(k + t, rows, step):
+                    own = max(own, abs(a[z, i, k]))
+                if t == 0:
+                    place[0] = rows
+                greatest = block_max(own, shared, dtype(-1))
+                for i in range(k + t, rows, step):
+                    if abs(a[z, i, k]) == greatest:
+                        cuda.atomic.min(place, 0, i)
+                cuda.syncthreads()
+                p = min(place[0], rows - 1) if place[0] < rows else k
+                if t == 0:
+                    pivots[z, k] = p + 1
+                    if greatest == dtype(0) and info[z] == 0:
+                        info[z] = k + 1
+                if p != k:
+                    for j in range(t, columns, step):
+                        a[z, k, j], a[z, p, j] = a[z, p, j], a[z, k, j]
+                cuda.syncthreads()
+                if greatest != dtype(0):
+                    for i in range(k + 1 + t, rows, step):
+                        a[z, i, k] /= a[z, k, k]
+                cuda.syncthreads()
+                across = columns - k - 1
+                for e in range(t, (rows - k - 1) * across, step):
+                    i, j = k + 1 + e // across, k + 1 + e % across
+                    a[z, i, j] -= a[z, i, k] * a[z, k, j]
+                cuda.syncthreads()
+    return lu
+
+
+def exchange_kernel(b, pivots, backwards):
+    """A thread has whole columns to itself: no barrier."""
+    steps = pivots.shape[1]
+    for z in range(cuda.blockIdx.x, b.shape[0], cuda.gridDim.x):
+        for j in range(cuda.threadIdx.x, b.shape[2], cuda.blockDim.x):
+            for s in range(steps):
+                k = steps - 1 - s if backwards != 0 else s
+                p = pivots[z, k] - 1
+                if p != k:
+                    b[z, k, j], b[z, p, j] = b[z, p, j], b[z, k, j]
+
+
+@functools.cache
+def triangular_kernel(upper, unit):
+    """Row after row of X is known, and taken out of the rows that are not."""
+    def solve(b, a):
+        t, step, n, columns = cuda.threadIdx.x, cuda.blockDim.x, a.shape[1], b.shape[2]
+        for z in range(cuda.blockIdx.x, b.shape[0], cuda.gridDim.x):
+            for s in range(n):
+                k = n - 1 - s if upper else s
+                if not unit:
+                    for j in range(t, columns, step):
+                        b[z, k, j] /= a[z, k, k]
+                cuda.syncthreads()
+                first = 0 if upper else k + 1
+                for e in range(t, (n - s - 1) * columns, step):
+                    i, j = first + e // columns, e % columns
+                    b[z, i, j] -= a[z, i, k] * b[z, k, j]
+                cuda.syncthreads()
+    return solve
+
+
+# --------------------------------------------------------------------------------------------------------- QR
+
+
+@functools.cache
+def reflect_kernel(dtype):
+    """Householder: column k is reflected onto a multiple of the k-th unit vector. The reflection is
+    I - tau v vᵀ; v begins with 1, which is left out, and its rest stays where zeros would be."""
+    def reflect(a, taus):
+        shared = cuda.shared.array(32, dtype)
+        t, step, rows, columns = cuda.threadIdx.x, cuda.blockDim.x, a.shape[1], a.shape[2]
+        for z in range(cuda.blockIdx.x, a.shape[0], cuda.gridDim.x):
+            for k in range(min(rows, columns)):
+                own = dtype(0)
+                for i in range(k + 1 + t, rows, step):
+                    own += a[z, i, k] * a[z, i, k]
+                below, head = block_sum(own, shared, dtype(0)), a[z, k, k]
+                length = math.sqrt(head * head + below)
+                beta = -length if head > dtype(0) else length
+                tau = (beta - head) / beta if below > dtype(0) else dtype(0)
+                cuda.syncthreads()
+                if tau != dtype(0):
+                    for i in range(k + 1 + t, rows, step):
+                        a[z, i, k] /= head - beta
+                if t == 0:
+                    taus[z, k] = tau
+                    if tau != dtype(0):
+                        a[z, k, k] = beta
+                cuda.syncthreads()
+                for j in range(k + 1 + t, columns, step):
+                    reflect_column(a, z, k, tau, a, j)
+                cuda.syncthreads()
+    return reflect
+
+
+def reflect_column(a, z, k, tau, b, j):
+    """The k-th reflection of column j of b."""
+    total = b[z, k, j]
+    for i in range(k + 1, a.shape[1]):
+        total += a[z, i, k] * b[z, i, j]
+    total *= tau
+    b[z, k, j] -= total
+    for i in range(k + 1, a.shape[1]):
+        b[z, i, j] -= a[z, i, k] * total
+
+
+def orthogonal_kernel(q, a, taus):
+    """Q e_j: the reflections of a unit vector, the last one first. A thread has whole columns to itself."""
+    for z in range(cuda.blockIdx.x, q.shape[0], cuda.gridDim.x):
+        for j in range(cuda.threadIdx.x, q.shape[2], cuda.blockDim.x):
+            for k in range(taus.shape[1] - 1, -1, -1):
+                reflect_column(a, z, k, taus[z, k], q, j)
