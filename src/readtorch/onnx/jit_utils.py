@@ -11,6 +11,7 @@ from readtorch.csrc.jit.ir.graph import Graph
 from readtorch.csrc.jit.ir.node import Node
 from readtorch.csrc.jit.ir.type import TensorType
 from readtorch.csrc.jit.ir.value import Value
+from readtorch.csrc.jit.passes.onnx.constant_fold import FOLDED
 from readtorch.csrc.jit.passes.onnx.shape_type_inference import infer_node_type
 
 _ATTRIBUTE = re.compile(r"^(.+)_(([ifstgz])|(ty))$")
@@ -37,6 +38,10 @@ class GraphContext:
         for name, value in sorted(attributes.items()):
             if value is not None:
                 _set_attribute(node, name, value)
+        known = None if outputs > 1 else _computed_size(node)
+        if known is not None:
+            node.destroy()
+            return self.constant(known)
         self.graph.insertNode(node)
         if kind == "onnx::Constant":
             node.output().setType(TensorType.create_from_tensor(node.t("value")))
@@ -72,6 +77,16 @@ class GraphContext:
         """Into how many tensors the program takes the operator's list apart."""
         unpack = next((use.user for use in self.original_node.outputs()[0].uses()), None)
         return unpack.outputsSize() if unpack is not None else 0
+
+
+def _computed_size(node):
+    """What a node makes of sizes that are known, so that `x.view(n, width // 2)` knows a size, too; else None."""
+    values = [v.node().t("value") for v in node.inputs() if v.node().kind() == "onnx::Constant"]
+    if node.kind() not in FOLDED or len(values) != node.inputsSize():
+        return None
+    if any(v.dtype != readtorch.int64 or v.dim() > 1 for v in values):
+        return None
+    return FOLDED[node.kind()](node, *values)
 
 
 def _set_attribute(node, key, value):

@@ -1,7 +1,7 @@
 """New tensors: of zeros, ones, a number, or counting; and masks of triangles."""
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import as_shape, cast, is_constant, parse_arg, shape_of, squeeze
+from readtorch.onnx.symbolic_helper import as_shape, cast, is_constant, parse_arg, shape_of
 
 
 def filled(g, shape, value):
@@ -53,6 +53,9 @@ def new_full(g, self, size, fill_value, *settings):
 @onnx_symbolic("aten::arange")
 def arange(g, *arguments):
     """`arange(end)`, `(start, end)`, `(start, end, step)`, each with four settings behind; all of the result's type."""
+    if all(map(is_constant, arguments[:-4])):
+        given = [value.node().t("value").item() for value in arguments[:-4]]
+        return g.constant(readtorch.arange(*given, dtype=g.result_dtype))
     numbers = [cast(g, value, g.result_dtype) for value in arguments[:-4]]
     zero, one = (g.constant(n, g.result_dtype) for n in (0, 1))
     start, end, step = {1: [zero, *numbers, one], 2: [*numbers, one], 3: numbers}[len(numbers)]

@@ -113,6 +113,11 @@ def div(node, a, b):
     return a / b if a.is_floating_point() else at.div(a, b, rounding_mode="trunc")
 
 
+@folds("Mod")
+def mod(node, a, b):
+    return a % b
+
+
 @folds("Sqrt")
 def sqrt(node, tensor):
     return tensor.sqrt()

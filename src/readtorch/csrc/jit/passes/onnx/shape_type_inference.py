@@ -39,6 +39,29 @@ def infer_node_type(node, opset):
     for value in node.outputs():
         if value.debugName() in types:
             value.setType(_from_proto(types[value.debugName()].tensor_type))
+    if node.kind() in _SHAPE_INPUT:
+        _fill_in_sizes(node, node.input(_SHAPE_INPUT[node.kind()]))
+
+
+_SHAPE_INPUT = {"onnx::Reshape": 1, "onnx::Expand": 1, "onnx::ConstantOfShape": 0}
+
+
+def _fill_in_sizes(node, shape):
+    """A shape may be put together of sizes of the run and of numbers: `[n, 3, 4, 32]`. Of the result, too, these are known.
+
+    -1 and 0 mean something else to Reshape, as does 1 to Expand.
+    """
+    made, value = shape.node(), node.output()
+    if made.kind() != "onnx::Concat" or not all(_is_vector_of_one(part) for part in made.inputs()):
+        return
+    numbers = [_constant(part) for part in made.inputs()]
+    known = [None if n is None or n.item() < 2 else n.item() for n in numbers]
+    inferred = value.type().varyingSizes() or [None] * len(known)
+    value.setType(TensorType(value.type().dtype(), [a or b for a, b in zip(inferred, known)]))
+
+
+def _is_vector_of_one(value):
+    return value.type().sizes() == [1]
 
 
 def _dtype(value):
