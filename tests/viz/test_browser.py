@@ -9,7 +9,8 @@ import torch
 import readtorch
 from readtorch import viz
 
-from readtorch.viz._widgets import DeviceTimeline, WorkerTimeline
+from readtorch.viz._widgets import DeviceTimeline, ImportTimeline, WorkerTimeline
+from readtorch.viz.record_imports import KINDS
 from readtorch.viz.record_loader import timeline
 
 from . import device_pieces, kernels, loader_events, rank_spans
@@ -157,7 +158,19 @@ def fusion():
     return viz.fusion(program, readtorch.ones(3, 3), readtorch.ones(3, 3), selected=0)
 
 
-FIGURES = [fusion, ir, allocator, autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
+def imports():
+    """Made up: times differ from run to run."""
+    house = [["", None, 0, 100_000, 0, ""], ["house", 0, 10, 99_000, 0, "/"], ["house._C", 1, 1000, 40_000, 1, "house/_C.so"],
+             ["numbers", 2, 2000, 10_000, 3, ""], ["attic", 1, 42_000, 50, 4, ""], ["house.rooms", 1, 45_000, 50_000, 0, "/"],
+             ["house.rooms.hall", 5, 46_000, 20_000, 0, ""], ["house.rooms.yard", 5, 66_500, 30, 0, ""],
+             ["plumbing", 5, 67_000, 25_000, 2, "/"]]
+    shed = [["", None, 0, 3000, 0, ""], ["shed", 0, 100, 2500, 0, ""], ["numbers", 1, 200, 1500, 3, ""]]
+    runs = [{"label": name, "program": f"import {name}", "own": name, "modules": modules}
+            for name, modules in (("house", house), ("shed", shed))]
+    return ImportTimeline({"kinds": KINDS, "runs": runs}, title="Import timeline", selected="house._C")
+
+
+FIGURES = [imports, fusion, ir, allocator, autograd, strides, module_tree, dispatch, house_map, hook_timeline, schedules, checkpoint_diff,
            surface, loader, devices, activations,
            accesses, ranks]
 
@@ -667,3 +680,39 @@ def test_fusion_marks_the_line_of_the_kernel_that_an_operator_became(visit, page
         lists.nth(1).locator("[role=option]", has_text="exp(").click()
         seen.page.keyboard.press("ArrowDown")
         assert "aten::mul" in lists.nth(0).locator("[aria-selected=true]").inner_text()
+
+
+def test_imports_by_keys_by_pointing_by_name_and_by_run(visit, page_with):
+    with visit(page_with(imports())) as seen:
+        page = seen.page
+        now, detail, box = (page.locator(f".rt-imports {part}") for part in (".rt-now", ".rt-detail", ".rt-im-box"))
+        labels = lambda: page.locator(".rt-im-label").all_text_contents()
+        assert "house._C: 40 ms, asked for by house" in now.inner_text() and "house/_C.so" in detail.inner_text()
+        box.focus()
+        press(page, "ArrowRight", "ArrowRight")
+        assert "house.rooms: 50 ms" in now.inner_text() and "house/rooms/__init__.py" in detail.inner_text()
+        press(page, "ArrowDown")
+        assert "plumbing: 25 ms" in now.inner_text(), "down goes to what took longest"
+        press(page, "ArrowLeft")
+        assert "house.rooms.yard: 30 µs" in now.inner_text()
+        press(page, "ArrowUp", "Enter")
+        assert "house.rooms.hall" in labels() and "house._C" not in labels(), "the rooms fill the width"
+        press(page, "Escape")
+        assert "house._C" in labels()
+        page.locator(".rt-icicle .rt-im-other").click()
+        assert "plumbing" in now.inner_text() and "house._C" not in labels()
+        page.get_by_role("button", name="Show all").click()
+        assert "house._C" in labels()
+        page.locator(".rt-im-query").fill("HOUSE.")
+        assert "4 modules, 55 ms of their own" in page.locator(".rt-imports .rt-count").inner_text()
+        assert page.locator(".rt-im-found").count() >= 3
+        page.locator(".rt-im-query").focus()
+        press(page, "Enter")
+        assert "house._C" in now.inner_text(), "after the last match comes the first"
+        detail.get_by_role("button", name="numbers").click()
+        assert "numbers: 10 ms, asked for by house._C" in now.inner_text()
+        page.get_by_label("run").select_option("1")
+        assert "numbers: 1.5 ms, asked for by shed" in now.inner_text(), "what both runs have stays chosen"
+        assert page.locator(".rt-imports .rt-busy tbody tr").last.inner_text().split() == [
+            "all", "8", "100", "ms", "2", "3", "ms"]
+        assert seen.problems == []

@@ -166,7 +166,7 @@ function render({ model, el }) {
   function drawBar(module, marked) {
     const left = x(module.begin),
       long = Math.max(SLIVER, x(module.end) - left - 0.5);
-    const is = [KIND_CLASSES[module.kind], module === chosen() && "rt-im-now", marked.has(module) && "rt-im-found"];
+    const is = [KIND_CLASSES[module.kind], module === chosen() && "rt-im-now", marked.has(module) && "rt-im-found", long < 4 && "rt-im-thin"];
     const bar = s("rect", {
       class: is.filter(Boolean).join(" "),
       x: left.toFixed(1),
