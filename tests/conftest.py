@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from .browsing import axe, browser, visit  # noqa: F401  one browser for the whole run
-from .turns import turn
+from .turns import scheduler, turn
 
 torch.set_num_threads(1)
 torch.manual_seed(0)  # inputs that are made while tests are collected: the same in every worker
@@ -26,6 +26,11 @@ def pytest_addoption(parser):
     parser.addoption("--full-conformance", action="store_true",
                      default=bool(os.environ.get("READTORCH_FULL_CONFORMANCE")),
                      help="run every op_db sample of every operator (hours become minutes without it)")
+
+
+@pytest.hookimpl(optionalhook=True)  # without pytest-xdist nobody asks
+def pytest_xdist_make_scheduler(config, log):
+    return scheduler(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_finish():
