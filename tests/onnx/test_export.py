@@ -12,7 +12,7 @@ import torch
 import readtorch
 from readtorch.onnx.symbolic_helper import parse_args
 from tests.onnx.running import exported, graph_of, module, run
-from tests.reference import to_readtorch
+from tests.reference import to_readtorch, to_torch
 
 X = torch.randn(3, 4)
 
@@ -141,6 +141,49 @@ def test_the_mode_of_the_model():
     assert "Dropout" not in kinds[TrainingMode.EVAL]
     assert "Dropout" in kinds[TrainingMode.TRAINING] and "Dropout" in kinds[TrainingMode.PRESERVE]
     assert not readtorch.onnx.is_in_onnx_export()
+
+
+class Scripted(readtorch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = readtorch.nn.Conv2d(1, 2, 3), readtorch.nn.BatchNorm2d(2)
+
+    def forward(self, x):
+        x = readtorch.relu(self.norm(self.conv(x)))
+        for i in range(2):
+            x = x + i
+        return x.view(x.size(0), -1)
+
+
+@pytest.mark.parametrize("prepared", ["script", "trace"])
+def test_scripted_and_traced_modules(prepared):
+    """They have a graph already; sizes of the run are followed in it, too."""
+    net, x = Scripted().eval(), readtorch.randn(2, 1, 5, 5)
+    made = readtorch.jit.script(net) if prepared == "script" else readtorch.jit.trace(net, (x,))
+    message = exported(made, (x,), input_names=["x"], dynamic_axes={"x": {0: "n"}})
+    for batch in (2, 3):
+        x = readtorch.randn(batch, 1, 5, 5)
+        torch.testing.assert_close(run(message, to_torch(x))[0], to_torch(net(x).detach()), rtol=1e-5, atol=1e-5)
+
+
+def test_a_scripted_function():
+    made = readtorch.jit.script(affine)
+    torch.testing.assert_close(run(exported(made, to_readtorch((X, X))), X, X)[0], X * 2 + X)
+
+
+def affine(x, y):
+    return x * 2 + y
+
+
+def test_scripted_branches_are_refused():
+    with pytest.raises(readtorch.onnx.errors.UnsupportedOperatorError, match="prim::If"):
+        exported(readtorch.jit.script(sign), to_readtorch((X,)))
+
+
+def sign(x):
+    if x.sum() > 0:
+        return x + 1
+    return x - 1
 
 
 def test_verbose(capsys):

@@ -5,6 +5,9 @@ chapter "Multiprocessing, TensorBoard, ONNX".
 """
 import readtorch
 from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  (the Tracer key's kernels)
+from readtorch.csrc.jit.python.script_function import ScriptFunction
+from readtorch.jit._lower_graph import lower_graph, specialize
+from readtorch.jit._script_module import ScriptModule
 
 
 def unique_state_dict(module):
@@ -21,21 +24,29 @@ def get_trace_graph(module, args):
     The inputs of the graph are the tensors in `args`, however deep they lie, and then those of `state`: a dict
     of name -> parameter or buffer. The outputs are the tensors of the result.
     """
+    tensors, outcome = list(flatten(args)), []
+    if isinstance(module, (ScriptModule, ScriptFunction)):
+        return _graph_of_script(module, tensors)
     state = unique_state_dict(module)
-    tensors = list(flatten(args))
-    outcome = []
 
     def run(*given):
-        replaced = iter(given)
-        result = module(*rebuild(args, replaced))
-        outcome.append(result)
-        return tuple(flatten(result))
+        outcome.append(module(*rebuild(args, iter(given))))
+        return tuple(flatten(outcome[0]))
 
     paths = {child: f"__module.{name}" for name, child in module.named_modules() if child is not module}
     graph, _ = tracer.trace(run, [*tensors, *state.values()], strict=False, module_names=paths)
     for value, name in zip(graph.inputs()[len(tensors):], state):
         value.setDebugName(name)
     return graph, outcome[0], state
+
+
+def _graph_of_script(script, tensors):
+    """Of TorchScript there is a graph already: it wants types alone."""
+    graph, state = lower_graph(script)
+    specialize(graph, [*tensors, *state.values()])
+    for value, name in zip(graph.inputs()[len(tensors):], state):
+        value.setDebugName(name)
+    return graph, None, state
 
 
 def flatten(thing):

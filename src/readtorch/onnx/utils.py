@@ -72,7 +72,7 @@ def export_model(model, args, f, settings):
 @contextlib.contextmanager
 def _model_mode(model, training):
     """The modules in the mode of the export; afterwards each in its own again."""
-    if training == TrainingMode.PRESERVE:
+    if training == TrainingMode.PRESERVE or not isinstance(model, readtorch.nn.Module):
         yield
         return
     modes = {module: module.training for module in model.modules()}
@@ -89,7 +89,7 @@ def decide_input_format(model, args):
     args = (args,) if isinstance(args, readtorch.Tensor) else tuple(args)
     if not args or not isinstance(args[-1], dict):
         return args
-    parameters = inspect.signature(model.forward).parameters
+    parameters = inspect.signature(getattr(model, "forward", model)).parameters
     *given, named = args
     for name in list(parameters)[len(given):]:
         if name in named or parameters[name].default is not inspect.Parameter.empty:
@@ -101,6 +101,7 @@ def model_to_graph(model, args, settings):
     """The ONNX graph of a module, and its initializers: name of an input of the graph -> tensor."""
     graph, result, state = get_trace_graph(model, args)
     optimize_graph(graph)
+    refuse_control_flow(graph, settings.opset_version)
     count = len(graph.inputs()) - len(state)
     set_dynamic_input_shape(graph.inputs()[:count], settings)
     graph = ToONNX(graph, lambda new, node, inputs: run_symbolic_function(new, node, inputs, settings.opset_version),
@@ -132,6 +133,13 @@ def optimize_graph(graph):
     EliminateDeadCode(graph)
     EliminateCommonSubexpression(graph)
     PeepholeOptimize(graph)
+
+
+def refuse_control_flow(graph, opset):
+    """Scripted branches and loops that depend on inputs. In PyTorch: they become ONNX's If and Loop."""
+    for node in graph.nodes():
+        if node.blocks():
+            raise errors.UnsupportedOperatorError(node.kind(), opset)
 
 
 def set_dynamic_input_shape(inputs, settings):

@@ -170,18 +170,22 @@ def inline_block(node, block):
 
 def run_node(node):
     """The values of a node's outputs, its inputs being constants; None if it raises."""
-    values = [v.toIValue() for v in node.inputs()]
     try:
-        if node.kind() in _CONSTRUCTS:
-            return [_CONSTRUCTS[node.kind()](node)(values)]
-        if node.kind() in _UNPACKS:
-            return list(values[0])
-        operator = node.maybeOperator()
-        if operator is None:
-            return None
-        result = operator.operation(node)(*values)
+        return evaluate(node, [v.toIValue() for v in node.inputs()])
     except Exception:
         return None  # the program will raise it when it comes there
+
+
+def evaluate(node, values):
+    """The values of a node's outputs; `values` are those of its inputs. None if no operator fits."""
+    if node.kind() in _CONSTRUCTS:
+        return [_CONSTRUCTS[node.kind()](node)(values)]
+    if node.kind() in _UNPACKS:
+        return list(values[0])
+    operator = node.maybeOperator()
+    if operator is None:
+        return None
+    result = operator.operation(node)(*values)
     return [result] if node.outputsSize() == 1 else list(result)
 
 
