@@ -17,6 +17,9 @@ CUT_OFF = """() => [...document.querySelectorAll('.bd-article pre, .bd-article .
         || (one.scrollHeight > one.clientHeight + 1 && getComputedStyle(one).overflowY !== 'visible'))
     ).map(one => one.textContent.slice(0, 80))"""
 
+UNFOLD = "dispatchEvent(new Event('beforeprint'))"  # solutions and hidden cells open, as they do for paper
+FOLD = "dispatchEvent(new Event('afterprint'))"
+
 
 @pytest.fixture(scope="module", params=[*(f"book:{name}" for name in BOOK), *(f"fixture:{name}" for name in FIXTURE)])
 def seen(request, browser):
@@ -36,6 +39,7 @@ def test_a_page_is_light(seen):
 
 
 def test_figures_are_worked_by_keyboard(seen):
+    seen.page.evaluate(UNFOLD)
     for figure in seen.page.query_selector_all(".rt-static"):
         looks, left_out = keyboard.walk(seen.page, figure)
         assert looks, "no control of the figure is reached by Tab"
@@ -43,16 +47,18 @@ def test_figures_are_worked_by_keyboard(seen):
         assert not seen.page.evaluate(keyboard.INSIDE, figure), "Tab does not leave the figure"
         assert [what for focused, plain, what in looks if focused == plain] == [], "focus is not seen"
         assert keyboard.work(seen.page, figure), "no key changes the figure"
+    seen.page.evaluate(FOLD)
     assert seen.problems == []
 
 
 def test_paper_cuts_nothing_off(seen):
     seen.page.set_viewport_size({"width": PAPER, "height": 900})
     seen.page.emulate_media(media="print")
-    seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    seen.page.evaluate(UNFOLD)
     assert seen.page.evaluate(CUT_OFF) == []
     assert seen.width() <= PAPER
     assert not seen.page.locator(".bd-sidebar-primary, .bd-header-article, .copybtn").filter(visible=True).count()
+    seen.page.evaluate(FOLD)
     seen.page.emulate_media(media="screen")
     seen.page.set_viewport_size({"width": 1400, "height": 900})
 
