@@ -1,6 +1,7 @@
 """Attention with several heads, and its masks. In PyTorch: part of `torch/nn/functional.py`."""
 import math
 import warnings
+from typing import NamedTuple
 
 import readtorch
 from readtorch._C import _nn
@@ -32,6 +33,7 @@ def multi_head_attention_forward(
     if not is_batched:
         query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    sizes = _Sizes.of(query, num_heads)
     key_padding_mask, attn_mask, is_causal = _canonical_masks(
         key_padding_mask, attn_mask, is_causal, need_weights, query.dtype)
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
@@ -43,13 +45,14 @@ def multi_head_attention_forward(
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
         q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
 
-    masks = _Masks(_with_heads(attn_mask, query.shape, key.shape[0], num_heads), key_padding_mask)
-    k, v = _with_bias(k, v, bias_k, bias_v, static_k, static_v, masks)
-    q, k, v = _by_head(q, k, v, num_heads, static_k, static_v)
+    masks = _Masks(_with_heads(attn_mask, sizes, key), key_padding_mask)
+    k, v = _with_bias(k, v, bias_k, bias_v, static_k, static_v, sizes, masks)
+    q, k, v = _by_head(q, k, v, sizes, static_k, static_v)
     if add_zero_attn:
         k, v = _with_zeros(k, v, masks)
-    attn_mask = masks.merged(query.shape[1], num_heads, k.size(1))
-    settings = (query.shape, num_heads, attn_mask, dropout_p if training else 0.0, is_causal)
+    src_len = k.size(1)
+    attn_mask = masks.merged(sizes.bsz, num_heads, src_len)
+    settings = (sizes, src_len, attn_mask, dropout_p if training else 0.0, is_causal)
     if need_weights:
         output, weights = _attention_with_weights(q, k, v, settings, out_proj_weight, out_proj_bias)
         if average_attn_weights:
@@ -59,6 +62,25 @@ def multi_head_attention_forward(
     if is_batched:
         return output, weights
     return output.squeeze(1), None if weights is None else weights.squeeze(0)
+
+
+class _Sizes(NamedTuple):
+    """In a trace, sizes are tensors: they are asked for once."""
+
+    tgt_len: int
+    bsz: int
+    embed_dim: int
+    num_heads: int
+    head_dim: int
+
+    @classmethod
+    def of(cls, query, num_heads):
+        tgt_len, bsz, embed_dim = query.shape
+        if isinstance(embed_dim, readtorch.Tensor):
+            head_dim = embed_dim.div(num_heads, rounding_mode="trunc")
+        else:
+            head_dim = embed_dim // num_heads
+        return cls(tgt_len, bsz, embed_dim, num_heads, head_dim)
 
 
 # ----------------------------------------------------------------------------------------------------- checks
@@ -140,19 +162,19 @@ def _canonical_masks(key_padding_mask, attn_mask, is_causal, need_weights, dtype
     return key_padding_mask, attn_mask, is_causal and key_padding_mask is None
 
 
-def _with_heads(attn_mask, query_shape, src_len, num_heads):
+def _with_heads(attn_mask, sizes, key):
     """A mask (L, S) or (N·heads, L, S) with three dimensions."""
     if attn_mask is None:
         return None
-    tgt_len, bsz, _ = query_shape
+    tgt_len, src_len = sizes.tgt_len, key.shape[0]
     if attn_mask.dim() == 2:
         if attn_mask.shape != (tgt_len, src_len):
             raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be "
                                f"{(tgt_len, src_len)}.")
         return attn_mask.unsqueeze(0)
-    if attn_mask.shape != (bsz * num_heads, tgt_len, src_len):
-        raise RuntimeError(f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be "
-                           f"{(bsz * num_heads, tgt_len, src_len)}.")
+    expected = (sizes.bsz * sizes.num_heads, tgt_len, src_len)
+    if attn_mask.shape != expected:
+        raise RuntimeError(f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {expected}.")
     return attn_mask
 
 
@@ -197,8 +219,8 @@ def _in_projection_packed(q, k, v, w, b=None):
         return tuple([linear(x, weight, bias) for x, weight, bias in zip((q, k, v), w.chunk(3), biases)])
     if q is k:
         return tuple(_apart(linear(q, w, b), 3, E))
-    w_q, w_kv = w.split([E, E * 2])
-    b_q, b_kv = (None, None) if b is None else b.split([E, E * 2])
+    w_q, w_kv = w.split_with_sizes([E, E * 2])
+    b_q, b_kv = (None, None) if b is None else b.split_with_sizes([E, E * 2])
     q_proj = linear(q, w_q, b_q)
     return (q_proj, *_apart(linear(k, w_kv, b_kv), 2, E))
 
@@ -231,7 +253,7 @@ def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
     return tuple([linear(x, weight, bias) for _, x, weight, bias in projections])
 
 
-def _with_bias(k, v, bias_k, bias_v, static_k, static_v, masks):
+def _with_bias(k, v, bias_k, bias_v, static_k, static_v, sizes, masks):
     """One more key and value, which are learned."""
     if bias_k is None or bias_v is None:
         for name, bias, other in (("k", bias_k, "v"), ("v", bias_v, "k")):
@@ -241,9 +263,10 @@ def _with_bias(k, v, bias_k, bias_v, static_k, static_v, masks):
     for name, static in (("key", static_k), ("value", static_v)):
         if static is not None:
             raise AssertionError(f"bias cannot be added to static {name}.")
+    k = readtorch.cat([k, bias_k.repeat(1, sizes.bsz, 1)])
+    v = readtorch.cat([v, bias_v.repeat(1, sizes.bsz, 1)])
     masks.admit_one_more()
-    bsz = k.size(1)
-    return readtorch.cat([k, bias_k.repeat(1, bsz, 1)]), readtorch.cat([v, bias_v.repeat(1, bsz, 1)])
+    return k, v
 
 
 def _with_zeros(k, v, masks):
@@ -255,21 +278,18 @@ def _with_zeros(k, v, masks):
 
 # -------------------------------------------------------------------------------------------------- attention
 
-def _by_head(q, k, v, num_heads, static_k, static_v):
+def _by_head(q, k, v, sizes, static_k, static_v):
     """(L, N, E) as (N·heads, L, E/heads)."""
-    tgt_len, bsz, embed_dim = q.shape
-    rows, head_dim = bsz * num_heads, embed_dim // num_heads
-
-    def split(x):
-        return x.view(x.shape[0], rows, head_dim).transpose(0, 1)
-    q = split(q)
-    k = split(k) if static_k is None else _checked_static("static_k", static_k, rows, head_dim)
-    v = split(v) if static_v is None else _checked_static("static_v", static_v, rows, head_dim)
+    def split(x, length):
+        return x.view(length, sizes.bsz * sizes.num_heads, sizes.head_dim).transpose(0, 1)
+    q = split(q, sizes.tgt_len)
+    k = split(k, k.shape[0]) if static_k is None else _checked_static("static_k", static_k, sizes)
+    v = split(v, v.shape[0]) if static_v is None else _checked_static("static_v", static_v, sizes)
     return q, k, v
 
 
-def _checked_static(name, static, rows, head_dim):
-    for dim, size in ((0, rows), (2, head_dim)):
+def _checked_static(name, static, sizes):
+    for dim, size in ((0, sizes.bsz * sizes.num_heads), (2, sizes.head_dim)):
         if static.size(dim) != size:
             raise AssertionError(f"expecting {name}.size({dim}) of {size}, but got {static.size(dim)}")
     return static
@@ -277,7 +297,7 @@ def _checked_static(name, static, rows, head_dim):
 
 def _attention_with_weights(q, k, v, settings, out_proj_weight, out_proj_bias):
     """In steps, because the weights (N, heads, L, S) are wanted, too."""
-    (tgt_len, bsz, embed_dim), num_heads, attn_mask, dropout_p, is_causal = settings
+    (tgt_len, bsz, embed_dim, num_heads, _), src_len, attn_mask, dropout_p, is_causal = settings
     q = q * math.sqrt(1.0 / float(q.shape[2]))
     if is_causal and attn_mask is None:
         raise AssertionError("FIXME: is_causal not implemented for need_weights")
@@ -290,13 +310,12 @@ def _attention_with_weights(q, k, v, settings, out_proj_weight, out_proj_bias):
         weights = dropout(weights, p=dropout_p)
     output = readtorch.bmm(weights, v).transpose(0, 1).reshape(tgt_len * bsz, embed_dim)
     output = linear(output, out_proj_weight, out_proj_bias)
-    weights = weights.view(bsz, num_heads, tgt_len, k.size(1))
-    return output.view(tgt_len, bsz, output.size(1)), weights
+    output = output.view(tgt_len, bsz, output.size(1))
+    return output, weights.view(bsz, num_heads, tgt_len, src_len)
 
 
 def _attention_without_weights(q, k, v, settings, out_proj_weight, out_proj_bias):
-    (tgt_len, bsz, embed_dim), num_heads, attn_mask, dropout_p, is_causal = settings
-    head_dim, src_len = q.size(2), k.size(1)
+    (tgt_len, bsz, embed_dim, num_heads, head_dim), src_len, attn_mask, dropout_p, is_causal = settings
     if attn_mask is not None:
         if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
             attn_mask = attn_mask.unsqueeze(0)

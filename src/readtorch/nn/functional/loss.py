@@ -138,8 +138,7 @@ def _same_size(input, target, weight, size_average, reduce, reduction):
         reduction = _Reduction.legacy_get_string(size_average, reduce, stacklevel=4)
     if weight is not None and weight.size() != input.size():
         raise ValueError("Weights and input must have the same size.")
-    if target.size() != input.size():
-        input, target = readtorch.broadcast_tensors(input, target)
+    input, target = readtorch.broadcast_tensors(input, target)
     return input, target, reduction
 
 

@@ -105,7 +105,8 @@ def multilabel_soft_margin_loss(
     if weight is not None:
         loss = loss * weight
     class_dim = input.dim() - 1
-    loss = loss.sum(dim=class_dim) / input.size(class_dim)
+    C = input.size(class_dim)
+    loss = loss.sum(dim=class_dim) / C
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
     return _reduce(loss, reduction, readtorch.mean)

@@ -92,7 +92,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
         padded = pad(squares.unsqueeze(1), (0, 0, before, behind))
         means = avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
     else:
-        batch, channels, first = input.size()[:3]
-        padded = pad(squares.view(batch, 1, channels, first, -1), (0, 0, 0, 0, before, behind))
-        means = avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(input.size())
+        sizes = input.size()
+        padded = pad(squares.view(sizes[0], 1, sizes[1], sizes[2], -1), (0, 0, 0, 0, before, behind))
+        means = avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(sizes)
     return input / means.mul(alpha).add(k).pow(beta)

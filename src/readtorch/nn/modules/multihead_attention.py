@@ -144,5 +144,7 @@ class MultiheadAttention(Module):
 
 def _batch_second(query, key, value):
     """Each transposed; tensors that were the same stay the same."""
-    turned = {id(x): x.transpose(1, 0) for x in (query, key, value)}
-    return turned[id(query)], turned[id(key)], turned[id(value)]
+    turned_query = query.transpose(1, 0)
+    turned_key = turned_query if key is query else key.transpose(1, 0)
+    turned_value = turned_key if value is key else value.transpose(1, 0)
+    return turned_query, turned_key, turned_value

@@ -41,8 +41,10 @@ _UNPACKS = {"prim::TupleUnpack", "prim::ListUnpack"}
 
 def ConstantPropagation(graph, immutable_types_only=False):
     """immutable_types_only: leave alone what has to do with tensors, lists and dicts."""
-    _Propagator(graph, immutable_types_only).block(graph.block())
-    EliminateDeadCode(graph)
+    propagator = _Propagator(graph, immutable_types_only)
+    propagator.block(graph.block())
+    if propagator.changed:
+        EliminateDeadCode(graph)
 
 
 def ConstantPropagationImmutableTypes(graph):
@@ -54,6 +56,7 @@ class _Propagator:
         self.graph = graph
         self.alias_db = AliasDb(graph)
         self.immutable_types_only = immutable_types_only
+        self.changed = False
 
     def block(self, block):
         for node in block.nodes():
@@ -100,6 +103,7 @@ class _Propagator:
                 )
                 constant.node().setSourceRange(node.sourceRange())
                 output.replaceAllUsesWith(constant)
+                self.changed = True
 
     # ----------------------------------------------------------------------------------- control flow
 
@@ -108,6 +112,7 @@ class _Propagator:
             block = node.blocks()[0 if node.input().toIValue() else 1]
             self.block(block)
             inline_block(node, block)
+            self.changed = True
             return
         for block in node.blocks():
             self.block(block)
@@ -119,6 +124,7 @@ class _Propagator:
             first, second = (block.outputs()[i] for block in node.blocks())
             if first is not second and not _same_constant(first, second):
                 continue
+            self.changed = True
             if first.node().owningBlock() in node.blocks():
                 first.node().moveBefore(node)
             node.outputsAt(i).replaceAllUsesWith(first)
@@ -135,6 +141,7 @@ class _Propagator:
             for output, start in zip(node.outputs(), node.inputs()[2:]):
                 output.replaceAllUsesWith(start)
             node.destroy()
+            self.changed = True
             return
         self.unchanged(node)
         self.block(node.blocks()[0])
@@ -145,6 +152,7 @@ class _Propagator:
         for i in reversed(range(node.outputsSize())):
             carried = block.inputs()[i + 1]
             if block.outputs()[i + 1] is carried:
+                self.changed = True
                 start = node.input(i + 2)
                 node.outputsAt(i).replaceAllUsesWith(start)
                 carried.replaceAllUsesWith(start)

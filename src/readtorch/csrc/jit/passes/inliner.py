@@ -9,6 +9,8 @@ In PyTorch: `torch/csrc/jit/passes/inliner.cpp`. Explained in the chapter "JIT: 
 from ..ir.scope import InlinedCall
 from ..ir.type import ClassType
 from .constant_pooling import ConstantPooling
+from .constant_propagation import ConstantPropagationImmutableTypes
+from .peephole import PeepholeOptimize
 
 
 def Inline(graph):
@@ -37,11 +39,19 @@ def _inline_block(block):
                 _inline_block(inner)
 
 
+def preoptimized(graph):
+    """What is inlined: a copy in which every call is inlined, tidied with what is known without any input."""
+    copy = inlined(graph)
+    PeepholeOptimize(copy, disable_shape_peepholes=True)
+    ConstantPropagationImmutableTypes(copy)
+    ConstantPooling(copy)
+    return copy
+
+
 def inline_call(call, function, inputs):
     """Put the body of `function`, inlined itself, in the place of `call`."""
     graph = call.owningGraph()
-    body = inlined(function.graph)
-    ConstantPooling(body)  # in PyTorch: rewritings that look at one node, and what can be computed now, too
+    body = preoptimized(function.graph)
     first = call.prev()
     with graph.insert_point_guard(call):
         outputs = graph.insertGraph(body, inputs)

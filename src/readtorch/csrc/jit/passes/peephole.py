@@ -13,19 +13,25 @@ from ..ir.type import IntType, NoneType, OptionalType, TensorType
 from .dead_code_elimination import EliminateDeadCode
 
 
-def PeepholeOptimize(graph):
-    """Applies the rules below until none fits. Returns whether one did."""
+def PeepholeOptimize(graph, disable_shape_peepholes=False):
+    """Applies the rules below until none fits. Returns whether one did.
+
+    disable_shape_peepholes: a graph that is inlined into others must not rely on what one trace has seen.
+    """
+    rules = {**RULES, **({} if disable_shape_peepholes else SHAPE_RULES)}
     changed = False
-    while _once(graph):
+    while _once(graph, rules):
         changed = True
-    EliminateDeadCode(graph)
+    if changed:
+        EliminateDeadCode(graph)
     return changed
 
 
-def _once(graph):
-    alias_db, changed = AliasDb(graph), False
-    for node in graph.all_nodes():
-        for rule in RULES.get(node.kind(), ()) if node.owningBlock() is not None else ():
+def _once(graph, rules):
+    nodes, changed = [n for n in graph.all_nodes() if n.kind() in rules], False
+    alias_db = AliasDb(graph) if nodes else None
+    for node in nodes:
+        for rule in rules[node.kind()] if node.owningBlock() is not None else ():
             value = rule(node, graph, alias_db)
             if value is not None and value is not node.output():
                 node.output().replaceAllUsesWith(value)
@@ -35,16 +41,16 @@ def _once(graph):
     return changed
 
 
-RULES = {}
+RULES, SHAPE_RULES = {}, {}
 
 
-def rule(*kinds):
+def rule(*kinds, table=RULES):
     """Decorator: `function(node, graph, alias_db)` gives a Value that can stand for the node's output, or
     None.
     """
     def declare(function):
         for kind in kinds:
-            RULES.setdefault(kind, []).append(function)
+            table.setdefault(kind, []).append(function)
         return function
     return declare
 
@@ -124,20 +130,20 @@ def unwrapped_anyway(node, graph, alias_db):
 
 # ------------------------------------------------------------------------------------------ what a type tells
 
-def _fact(read):
+def _fact(kind, read):
     def from_type(node, graph, alias_db):
         type = node.input(0).type()
         value = read(type) if isinstance(type, TensorType) else None
         return None if value is None else _constant(graph, node, value)
-    return from_type
+    rule(kind, table=SHAPE_RULES)(from_type)
 
 
-rule("prim::dtype")(_fact(lambda t: None if t.dtype() is None else number_of_dtype[t.dtype()]))
-rule("prim::device")(_fact(lambda t: t.device()))
-rule("prim::is_cuda")(_fact(lambda t: None if t.device() is None else t.device().type == "cuda"))
-rule("aten::dim")(_fact(lambda t: t.dim()))
-rule("aten::is_floating_point")(_fact(lambda t: None if t.dtype() is None else t.dtype().is_floating_point))
-rule("aten::is_complex")(_fact(lambda t: None if t.dtype() is None else t.dtype().is_complex))
+_fact("prim::dtype", lambda t: None if t.dtype() is None else number_of_dtype[t.dtype()])
+_fact("prim::device", lambda t: t.device())
+_fact("prim::is_cuda", lambda t: None if t.device() is None else t.device().type == "cuda")
+_fact("aten::dim", lambda t: t.dim())
+_fact("aten::is_floating_point", lambda t: None if t.dtype() is None else t.dtype().is_floating_point)
+_fact("aten::is_complex", lambda t: None if t.dtype() is None else t.dtype().is_complex)
 
 
 # ---------------------------------------------------------------------------------------------------- tensors

@@ -1,21 +1,33 @@
 """A graph of ONNX nodes as the protobuf message that an .onnx file is.
 
-    %y : Float(2, 4) = onnx::Gemm[alpha=1., transB=1](%x, %w)       node { op_type: "Gemm"  input: "x"  input: "w"
-                                                                      output: "y"  attribute { name: "transB" i: 1 } }
+    %y : Float(2, 4) = onnx::Gemm[transB=1](%x, %w)      node { op_type: "Gemm"  input: "x"  input: "w"
+                                                           output: "y"  attribute { name: "transB"
+                                                                      i: 1 } }
 
 In PyTorch: `GraphEncoder` in `torch/csrc/jit/serialization/export.cpp`, which fills in the messages field by
 field; here the `onnx` package does.
 Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
+
 from ...onnx import library, onnx_type_of
 from ..ir.type import TensorType
 
 
-def export_onnx(graph, initializers, opset, dynamic_axes=None, strip_doc_string=True, keep_initializers_as_inputs=False,
-                custom_opsets=None, producer=("", "")):
-    """The ModelProto of `graph`. initializers: name of a graph input -> its tensor; these are stored in the file.
+def export_onnx(
+    graph,
+    initializers,
+    opset,
+    dynamic_axes=None,
+    strip_doc_string=True,
+    keep_initializers_as_inputs=False,
+    custom_opsets=None,
+    producer=("", ""),
+):
+    """The ModelProto of `graph`. initializers: name of a graph input -> its tensor; these are stored in the
+    file.
 
-    dynamic_axes: name of an input or output -> {axis: name of its size}. producer: name and version of what wrote it.
+    dynamic_axes: name of an input or output -> {axis: name of its size}. producer: name and version of what
+    wrote it.
     """
     onnx = library()
     axes = dynamic_axes or {}
@@ -74,10 +86,13 @@ def node_proto(node, strip_doc_string=True):
         [v.debugName() for v in node.outputs()],
         name=node.s("onnx_name") if node.hasAttribute("onnx_name") else None,
         domain=None if domain == "onnx" else domain,
-        doc_string=None if strip_doc_string or node.sourceRange() is None else str(node.sourceRange().source.text),
+        doc_string=None
+        if strip_doc_string or node.sourceRange() is None
+        else str(node.sourceRange().source.text),
     )
     proto.attribute.extend(
-        helper.make_attribute(name, _attribute(node, name), attr_type=_attribute_type(node, name)) for name in sorted(names)
+        helper.make_attribute(name, _attribute(node, name), attr_type=_attribute_type(node, name))
+        for name in sorted(names)
     )
     return proto
 
@@ -99,7 +114,7 @@ def tensor_proto(tensor, name=None):
 
 
 def value_info(value, dynamic_axes):
-    """Name, element type and sizes of a value; an axis that `dynamic_axes` names has that name for its size."""
+    """Name, element type and sizes of a value; an axis in `dynamic_axes` has the name there for its size."""
     names = dynamic_axes.get(value.debugName(), {})
     return library().helper.make_value_info(value.debugName(), type_proto(value.type(), names))
 

@@ -4,9 +4,10 @@
     %2 = onnx::Transpose[perm=[1, 0]](%fc.weight)        %3 = onnx::MatMul(%x, %onnx::MatMul_7)
     %3 = onnx::MatMul(%x, %2)
 
-In PyTorch: `torch/csrc/jit/passes/onnx/constant_fold.cpp`, which knows these operators too. Explained in the chapter
-"Multiprocessing, TensorBoard, ONNX".
+In PyTorch: `torch/csrc/jit/passes/onnx/constant_fold.cpp`, which knows these operators too. Explained in the
+chapter "Multiprocessing, TensorBoard, ONNX".
 """
+
 from .....aten.functions import at
 from ....onnx import dtype_of_onnx_type
 from .eval_peephole import new_initializer
@@ -39,9 +40,11 @@ def _known(value, initializers):
 
 def folds(kind):
     """Decorator: `function(node, *tensors)` gives the value of a node of this kind."""
+
     def declare(function):
         FOLDED[f"onnx::{kind}"] = function
         return function
+
     return declare
 
 
@@ -89,8 +92,13 @@ def reshape(node, tensor, shape):
 @folds("Gather")
 def gather(node, tensor, index):
     axis = node.i("axis") if node.hasAttribute("axis") else 0
-    return tensor.select(axis, index.item()) if index.dim() == 0 else at.index_select(tensor, axis, index.reshape(-1)).reshape(
-        [*tensor.shape[:axis], *index.shape, *tensor.shape[axis + 1:]])
+    return (
+        tensor.select(axis, index.item())
+        if index.dim() == 0
+        else at.index_select(tensor, axis, index.reshape(-1)).reshape(
+            [*tensor.shape[:axis], *index.shape, *tensor.shape[axis + 1 :]]
+        )
+    )
 
 
 @folds("Add")

@@ -1,8 +1,9 @@
 """Equal weights are stored once: the others become a copy of the first, made when the model runs.
 
-In PyTorch: `torch/csrc/jit/passes/onnx/deduplicate_initializers.cpp`. Explained in the chapter "Multiprocessing,
-TensorBoard, ONNX".
+In PyTorch: `torch/csrc/jit/passes/onnx/deduplicate_initializers.cpp`. Explained in the chapter
+"Multiprocessing, TensorBoard, ONNX".
 """
+
 from ...ir.scope import Scope
 
 

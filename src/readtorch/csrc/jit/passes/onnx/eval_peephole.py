@@ -9,6 +9,7 @@ It multiplies each channel by a number and adds another, both known: so can the 
 In PyTorch: `fuseConvBatchNorm` in `torch/csrc/jit/passes/onnx/eval_peephole.cpp`. Explained in the chapter
 "Multiprocessing, TensorBoard, ONNX".
 """
+
 from .....aten.functions import at
 from ...ir.type import TensorType
 from .peephole import eliminate_dead_nodes
@@ -34,14 +35,16 @@ def _fits(norm, initializers):
 
 
 def _fuse(graph, norm, initializers):
-    """Weight and bias as in `FoldFrozenConvBatchnorm`, which does the same to graphs of PyTorch's operators."""
+    """Weight and bias as in `FoldFrozenConvBatchnorm`, which does the same to PyTorch's operators."""
     conv = norm.input(0).node()
     weight, *bias = (initializers[v.debugName()] for v in conv.inputs()[1:])
     gamma, beta, mean, variance = (initializers[v.debugName()] for v in norm.inputs()[1:])
     factor = gamma * at.rsqrt(variance + norm.f("epsilon"))
     shift = (bias[0] if bias else at.zeros_like(mean)) - mean
     fused = [weight * factor.reshape([-1] + [1] * (weight.dim() - 1)), shift * factor + beta]
-    new = graph.create("onnx::Conv", [conv.input(0)]).copyAttributes(conv).copyMetadata(conv).insertBefore(norm)
+    new = (
+        graph.create("onnx::Conv", [conv.input(0)]).copyAttributes(conv).copyMetadata(conv).insertBefore(norm)
+    )
     for tensor in fused:
         new.addInput(new_initializer(graph, initializers, tensor, "onnx::Conv"))
     new.output().setType(norm.output().type())

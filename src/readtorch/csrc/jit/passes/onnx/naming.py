@@ -3,16 +3,20 @@
     %14 = onnx::Conv(%x, %w), scope: __module.layer1/__module.layer1.0/__module.layer1.0.conv1
     becomes the node "/layer1/layer1.0/conv1/Conv" with the output "/layer1/layer1.0/conv1/Conv_output_0".
 
-In PyTorch: `torch/csrc/jit/passes/onnx/naming.cpp`, and `_set_input_and_output_names`, `_apply_friendly_debug_names` in
-`torch/onnx/_internal/torchscript_exporter/utils.py`. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
+In PyTorch: `torch/csrc/jit/passes/onnx/naming.cpp`, and `_set_input_and_output_names`,
+`_apply_friendly_debug_names` in `torch/onnx/_internal/torchscript_exporter/utils.py`. Explained in the
+chapter "Multiprocessing, TensorBoard, ONNX".
 """
+
 from ...ir.scope import Scope
 
 
 def set_names(graph, values, names, what):
-    """The names that the user gave to inputs or outputs. Raises RuntimeError if there are more than values."""
+    """The names that were given to inputs or outputs. Raises RuntimeError if there are more than values."""
     if len(names or ()) > len(values):
-        raise RuntimeError(f"number of {what} names provided ({len(names)}) exceeded number of {what}s ({len(values)})")
+        raise RuntimeError(
+            f"number of {what} names provided ({len(names)}) exceeded number of {what}s ({len(values)})"
+        )
     seen = set(graph.inputs()) if what == "output" else set()
     for i, (value, name) in enumerate(zip(values, names or ())):
         if value in seen:  # one value is returned twice, or an input as it is: it cannot have two names
@@ -60,7 +64,7 @@ def _from_last_word(path):
     """`layer1.0.conv1` is conv1, `blocks.mlp.0` is mlp.0: numbers alone would say nothing."""
     atoms = path.split(".")
     words = [i for i, atom in enumerate(atoms) if not atom.isnumeric()]
-    return ".".join(atoms[words[-1]:]) if words else path
+    return ".".join(atoms[words[-1] :]) if words else path
 
 
 def _free(name, used):

@@ -4,19 +4,23 @@
     %2 : Tensor = aten::relu_(%x)            %2 : Tensor = aten::relu(%x)
     %3 : Tensor = aten::add(%x, %2, %1)      %3 : Tensor = aten::add(%2, %2, %1)
 
-Who reads `x` behind the write reads the result. A write through a view of `x` is not seen by this rule: such a
-program is refused.
+Who reads `x` behind the write reads the result. A write through a view of `x` is not seen by this rule: such
+a program is refused.
 
-In PyTorch: `torch/csrc/jit/passes/onnx/remove_inplace_ops_for_onnx.cpp`, which follows views too. Explained in the
-chapter "Multiprocessing, TensorBoard, ONNX".
+In PyTorch: `torch/csrc/jit/passes/onnx/remove_inplace_ops_for_onnx.cpp`, which follows views too. Explained
+in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
 
-_OTHER_NAMES = {"aten::zero_": "aten::zeros_like", "aten::fill_": "aten::full_like", "aten::copy_": "aten::expand_as"}
+_OTHER_NAMES = {
+    "aten::zero_": "aten::zeros_like",
+    "aten::fill_": "aten::full_like",
+    "aten::copy_": "aten::expand_as",
+}
 _MAKE_VIEWS = {
     f"aten::{name}"
     for name in (
-        "view reshape select slice transpose permute t unsqueeze squeeze narrow expand unbind split chunk diagonal "
-        "flatten unflatten as_strided view_as expand_as"
+        "view reshape select slice transpose permute t unsqueeze squeeze narrow expand unbind split chunk "
+        "diagonal flatten unflatten as_strided view_as expand_as"
     ).split()
 }
 
@@ -35,7 +39,8 @@ def _refuse_views(node):
     if written.node().kind() in _MAKE_VIEWS and _is_read_later(written.node().input(0), node):
         raise RuntimeError(
             f"ONNX export of '{node.kind()}' on a view is not supported: what is written to the result of "
-            f"'{written.node().kind()}' would have to appear in the tensor behind it. Write it without in-place operators."
+            f"'{written.node().kind()}' would have to appear in the tensor behind it. "
+            "Write it without in-place operators."
         )
 
 

@@ -1,14 +1,15 @@
 """What is known of the results of ONNX nodes.
 
-Note [Sizes that a trace saw]
-A trace knows every size, since it has seen one run. That is too much: with dynamic axes the sizes of another
-run are others, and a constant made of the first run's is wrong. So a size that the trace saw is believed only where
-all sizes that it can come from are fixed. Elsewhere ONNX's own rule for the operator is asked, which starts from
-what is left of the inputs' sizes. Element types and numbers of dimensions do not change: these the trace knows best.
+Note [Sizes that a trace saw] A trace knows every size, since it has seen one run. That is too much: with
+dynamic axes the sizes of another run are others, and a constant made of the first run's is wrong. So a size
+that the trace saw is believed only where all sizes that it can come from are fixed. Elsewhere ONNX's own rule
+for the operator is asked, which starts from what is left of the inputs' sizes. Element types and numbers of
+dimensions do not change: these the trace knows best.
 
 In PyTorch: `torch/csrc/jit/passes/onnx/shape_type_inference.cpp`.
 Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
+
 from ....onnx import dtype_of_onnx_type, library, onnx_type_of
 from ...ir.type import TensorType
 from ...serialization.export_onnx import node_proto, tensor_proto, type_proto
@@ -47,7 +48,8 @@ _SHAPE_INPUT = {"onnx::Reshape": 1, "onnx::Expand": 1, "onnx::ConstantOfShape": 
 
 
 def _fill_in_sizes(node, shape):
-    """A shape may be put together of sizes of the run and of numbers: `[n, 3, 4, 32]`. Of the result, too, these are known.
+    """A shape may be put together of sizes of the run and of numbers: `[n, 3, 4, 32]`. Of the result, too,
+    these are known.
 
     -1 and 0 mean something else to Reshape, as does 1 to Expand.
     """
@@ -109,5 +111,9 @@ def _is_fixed(value):
     if value.node().kind() == "prim::ListConstruct":
         return all(map(_is_fixed, value.node().inputs()))
     kind = value.node().kind()
-    is_number = isinstance(value.type(), TensorType) and value.type().dim() == 0 and kind not in ("onnx::Constant", "prim::Param")
+    is_number = (
+        isinstance(value.type(), TensorType)
+        and value.type().dim() == 0
+        and kind not in ("onnx::Constant", "prim::Param")
+    )
     return is_static(value) and not is_number

@@ -4,11 +4,13 @@
     %2 : int = prim::Constant[value=1]()            %2 : Float() = onnx::Constant[value={1}]()
     %3 : Tensor = aten::add(%x, %y, %2)             %3 : Float(2, 3) = onnx::Add(%x, %y)
 
-Numbers become constant tensors, as ONNX has nothing else. Lists stay for the symbolic functions to take apart.
+Numbers become constant tensors, as ONNX has nothing else. Lists stay for the symbolic functions to take
+apart.
 
-In PyTorch: `NodeToONNX` in `torch/csrc/jit/passes/onnx.cpp`. Explained in the chapter "Multiprocessing, TensorBoard,
-ONNX".
+In PyTorch: `NodeToONNX` in `torch/csrc/jit/passes/onnx.cpp`. Explained in the chapter "Multiprocessing,
+TensorBoard, ONNX".
 """
+
 from .....c10.tensor_impl import TensorImpl
 from ...ir.graph import Graph
 from ...ir.type import TensorType
