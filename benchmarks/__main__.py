@@ -1,7 +1,7 @@
 """python -m benchmarks: readtorch and its reference in turns, with the same number of threads on the same cores.
 
-    python -m benchmarks                   all cases; the table goes to benchmarks/results/latest.md and .json
-    python -m benchmarks --only add mlp    cases whose name contains one of these words
+    python -m benchmarks                   all cases; the table goes to benchmarks/results/cpu.md and .json
+    python -m benchmarks --only add mlp    cases whose name or group contains one of these words
     python -m benchmarks --quick           fewer and shorter samples: a first impression
     … --rounds N   --seconds S (length of a sample)   --no-import   --name NAME (of the results)
 """
@@ -98,12 +98,12 @@ def time_imports(rounds):
 def parse():
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", default=[], help="words; a case runs if its name contains one")
+    parser.add_argument("--only", nargs="+", default=[], help="words; a case runs if its name or group contains one")
     parser.add_argument("--rounds", type=int, default=41)
     parser.add_argument("--seconds", type=float, default=0.01, help="length of one sample")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--no-import", action="store_true")
-    parser.add_argument("--name", default="latest")
+    parser.add_argument("--name", default="cpu")
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.seconds = 7, 0.004
@@ -116,7 +116,7 @@ def versions():
 
 def main():
     options = parse()
-    names = [n for n in CASES if not options.only or any(w.lower() in n.lower() for w in options.only)]
+    names = [n for n in CASES if not options.only or any(w.lower() in f"{CASES[n].group}: {n}".lower() for w in options.only)]
     rows = []
     print(report.HEADER)
     for threads in sorted({GROUPS[CASES[name].group].threads for name in names}):

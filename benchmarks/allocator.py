@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 from benchmarks.__main__ import ROOT
-from benchmarks.report import RESULTS
+from benchmarks import record
+from benchmarks.record import RESULTS
 from readtorch.c10.cuda.caching_allocator import CachingAllocator
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver
 
@@ -56,10 +57,11 @@ def main():
     logging.getLogger("readtorch.c10.cuda").setLevel(logging.ERROR)  # the runs run out of memory often
     lines = ["# The caching allocator", "",
              "| malloc and free | µs a pair, least | median | with history |", "|---|---:|---:|---:|"]
-    kept = True
+    kept, rows = True, []
     for name, size in PAIRS.items():
         plain, written = pair(size), pair(size, history=True)
         kept &= min(plain) <= PAIR_TARGET
+        rows.append(record.row(f"malloc and free, {name}", round(min(plain), 2), "µs", PAIR_TARGET))
         lines.append(f"| {name} | {min(plain):.2f} | {statistics.median(plain):.2f} | {min(written):.2f} |")
     plain, written = pair(20 * MIB, 1000), pair(20 * MIB, 1000, history=True)
     lines.append(f"| 20 MiB, 1,000 other free blocks | {min(plain):.2f} | {statistics.median(plain):.2f} | "
@@ -76,6 +78,8 @@ def main():
     text = "\n".join(lines) + "\n"
     print(text)
     (RESULTS / "allocator.md").write_text(text)
+    rows.append(record.row("an operation of the recorded random runs, mean", round(random, 2), "µs", OPERATION_TARGET))
+    record.write("allocator", rows)
     return 0 if kept else 1
 
 

@@ -16,6 +16,7 @@ import warnings  # noqa: E402
 import readtorch  # noqa: E402
 import torch  # noqa: E402
 
+from benchmarks import record  # noqa: E402
 from benchmarks.cases import chain_of_pointwise  # noqa: E402
 
 SIZES = [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
@@ -60,12 +61,14 @@ def medians(functions, n, samples=9):
 def main(sizes):
     torch.set_num_threads(1)
     readtorch.set_num_threads(1)
-    functions = contestants()
+    functions, rows = contestants(), []
     for n in sizes:
         found = medians(functions, n)
         eager = found["torch eager"]
         ratios = "  ".join(f"{name} {value / eager:.3f}" for name, value in found.items() if name != "torch eager")
         print(f"{n:>10,} elements: torch eager {eager:.1f} us; over it: {ratios}", flush=True)
+        rows.append({"elements": n} | {name: round(value, 2) for name, value in found.items()})
+    record.write("fusion", rows)
 
 
 if __name__ == "__main__":

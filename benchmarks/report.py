@@ -1,14 +1,12 @@
 """The table: Markdown for readers, JSON for programs."""
-import json
 import math
 import os
-import pathlib
 import platform
 import statistics
 
+from benchmarks import record
 from benchmarks.cases import CASES, GROUPS
-
-RESULTS = pathlib.Path(__file__).parent / "results"
+from benchmarks.record import RESULTS
 
 
 def summarize(name, samples):
@@ -75,9 +73,8 @@ def about_this_machine(versions, rounds):
 
 
 def write(rows, imports, about, stem):
+    """The table of this run as STEM.md; its rows go into STEM.json, beside those of cases that did not run."""
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{stem}.md").write_text(markdown(rows, imports, about))
-    data = {"about": about, "rows": rows, "import": imports,
-            "targets": [{"what": w, "ratio": r, "target": t} for w, r, t in verdicts(rows)]}
-    (RESULTS / f"{stem}.json").write_text(json.dumps(data, indent=1))
+    record.merge(stem, rows, **{"import": imports})
     return RESULTS / f"{stem}.md"

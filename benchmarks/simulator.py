@@ -6,7 +6,6 @@ environment variable; they take turns, and the fastest of nine runs are compared
 processor: what other programs do meanwhile does not count.
 Target: at least 20 times as fast, with every index checked.
 """
-import json
 import os
 import subprocess
 import sys
@@ -14,8 +13,8 @@ import time
 
 import numpy as np
 
-from benchmarks.__main__ import ROOT, environment, versions
-from benchmarks.report import RESULTS
+from benchmarks import record
+from benchmarks.__main__ import ROOT, environment
 
 ROUNDS, TARGET = 9, 20
 
@@ -83,8 +82,8 @@ def main():
     for process in peers.values():
         process.stdin.close()
         process.wait()
-    about = {**versions(), "processors": os.cpu_count(), "date": time.strftime("%Y-%m-%d")}
-    (RESULTS / "simulator.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
+    record.write("simulator", [record.row(f"{name}: times as fast as numba's simulator", fastest["times as fast"], "×", TARGET, True)
+                               for name, fastest in rows.items()])
 
 
 if __name__ == "__main__":

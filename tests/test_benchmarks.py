@@ -3,8 +3,10 @@ import pytest
 
 import readtorch as rt
 import torch
-from benchmarks import report
+from benchmarks import page, record, report
 from benchmarks.cases import CASES, GROUPS
+from tests.allocator import test_traces
+from tests.lockstep import test_lockstep
 
 
 @pytest.mark.parametrize("T", [torch, rt], ids=["torch", "readtorch"])
@@ -26,3 +28,34 @@ def test_the_report_judges_by_the_targets():
     assert judged["module: empty Module.__call__"] == (2.0, 1.0)
     assert judged["small operators: geometric mean of 2"] == (pytest.approx(1.0), 0.9)
     assert "missed" in report.markdown([slow], {"readtorch": 0.3}, "")
+
+
+def test_the_recorded_results_are_complete():
+    assert {row["case"] for row in page.read(record.RESULTS / "cpu.json")["rows"]} == set(CASES)
+    assert page.read(record.RESULTS / "cpu.json")["about"]["versions"]["torch"] == torch.__version__
+    programs = {row["name"] for row in page.read(page.ROOT / "tests/lockstep/results.json")["rows"]}
+    assert programs == {script.removesuffix(".py") for script in test_lockstep.SCRIPTS}
+    runs = {row["name"] for row in page.read(page.ROOT / "tests/allocator/results.json")["rows"]}
+    assert runs == {path.name.split(".")[0] for path in test_traces.TRACES}
+
+
+def test_a_run_of_some_cases_keeps_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    rows = [{"case": name, "group": "chain", "ratio": 1.0} for name in ("a", "b")]
+    record.merge("cpu", rows, **{"import": {"torch": 1.0}})
+    record.merge("cpu", [rows[0] | {"ratio": 2.0}], **{"import": {}})
+    merged = page.read(tmp_path / "cpu.json")
+    assert {row["case"]: row["ratio"] for row in merged["rows"]} == {"a": 2.0, "b": 1.0}
+    assert merged["import"] == {"torch": 1.0}
+
+
+def test_pages_say_what_was_missed(tmp_path):
+    row = {"case": "x", "group": "chain", "readtorch": 2e-6, "torch": 1e-6, "ratio": 2.0, "quartiles": [1.9, 2.1], "date": "2026-01-01"}
+    path = record.write("cpu", [row], folder=tmp_path)
+    assert "2.00 (at most 1.1: missed)" in page.speed(path) and "2026-01-01" in page.cases(path)
+    reached, missed = record.row("speed", 5, "×", 4, True), record.row("time", 5, "s", 4)
+    assert (record.is_reached(reached), record.is_reached(missed), record.is_reached(record.row("a", 1, ""))) == (True, False, None)
+    assert page.gpu(tmp_path).startswith("No run on a real GPU")
+    (tmp_path / "benchmarks.json").write_text(
+        '{"about": {"device": "a GPU", "date": "2026-01-01"}, "allocation": {"bar": 20, "reached": true}}')
+    assert "a GPU" in page.gpu(tmp_path) and "| allocation | 20 | True |" in page.gpu(tmp_path)

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-NOT_SCRIPTS = {"compare.py", "test_lockstep.py", "__init__.py"}
+NOT_SCRIPTS = {"compare.py", "report.py", "test_lockstep.py", "__init__.py"}
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?|\bnan\b|\binf\b")
 
 

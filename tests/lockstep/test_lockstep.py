@@ -9,6 +9,7 @@ import pytest
 from tests.lockstep import compare
 
 HERE = pathlib.Path(__file__).parent
+TOLERANCES = {"rtol": 1e-4, "atol": 5e-5}
 SCRIPTS = sorted(p.name for p in HERE.glob("*.py") if p.name not in compare.NOT_SCRIPTS)
 
 
@@ -29,7 +30,7 @@ def output_of(*command):
 def test_both_print_the_same(script):
     theirs = output_of(str(HERE / script))
     ours = output_of("-m", "readtorch", "run", str(HERE / script))
-    parted = compare.first_difference(theirs, ours, rtol=1e-4, atol=5e-5)
+    parted = compare.first_difference(theirs, ours, **TOLERANCES)
     assert parted is None, "line {}\nreference  {}\nreadtorch  {}".format(*parted)
 
 
@@ -42,5 +43,5 @@ def test_both_print_the_same(script):
     ("nan\n", "nan\n", None),
 ])
 def test_the_comparison_tells_rounding_from_difference(a, b, line):
-    parted = compare.first_difference(a, b, rtol=1e-4, atol=5e-5)
+    parted = compare.first_difference(a, b, **TOLERANCES)
     assert (parted[0] if parted else None) == line

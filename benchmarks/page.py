@@ -1,0 +1,112 @@
+"""The tables of the page "How close is it?" that come from result files other than conformance's, as Markdown.
+
+Needs neither torch nor readtorch: what a reader sees was measured when the files were written.
+"""
+import json
+import math
+import pathlib
+import statistics
+
+from benchmarks.record import RESULTS, is_reached
+from tests.conformance.page import code, table
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def read(path):
+    return json.loads(pathlib.Path(path).read_text(encoding="utf8"))
+
+
+def about(data):
+    """When, where and with what a file was made."""
+    versions = ", ".join(f"{name} {version}" for name, version in data["about"]["versions"].items())
+    return f"Measured on {data['about']['date']} on {data['about']['machine']} with {versions}."
+
+
+def lockstep(path=ROOT / "tests/lockstep/results.json"):
+    data = read(path)
+    rows = [(code(row["name"]), row["about"], row["lines"], _same(row)) for row in data["rows"]]
+    return f"{about(data)}\n\n{table(('Program', 'What it does', 'Lines', 'Printed'), rows)}"
+
+
+def allocator(path=ROOT / "tests/allocator/results.json"):
+    data = read(path)
+    rows = [(code(row["name"]), row["about"], code(row["settings"]) if row["settings"] else "–", f"{row['operations']:,}",
+             f"{row['driver_calls']:,}", _same(row)) for row in data["rows"]]
+    header = ("Recorded run", "What it does", "Settings", "Operations", "Driver calls", "Decisions")
+    return f"{about(data)}\n\n{table(header, rows)}"
+
+
+def _same(row):
+    return "the same" if row["difference"] is None else f"differs: {row['difference']}"
+
+
+# ------------------------------------------------------------------------------------------------------ speed
+
+def speed(path=RESULTS / "cpu.json"):
+    """One row a group of cases: the mean and the worst of time here / time of torch, and what they are held to."""
+    from benchmarks.cases import GROUPS  # imports no library under test
+    data, rows = read(path), []
+    for title, group in GROUPS.items():
+        ratios = {row["case"]: row["ratio"] for row in data["rows"] if row["group"] == title and "ratio" in row}
+        if ratios:
+            worst = max(ratios, key=ratios.get)
+            mean = math.exp(statistics.fmean(map(math.log, ratios.values())))
+            rows.append((title, len(ratios), _ratio(mean, group.mean), _ratio(ratios[worst], group.each), worst))
+    header = ("Group", "Cases", "Mean ratio", "Largest ratio", "which is")
+    return f"{about(data)}\n\n{table(header, rows)}"
+
+
+def _ratio(value, target):
+    verdict = "" if target is None else f" (at most {target}{'' if value <= target else ': missed'})"
+    return f"{value:.2f}{verdict}"
+
+
+def cases(path=RESULTS / "cpu.json"):
+    """Every case: times in microseconds, the ratio and its quartiles."""
+    rows = [(row["case"], f"{row['readtorch'] * 1e6:,.2f}", f"{row['torch'] * 1e6:,.2f}", f"{row['ratio']:.2f}",
+             "–".join(f"{q:.2f}" for q in row["quartiles"]), row["date"]) for row in read(path)["rows"] if "ratio" in row]
+    return table(("Case", "readtorch, µs", "torch, µs", "Ratio", "Quartiles", "Date"), rows)
+
+
+def fused(path=RESULTS / "fusion.json"):
+    """Ten pointwise operators in a row, by number of elements."""
+    data = read(path)
+    names = [name for name in data["rows"][0] if name != "elements"]
+    rows = [(f"{row['elements']:,}", *(f"{row[name]:,.1f}" for name in names)) for row in data["rows"]]
+    return f"{about(data)}\n\n{table(('Elements', *(f'{name}, µs' for name in names)), rows)}"
+
+
+def others(names=("simulator", "allocator", "distributed", "footprint")):
+    """Everything that is not a time beside PyTorch's on one thread."""
+    rows, dates = [], set()
+    for data in (read(RESULTS / f"{name}.json") for name in names):
+        dates.add(data["about"]["date"])
+        rows += [(row["what"], f"{row['value']:,g} {row['unit']}".strip(), _target(row)) for row in data["rows"]]
+    return f"Measured on {' and '.join(sorted(dates))}.\n\n{table(('What', 'Measured', 'Held to'), rows)}"
+
+
+def _target(row):
+    if row["target"] is None:
+        return "–"
+    words = "at least" if row["more_is_better"] else "at most"
+    return f"{words} {row['target']}" + ("" if is_reached(row) else ": missed")
+
+
+def gpu(folder=RESULTS / "gpu"):
+    """What `make gpu` measured on a real device, or that nothing was."""
+    path = folder / "benchmarks.json"
+    if not path.exists():
+        return ("No run on a real GPU has been recorded yet. The CUDA kernels are checked thread by thread on the kernel "
+                "simulator and compiled for two chips; `make gpu` measures them where there is a device.")
+    data = read(path)
+    parts = [f"On {data['about']['device']}, {data['about']['date']}:"]
+    for title, rows in data.items():
+        if title != "about":
+            rows = rows if isinstance(rows, list) else [{"what": title, **rows}]
+            parts.append(table(list(rows[0]), [[_number(value) for value in row.values()] for row in rows]))
+    return "\n\n".join(parts)
+
+
+def _number(value):
+    return f"{value:,.4g}" if isinstance(value, float) else value
