@@ -33,9 +33,11 @@ def graph_of(message):
 
 def module(T, function):
     """A module of the library T that calls `function(T, *inputs)`."""
+
     class Program(T.nn.Module):
         def forward(self, *inputs):
             return function(T, *inputs)
+
     return Program()
 
 
@@ -46,7 +48,8 @@ def flat(result):
 
 
 def check(make, *inputs, tolerance=1e-5, also=(), **settings):
-    """`make(T)` makes a module, with the same weights in both libraries: the file computes what the reference does.
+    """`make(T)` makes a module, with the same weights in both libraries: the file computes what the reference
+    does.
 
     also: other inputs for the same file.
     """

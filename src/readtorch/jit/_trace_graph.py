@@ -1,7 +1,7 @@
 """A trace as one graph without modules: parameters are inputs like all others.
 
-In PyTorch: `_get_trace_graph`, `ONNXTracedModule`, `_unique_state_dict` in `torch/jit/_trace.py`. Explained in the
-chapter "Multiprocessing, TensorBoard, ONNX".
+In PyTorch: `_get_trace_graph`, `ONNXTracedModule`, `_unique_state_dict` in `torch/jit/_trace.py`. Explained
+in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
 import readtorch
 from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  (the Tracer key's kernels)
@@ -21,8 +21,8 @@ def unique_state_dict(module):
 def get_trace_graph(module, args):
     """Call `module(*args)` and return (graph, result, state).
 
-    The inputs of the graph are the tensors in `args`, however deep they lie, and then those of `state`: a dict
-    of name -> parameter or buffer. The outputs are the tensors of the result.
+    The inputs of the graph are the tensors in `args`, however deep they lie, and then those of `state`: a
+    dict of name -> parameter or buffer. The outputs are the tensors of the result.
     """
     tensors, outcome = list(flatten(args)), []
     if isinstance(module, (ScriptModule, ScriptFunction)):
@@ -35,7 +35,7 @@ def get_trace_graph(module, args):
 
     paths = {child: f"__module.{name}" for name, child in module.named_modules() if child is not module}
     graph, _ = tracer.trace(run, [*tensors, *state.values()], strict=False, module_names=paths)
-    for value, name in zip(graph.inputs()[len(tensors):], state):
+    for value, name in zip(graph.inputs()[len(tensors) :], state):
         value.setDebugName(name)
     return graph, outcome[0], state
 
@@ -44,7 +44,7 @@ def _graph_of_script(script, tensors):
     """Of TorchScript there is a graph already: it wants types alone."""
     graph, state = lower_graph(script)
     specialize(graph, [*tensors, *state.values()])
-    for value, name in zip(graph.inputs()[len(tensors):], state):
+    for value, name in zip(graph.inputs()[len(tensors) :], state):
         value.setDebugName(name)
     return graph, None, state
 

@@ -1,10 +1,10 @@
 """ONNX: a model as a file that other programs run.
 
-The model is traced; each operator of the trace is said in ONNX's operators by a symbolic function; the graph is
-written as a protobuf message. Needs the package `onnx`, which only an export loads.
+The model is traced; each operator of the trace is said in ONNX's operators by a symbolic function; the graph
+is written as a protobuf message. Needs the package `onnx`, which only an export loads.
 
-In PyTorch: `torch/onnx/__init__.py`, and `torch/onnx/_internal/torchscript_exporter/` for all that is done here.
-Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
+In PyTorch: `torch/onnx/__init__.py`, and `torch/onnx/_internal/torchscript_exporter/` for all that is done
+here. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
 from dataclasses import dataclass, field
 
@@ -44,22 +44,38 @@ class ExportSettings:
     custom_opsets: dict | None = None
 
 
-def export(model, args=(), f=None, *, kwargs=None, verbose=None, input_names=None, output_names=None, opset_version=None,
-           dynamo=False, export_params=True, keep_initializers_as_inputs=None, dynamic_axes=None,
-           training=TrainingMode.EVAL, operator_export_type=OperatorExportTypes.ONNX, do_constant_folding=True,
-           custom_opsets=None):
+def export(
+    model,
+    args=(),
+    f=None,
+    *,
+    kwargs=None,
+    verbose=None,
+    input_names=None,
+    output_names=None,
+    opset_version=None,
+    dynamo=False,
+    export_params=True,
+    keep_initializers_as_inputs=None,
+    dynamic_axes=None,
+    training=TrainingMode.EVAL,
+    operator_export_type=OperatorExportTypes.ONNX,
+    do_constant_folding=True,
+    custom_opsets=None,
+):
     """Run `model` once on `args` and write what it did to `f`, a path or a file, as ONNX.
 
-    args: a tensor, or a tuple of the arguments; a dict at its end holds those given by name, as does `kwargs`. Tensors
-    become inputs, everything else is fixed. input_names, output_names: for the first inputs and outputs.
-    dynamic_axes: name -> {axis: name of its size}, or a list of axes: sizes that may differ from those of `args`.
-    opset_version: of ONNX's operators, 13 to 20. export_params: False leaves the weights out. do_constant_folding: compute
-    what depends on weights alone, and put batch norms into convolutions. training: the mode of the modules.
-    verbose: print the graph, and keep source lines in the file. keep_initializers_as_inputs: let whoever runs the model
-    give other weights.
+    args: a tensor, or a tuple of the arguments; a dict at its end holds those given by name, as does
+    `kwargs`. Tensors become inputs, everything else is fixed. input_names, output_names: for the first inputs
+    and outputs. dynamic_axes: name -> {axis: name of its size}, or a list of axes: sizes that may differ from
+    those of `args`. opset_version: of ONNX's operators, 13 to 20. export_params: False leaves the weights
+    out. do_constant_folding: compute what depends on weights alone, and put batch norms into convolutions.
+    training: the mode of the modules. verbose: print the graph, and keep source lines in the file.
+    keep_initializers_as_inputs: let whoever runs the model give other weights.
 
-    Raises errors.UnsupportedOperatorError for an operator that has no symbolic function, errors.SymbolicValueError
-    where something has to be constant and is not, ModuleNotFoundError without the package `onnx`.
+    Raises errors.UnsupportedOperatorError for an operator that has no symbolic function,
+    errors.SymbolicValueError where something has to be constant and is not, ModuleNotFoundError without the
+    package `onnx`.
     """
     if dynamo:  # in PyTorch: True by default, and made of torch.export's graphs, which are not here
         raise ValueError("This exporter traces the model (dynamo=False): readtorch has no torch.export.")
@@ -72,7 +88,15 @@ def export(model, args=(), f=None, *, kwargs=None, verbose=None, input_names=Non
         raise ValueError(f"Unsupported ONNX opset version: {version}")
     axes = utils.validate_dynamic_axes(dynamic_axes, input_names, output_names)
     settings = ExportSettings(
-        version, input_names, output_names, axes, export_params, do_constant_folding, training, bool(verbose),
-        keep_initializers_as_inputs, custom_opsets,
+        version,
+        input_names,
+        output_names,
+        axes,
+        export_params,
+        do_constant_folding,
+        training,
+        bool(verbose),
+        keep_initializers_as_inputs,
+        custom_opsets,
     )
     utils.export_model(model, args, f, settings)

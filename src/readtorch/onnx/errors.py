@@ -1,4 +1,6 @@
-"""What an export raises. In PyTorch: `torch/onnx/errors.py`. Explained in the chapter "Multiprocessing, TensorBoard, ONNX"."""
+"""What an export raises. In PyTorch: `torch/onnx/errors.py`. Explained in the chapter "Multiprocessing,
+TensorBoard, ONNX".
+"""
 import textwrap
 
 __all__ = ["OnnxExporterWarning", "SymbolicValueError", "UnsupportedOperatorError"]
@@ -22,12 +24,14 @@ class UnsupportedOperatorError(OnnxExporterError):
         message = f"Exporting the operator '{name}' to ONNX opset version {version} is not supported"
         if supported_version is not None:
             message += (
-                f". Support for this operator was added in version {supported_version}, try exporting with this version"
+                f". Support for this operator was added in version {supported_version}, "
+                "try exporting with this version"
             )
         elif not name.startswith(("aten::", "prim::", "quantized::")):
             message = (
-                f"ONNX export failed on an operator with unrecognized namespace {name}. If you are trying to export a "
-                "custom operator, make sure you registered it with the right domain and version."
+                f"ONNX export failed on an operator with unrecognized namespace {name}. "
+                "If you are trying to export a custom operator, make sure you registered it "
+                "with the right domain and version."
             )
         super().__init__(message)
 
@@ -38,8 +42,8 @@ class SymbolicValueError(OnnxExporterError):
     def __init__(self, msg, value):
         node = value.node()
         message = (
-            f"{msg}  [Caused by the value '{value}' (type '{value.type().str()}') in the TorchScript graph. The containing "
-            f"node has kind '{node.kind()}'.] "
+            f"{msg}  [Caused by the value '{value}' (type '{value.type().str()}') in the TorchScript graph. "
+            f"The containing node has kind '{node.kind()}'.] "
         )
         if node.sourceRange():
             message += f"\n    (node defined in {node.sourceRange().source.text})"

@@ -1,7 +1,7 @@
 """What a symbolic function writes with: `g.op("Add", x, y)`.
 
-In PyTorch: `torch/onnx/_internal/torchscript_exporter/jit_utils.py`. Explained in the chapter "Multiprocessing,
-TensorBoard, ONNX".
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/jit_utils.py`. Explained in the chapter
+"Multiprocessing, TensorBoard, ONNX".
 """
 import re
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ class GraphContext:
     def op(self, opname, *inputs, outputs=1, **attributes):
         """Insert an ONNX operator ("Add", or "domain::Name"); returns its output, or a tuple of several.
 
-        inputs: Values; None for one that is left out; a number or a list of ints becomes a constant of the first
-        input's element type (a list: int64). attributes: `axis_i=1`, `alpha_f`, `mode_s`, `value_t`; a list
-        for `_i` or `_f` makes ints or floats; None is left out.
+        inputs: Values; None for one that is left out; a number or a list of ints becomes a constant of the
+        first input's element type (a list: int64). attributes: `axis_i=1`, `alpha_f`, `mode_s`, `value_t`; a
+        list for `_i` or `_f` makes ints or floats; None is left out.
         """
         kind = opname if "::" in opname else f"onnx::{opname}"
         values = [self.value(each, inputs) for each in inputs]
@@ -80,7 +80,9 @@ class GraphContext:
 
 
 def _computed_size(node):
-    """What a node makes of sizes that are known, so that `x.view(n, width // 2)` knows a size, too; else None."""
+    """What a node makes of sizes that are known, so that `x.view(n, width // 2)` knows a size, too; else
+    None.
+    """
     values = [v.node().t("value") for v in node.inputs() if v.node().kind() == "onnx::Constant"]
     if node.kind() not in FOLDED or len(values) != node.inputsSize():
         return None
@@ -91,6 +93,6 @@ def _computed_size(node):
 
 def _set_attribute(node, key, value):
     name, kind = _ATTRIBUTE.match(key).group(1, 2)
-    if kind in "if" and isinstance(value, (list, tuple)):
+    if kind in "ifs" and isinstance(value, (list, tuple)):
         kind += "s"
-    getattr(node, f"{kind}_")(name, list(value) if kind.endswith("s") and kind != "s" else value)
+    getattr(node, f"{kind}_")(name, list(value) if kind in ("is", "fs", "ss") else value)

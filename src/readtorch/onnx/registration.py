@@ -1,7 +1,7 @@
 """The table of symbolic functions: operator -> version of ONNX -> function.
 
-In PyTorch: `torch/onnx/_internal/torchscript_exporter/registration.py`. Explained in the chapter "Multiprocessing,
-TensorBoard, ONNX".
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/registration.py`. Explained in the chapter
+"Multiprocessing, TensorBoard, ONNX".
 """
 from readtorch.onnx import _constants
 
@@ -43,8 +43,10 @@ registry = SymbolicRegistry()
 
 def onnx_symbolic(*names, opset=_constants.ONNX_MIN_OPSET):
     """Decorator: `function(g, *values)` says the operators `names` in ONNX, from version `opset` on."""
+
     def register(function):
         for name in names:
             registry.register(name, opset, function)
         return function
+
     return register

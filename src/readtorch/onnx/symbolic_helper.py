@@ -1,7 +1,7 @@
 """Tools of the symbolic functions: reading what they are given, and phrases of ONNX that many of them use.
 
-In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_helper.py`. Explained in the chapter "Multiprocessing,
-TensorBoard, ONNX".
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_helper.py`. Explained in the chapter
+"Multiprocessing, TensorBoard, ONNX".
 """
 import functools
 import inspect
@@ -13,14 +13,16 @@ from readtorch.csrc.jit.ir.value import Value
 from readtorch.csrc.onnx import onnx_type_of
 from readtorch.onnx import errors
 
-# ---------------------------------------------------------------------------------------- from Values to Python
+# -------------------------------------------------------------------------------------- from Values to Python
+
 
 def parse_args(*descriptors):
     """Decorator: the function gets Python's numbers instead of Values.
 
-    "v": the Value as it is; "i", "f", "b", "s": a number or string; "is", "fs": a list; "t": a tensor; "none":
-    not used. A None is None for all of them. Raises SymbolicValueError for what is not constant.
+    "v": the Value as it is; "i", "f", "b", "s": a number or string; "is", "fs": a list; "t": a tensor;
+    "none": not used. A None is None for all of them. Raises SymbolicValueError for what is not constant.
     """
+
     def decorator(function):
         names = list(inspect.signature(function).parameters)[1:]
 
@@ -28,7 +30,9 @@ def parse_args(*descriptors):
         def wrapper(g, *values, **more):
             parsed = [parse_arg(v, d, n, function.__name__) for v, d, n in zip(values, descriptors, names)]
             return function(g, *parsed, **more)
+
         return wrapper
+
     return decorator
 
 
@@ -52,15 +56,17 @@ def parse_arg(value, descriptor, name="", function=""):
     if node.kind() == "prim::Constant":
         return value.toIValue()  # a string or a device
     raise errors.SymbolicValueError(
-        f"Expected node type 'onnx::Constant' for argument '{name}' of node '{function}', got '{node.kind()}'.", value
+        f"Expected node type 'onnx::Constant' for argument '{name}' of node '{function}', "
+        f"got '{node.kind()}'.",
+        value,
     )
 
 
 def _element(value, descriptor):
     if value.node().kind() != "onnx::Constant":
         raise errors.SymbolicValueError(
-            f"Failed to export a node '{value.node()}' (in list node {value.uses()[0].user}) because it is not "
-            "constant. Please try to make things (e.g. kernel sizes) static if possible.",
+            f"Failed to export a node '{value.node()}' (in list node {value.uses()[0].user}) "
+            "because it is not constant. Please try to make things (e.g. kernel sizes) static if possible.",
             value,
         )
     return parse_arg(value, descriptor)
@@ -96,7 +102,8 @@ def unpack_list(value):
     return value.node().inputs()
 
 
-# -------------------------------------------------------------------------------------------- what types tell
+# ------------------------------------------------------------------------------------------ what types tell
+
 
 def dtype(value):
     return value.type().dtype() if isinstance(value.type(), TensorType) else None
@@ -134,10 +141,11 @@ def dtype_from_number(number, otherwise):
     return otherwise if number is None else dtype_of[number]
 
 
-# -------------------------------------------------------------------------------------------- phrases of ONNX
+# ------------------------------------------------------------------------------------------ phrases of ONNX
+
 
 def cast(g, value, to):
-    """`value` with the element type `to`; constants are made anew, other values get a Cast if they need one."""
+    """`value` with the element type `to`; a constant is made anew, others get a Cast if they need one."""
     if dtype(value) == to:
         return value
     if value.node().kind() == "onnx::Constant":

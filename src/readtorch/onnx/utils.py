@@ -1,14 +1,14 @@
 """The export: from a module to a file, one step after the other.
 
     trace             get_trace_graph: the graph of one run; parameters are inputs of it
-    tidy              optimize_graph: what is constant is computed, what is not used goes, writes become values
+    tidy              optimize_graph: constants are computed, what is not used goes, writes become values
     translate         ToONNX: each operator by its symbolic function
-    tidy again        the passes in csrc/jit/passes/onnx: batch norms go into convolutions, constants are folded
+    tidy again        csrc/jit/passes/onnx: batch norms go into convolutions, constants are folded
     name              values and nodes after the modules that they come from
     encode            export_onnx: the protobuf message
 
-In PyTorch: `torch/onnx/_internal/torchscript_exporter/utils.py`. Explained in the chapter "Multiprocessing, TensorBoard,
-ONNX".
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/utils.py`. Explained in the chapter "Multiprocessing,
+TensorBoard, ONNX".
 """
 import contextlib
 import inspect
@@ -26,7 +26,8 @@ from readtorch.csrc.jit.passes.onnx.constant_fold import ConstantFold
 from readtorch.csrc.jit.passes.onnx.deduplicate_initializers import DeduplicateInitializers
 from readtorch.csrc.jit.passes.onnx.eval_peephole import EvalPeephole
 from readtorch.csrc.jit.passes.onnx.naming import AssignScopedNames, GiveLegibleNames, set_names
-from readtorch.csrc.jit.passes.onnx.peephole import PeepholeOptimizeONNX, eliminate_dead_nodes, eliminate_unused_inputs
+from readtorch.csrc.jit.passes.onnx.peephole import (PeepholeOptimizeONNX, eliminate_dead_nodes,
+                                                     eliminate_unused_inputs)
 from readtorch.csrc.jit.passes.onnx.remove_inplace_ops import RemoveInplaceOps
 from readtorch.csrc.jit.passes.onnx.to_onnx import ToONNX
 from readtorch.csrc.jit.passes.peephole import PeepholeOptimize
@@ -91,7 +92,7 @@ def decide_input_format(model, args):
         return args
     parameters = inspect.signature(getattr(model, "forward", model)).parameters
     *given, named = args
-    for name in list(parameters)[len(given):]:
+    for name in list(parameters)[len(given) :]:
         if name in named or parameters[name].default is not inspect.Parameter.empty:
             given.append(named.get(name, parameters[name].default))
     return tuple(given)
@@ -104,8 +105,11 @@ def model_to_graph(model, args, settings):
     refuse_control_flow(graph, settings.opset_version)
     count = len(graph.inputs()) - len(state)
     set_dynamic_input_shape(graph.inputs()[:count], settings)
-    graph = ToONNX(graph, lambda new, node, inputs: run_symbolic_function(new, node, inputs, settings.opset_version),
-                   readtorch.tensor)
+    graph = ToONNX(
+        graph,
+        lambda new, node, inputs: run_symbolic_function(new, node, inputs, settings.opset_version),
+        readtorch.tensor,
+    )
     PeepholeOptimizeONNX(graph)
     eliminate_dead_nodes(graph)
     _check_outputs(graph, result)
@@ -171,7 +175,9 @@ def validate_dynamic_axes(dynamic_axes, input_names, output_names):
     known, named = {*(input_names or ()), *(output_names or ())}, {}
     for key, axes in (dynamic_axes or {}).items():
         if key not in known:
-            warnings.warn(f"Provided key {key} for dynamic axes is not a valid input/output name", stacklevel=3)
+            warnings.warn(
+                f"Provided key {key} for dynamic axes is not a valid input/output name", stacklevel=3
+            )
         if isinstance(axes, list):
             warnings.warn(
                 "No names were found for specified dynamic axes of provided input."
@@ -213,8 +219,8 @@ def _operator_name(name):
     name = f"aten{name}" if name.startswith("::") else name
     if not _OPERATOR_NAME.match(name):
         raise errors.OnnxExporterError(
-            f"Failed to register operator {name}. The symbolic name must match the format domain::name, and should start "
-            "with a letter and contain only alphanumeric characters"
+            f"Failed to register operator {name}. The symbolic name must match the format domain::name, "
+            "and should start with a letter and contain only alphanumeric characters"
         )
     if name.startswith("onnx::"):
         raise ValueError(f"Failed to register operator {name}. onnx domain cannot be modified.")

@@ -44,13 +44,26 @@ class OperatorExportTypes(Enum):
 
 
 _ONNX_NAMES = {
-    "float32": "FLOAT", "uint8": "UINT8", "int8": "INT8", "uint16": "UINT16", "int16": "INT16",
-    "int32": "INT32", "int64": "INT64", "bool": "BOOL", "float16": "FLOAT16", "float64": "DOUBLE",
-    "uint32": "UINT32", "uint64": "UINT64", "complex64": "COMPLEX64", "complex128": "COMPLEX128",
+    "float32": "FLOAT",
+    "uint8": "UINT8",
+    "int8": "INT8",
+    "uint16": "UINT16",
+    "int16": "INT16",
+    "int32": "INT32",
+    "int64": "INT64",
+    "bool": "BOOL",
+    "float16": "FLOAT16",
+    "float64": "DOUBLE",
+    "uint32": "UINT32",
+    "uint64": "UINT64",
+    "complex64": "COMPLEX64",
+    "complex128": "COMPLEX128",
     "bfloat16": "BFLOAT16",
 }
 
-onnx_type_of = {getattr(scalar_type, ours): TensorProtoDataType[theirs] for ours, theirs in _ONNX_NAMES.items()}
+onnx_type_of = {
+    getattr(scalar_type, ours): TensorProtoDataType[theirs] for ours, theirs in _ONNX_NAMES.items()
+}
 dtype_of_onnx_type = {theirs: ours for ours, theirs in onnx_type_of.items()}
 
 

@@ -140,6 +140,7 @@ def _softmax(operator):
     def symbolic(g, self, dim, dtype=None):
         to = dtype_from_number(dtype, g.result_dtype)
         return g.op(operator, cast(g, self, to), axis_i=dim)
+
     return symbolic
 
 

@@ -1,7 +1,8 @@
 """Arithmetic, element by element.
 
-ONNX promotes nothing: both operands of a node have one type. The trace knows the type that PyTorch's promotion came to
-(`g.result_dtype`), and both are cast to that. In PyTorch: a pass behind the translation, `scalar_type_analysis.cpp`.
+ONNX promotes nothing: both operands of a node have one type. The trace knows the type that PyTorch's
+promotion came to (`g.result_dtype`), and both are cast to that. In PyTorch: a pass behind the translation,
+`scalar_type_analysis.cpp`.
 """
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
@@ -61,8 +62,8 @@ def floor_divide(g, self, other):
     self, other = promoted(g, self, other)
     if is_floating_point(self):
         return g.op("Floor", g.op("Div", self, other))
-    # ONNX rounds the quotients of integers towards zero: without the rest, which has the sign of `other`, there is
-    # nothing to round.
+    # ONNX rounds the quotients of integers towards zero: without the rest, which has the sign of `other`,
+    # there is nothing to round.
     return g.op("Div", g.op("Sub", self, g.op("Mod", self, other)), other)
 
 
@@ -105,21 +106,22 @@ def lerp(g, self, end, weight):
     return g.op("Add", self, g.op("Mul", *promoted(g, g.op("Sub", end, self), weight)))
 
 
-UNARY = {
-    "abs": "Abs", "neg": "Neg", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "erf": "Erf", "sin": "Sin", "cos": "Cos", "tan": "Tan",
-    "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "asinh": "Asinh", "acosh": "Acosh",
-    "atanh": "Atanh", "floor": "Floor", "ceil": "Ceil", "round": "Round", "sign": "Sign", "reciprocal": "Reciprocal",
-    "tanh": "Tanh", "sigmoid": "Sigmoid", "relu": "Relu", "isnan": "IsNaN", "isinf": "IsInf",
-}
+_NAMES = (
+    "abs neg exp log sqrt erf sin cos tan asin acos atan sinh cosh asinh acosh atanh floor ceil round sign "
+    "reciprocal tanh sigmoid relu"
+)
+UNARY = {name: name.capitalize() for name in _NAMES.split()} | {"isnan": "IsNaN", "isinf": "IsInf"}
 _KEEP_THE_TYPE = {"Abs", "Neg", "Floor", "Ceil", "Round", "Sign", "Relu", "IsNaN", "IsInf"}
 
 
 def _unary(operator):
     """The operators that ONNX has, under a name of its own. Of integers most results are floats."""
+
     def symbolic(g, self, decimals=None):
         if operator in ("Floor", "Ceil", "Round") and not is_floating_point(self):
             return self
         return g.op(operator, self if operator in _KEEP_THE_TYPE else cast(g, self, g.result_dtype))
+
     return symbolic
 
 
@@ -161,7 +163,10 @@ def log10(g, self):
 def clamp(g, self, min=None, max=None):
     """Clip wants numbers; tensors as bounds are a Max and a Min."""
     self = cast(g, self, g.result_dtype)
-    bounds = [None if value is None or value.mustBeNone() else cast(g, value, g.result_dtype) for value in (min, max)]
+    bounds = [
+        None if value is None or value.mustBeNone() else cast(g, value, g.result_dtype)
+        for value in (min, max)
+    ]
     if all(b is None or b.type().dim() == 0 for b in bounds):
         return g.op("Clip", self, *bounds)
     for operator, bound in zip(("Max", "Min"), bounds):
@@ -194,8 +199,12 @@ def atan2(g, self, other):
     """The angle of y/x; π more or less where x is negative."""
     self, other = promoted(g, self, other)
     angle = g.op("Atan", g.op("Div", self, other))
-    half_turn = g.op("Where", g.op("Less", self, 0), g.constant(-3.141592653589793, g.result_dtype),
-                     g.constant(3.141592653589793, g.result_dtype))
+    half_turn = g.op(
+        "Where",
+        g.op("Less", self, 0),
+        g.constant(-3.141592653589793, g.result_dtype),
+        g.constant(3.141592653589793, g.result_dtype),
+    )
     return g.op("Where", g.op("Less", other, 0), g.op("Add", angle, half_turn), angle)
 
 

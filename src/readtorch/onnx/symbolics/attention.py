@@ -6,9 +6,12 @@ from readtorch.onnx.symbolic_helper import cast, dtype, is_none, parse_arg, slic
 
 
 @onnx_symbolic("aten::scaled_dot_product_attention", opset=14)
-def scaled_dot_product_attention(g, query, key, value, attn_mask=None, dropout_p=None, is_causal=None, scale=None,
-                                 enable_gqa=None):
-    """softmax(q kᵀ · scale + mask) v, with the root of the scale in both factors, so that neither grows too large."""
+def scaled_dot_product_attention(
+    g, query, key, value, attn_mask=None, dropout_p=None, is_causal=None, scale=None, enable_gqa=None
+):
+    """softmax(q kᵀ · scale + mask) v, with the root of the scale in both factors, so that neither grows too
+    large.
+    """
     if enable_gqa is not None and parse_arg(enable_gqa, "b"):
         raise unsupported("scaled_dot_product_attention with enable_gqa", query)
     factor = _default_scale(g, query) if is_none(scale) else cast(g, scale, dtype(query))
@@ -20,22 +23,35 @@ def scaled_dot_product_attention(g, query, key, value, attn_mask=None, dropout_p
         scores = g.op("Add", scores, additive(g, mask, dtype(query)))
     weights = g.op("Softmax", scores, axis_i=-1)
     if dropout_p is not None and parse_arg(dropout_p, "f") != 0:
-        weights, _ = g.op("Dropout", weights, cast(g, dropout_p, dtype(query)), g.constant(True, readtorch.bool), outputs=2)
+        weights, _ = g.op(
+            "Dropout", weights, cast(g, dropout_p, dtype(query)), g.constant(True, readtorch.bool), outputs=2
+        )
     return g.op("MatMul", weights, value)
 
 
 def _default_scale(g, query):
     """1/√d, d being the last size, whether it is known now or not."""
     size = slice_(g, g.op("Shape", query), [0], [-1], [INT64_MAX])
-    return g.op("Div", g.constant(readtorch.tensor([1.0], dtype=dtype(query))), g.op("Sqrt", cast(g, size, dtype(query))))
+    return g.op(
+        "Div",
+        g.constant(readtorch.tensor([1.0], dtype=dtype(query))),
+        g.op("Sqrt", cast(g, size, dtype(query))),
+    )
 
 
 def causal_mask(g, query, key):
     """0 where a position may look, -inf where it may not: made from the sizes of the run."""
     lengths = [slice_(g, g.op("Shape", each), [0], [-2], [-1]) for each in (query, key)]
-    ones = g.op("Expand", g.constant(readtorch.tensor([1.0], dtype=dtype(query))), g.op("Concat", *lengths, axis_i=0))
+    ones = g.op(
+        "Expand", g.constant(readtorch.tensor([1.0], dtype=dtype(query))), g.op("Concat", *lengths, axis_i=0)
+    )
     below = g.op("Trilu", ones, upper_i=0)
-    return g.op("Where", g.op("Equal", below, 0.0), g.constant(float("-inf"), dtype(query)), g.constant(0.0, dtype(query)))
+    return g.op(
+        "Where",
+        g.op("Equal", below, 0.0),
+        g.constant(float("-inf"), dtype(query)),
+        g.constant(0.0, dtype(query)),
+    )
 
 
 def additive(g, mask, to):

@@ -1,7 +1,7 @@
 """Comparison, logic, and choosing between two tensors.
 
-Both sides of a comparison get the type that PyTorch compares them in: that of the tensors, to which a number beside them
-gives way.
+Both sides of a comparison get the type that PyTorch compares them in: that of the tensors, to which a number
+beside them gives way.
 """
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
@@ -28,14 +28,22 @@ def compared(g, operator, a, b):
 
 
 COMPARISONS = {
-    "eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual",
-    "less": "Less", "less_equal": "LessOrEqual", "greater": "Greater", "greater_equal": "GreaterOrEqual",
+    "eq": "Equal",
+    "lt": "Less",
+    "le": "LessOrEqual",
+    "gt": "Greater",
+    "ge": "GreaterOrEqual",
+    "less": "Less",
+    "less_equal": "LessOrEqual",
+    "greater": "Greater",
+    "greater_equal": "GreaterOrEqual",
 }
 
 
 def _comparison(operator):
     def symbolic(g, self, other):
         return compared(g, operator, self, other)
+
     return symbolic
 
 
@@ -51,6 +59,7 @@ def ne(g, self, other):
 def _logic(operator):
     def symbolic(g, self, other):
         return g.op(operator, cast(g, self, readtorch.bool), cast(g, other, readtorch.bool))
+
     return symbolic
 
 
@@ -67,6 +76,7 @@ def _bitwise(word):
     def symbolic(g, self, other):
         operands = promoted(g, self, other)
         return g.op(word if g.result_dtype == readtorch.bool else f"Bitwise{word}", *operands)
+
     return symbolic
 
 

@@ -5,8 +5,12 @@ from readtorch.onnx.symbolic_helper import parse_args, sizes
 
 @onnx_symbolic("aten::_convolution")
 @parse_args("v", "v", "v", "is", "is", "is", "b", "is", "i", "none", "none", "none", "none")
-def _convolution(g, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *flags):
-    """A trace writes every convolution down like this. ONNX wants padding for the beginnings, then for the ends."""
+def _convolution(
+    g, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *flags
+):
+    """A trace writes every convolution down like this. ONNX wants padding for the beginnings, then for the
+    ends.
+    """
     return g.op(
         "ConvTranspose" if transposed else "Conv",
         *[input, weight] if bias is None else [input, weight, bias],
@@ -38,6 +42,7 @@ def _convolution_mode(g, input, weight, bias, stride, padding, dilation, groups)
 
 def _convolution_of_schema(transposed):
     """conv2d and the like, for graphs that have them: the same with other arguments."""
+
     @parse_args("v", "v", "v", "is", "is", "is", "i")
     def conv(g, input, weight, bias, stride, padding, dilation, groups):
         return _convolution(g, input, weight, bias, stride, padding, dilation, False, [], groups)
@@ -45,8 +50,11 @@ def _convolution_of_schema(transposed):
     @parse_args("v", "v", "v", "is", "is", "is", "i", "is")
     def conv_transpose(g, input, weight, bias, stride, padding, output_padding, groups, dilation):
         return _convolution(g, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
     return conv_transpose if transposed else conv
 
 
 onnx_symbolic("aten::conv1d", "aten::conv2d", "aten::conv3d")(_convolution_of_schema(False))
-onnx_symbolic("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")(_convolution_of_schema(True))
+onnx_symbolic("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d")(
+    _convolution_of_schema(True)
+)

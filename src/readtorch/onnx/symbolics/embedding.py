@@ -12,8 +12,18 @@ def embedding(g, weight, indices, padding_idx, scale_grad_by_freq, sparse):
 
 @onnx_symbolic("aten::embedding_bag", "aten::_embedding_bag")
 @parse_args("v", "v", "v", "i", "i", "i", "v", "i", "i")
-def embedding_bag(g, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
-                  padding_idx=None):
+def embedding_bag(
+    g,
+    weight,
+    indices,
+    offsets,
+    scale_grad_by_freq,
+    mode,
+    sparse,
+    per_sample_weights,
+    include_last_offset,
+    padding_idx=None,
+):
     """Of bags of equal size: the offsets are the multiples of it, known now."""
     starts = _offsets(offsets)
     size = starts[1] - starts[0] if len(starts) > 1 else None

@@ -12,12 +12,14 @@ def filled(g, shape, value):
 def _filled_with(number):
     def symbolic(g, size, *settings):
         return filled(g, as_shape(g, size), number)
+
     return symbolic
 
 
 def _like_filled_with(number):
     def symbolic(g, self, *settings):
         return filled(g, shape_of(g, self), number)
+
     return symbolic
 
 
@@ -26,7 +28,9 @@ for _name, _number in {"zeros": 0, "ones": 1, "empty": 0}.items():
     onnx_symbolic(f"aten::{_name}_like")(_like_filled_with(_number))
 
 for _name, _number in {"new_zeros": 0, "new_ones": 1, "new_empty": 0}.items():
-    onnx_symbolic(f"aten::{_name}")(lambda g, self, size, *settings, number=_number: filled(g, as_shape(g, size), number))
+    onnx_symbolic(f"aten::{_name}")(
+        lambda g, self, size, *settings, number=_number: filled(g, as_shape(g, size), number)
+    )
 
 
 def full_of(g, shape, value):
@@ -52,7 +56,9 @@ def new_full(g, self, size, fill_value, *settings):
 
 @onnx_symbolic("aten::arange")
 def arange(g, *arguments):
-    """`arange(end)`, `(start, end)`, `(start, end, step)`, each with four settings behind; all of the result's type."""
+    """`arange(end)`, `(start, end)`, `(start, end, step)`, each with four settings behind; all of the
+    result's type.
+    """
     if all(map(is_constant, arguments[:-4])):
         given = [value.node().t("value").item() for value in arguments[:-4]]
         return g.constant(readtorch.arange(*given, dtype=g.result_dtype))
@@ -105,8 +111,10 @@ def one_hot(g, self, num_classes):
 
 def _random(operator, **numbers):
     """Random numbers of the runtime: another generator than PyTorch's, so other numbers."""
+
     def symbolic(g, self, *settings):
         return g.op(f"{operator}Like", self, **numbers)
+
     return symbolic
 
 

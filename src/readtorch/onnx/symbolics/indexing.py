@@ -2,15 +2,20 @@
 import readtorch
 from readtorch.onnx._constants import INT64_MAX
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import (cast, dim_size, dtype, is_constant, is_none, parse_arg, parse_args, rank, reshape, shape_of,
-                                            slice_, squeeze, transpose, unpack_list, unsqueeze, unsupported, vector_of)
+from readtorch.onnx.symbolic_helper import (cast, dim_size, dtype, is_constant, is_none, parse_arg,
+                                            parse_args, rank, reshape, shape_of, slice_, squeeze, transpose,
+                                            unpack_list, unsqueeze, unsupported, vector_of)
 from readtorch.onnx.symbolics.comparison import nonzero_columns
 
 
 @onnx_symbolic("aten::select")
 def select(g, self, dim, index):
     """A Gather with a number takes the dimension away."""
-    index = g.constant(parse_arg(index, "i"), readtorch.int64) if is_constant(index) else cast(g, index, readtorch.int64)
+    index = (
+        g.constant(parse_arg(index, "i"), readtorch.int64)
+        if is_constant(index)
+        else cast(g, index, readtorch.int64)
+    )
     return g.op("Gather", self, index, axis_i=parse_arg(dim, "i"))
 
 
@@ -18,9 +23,16 @@ def select(g, self, dim, index):
 def slice(g, self, dim, start, end, step):
     """`x[start:end:step]`; bounds may be numbers of the run."""
     axis = parse_arg(dim, "i")
-    bounds = [g.constant([otherwise]) if is_none(v) else vector_of(g, v) for v, otherwise in ((start, 0), (end, INT64_MAX))]
+    bounds = [
+        g.constant([otherwise]) if is_none(v) else vector_of(g, v)
+        for v, otherwise in ((start, 0), (end, INT64_MAX))
+    ]
     steps = parse_arg(step, "i")
-    if steps == 1 and all(map(is_constant, bounds)) and [parse_arg(b, "is") for b in bounds] == [[0], [INT64_MAX]]:
+    if (
+        steps == 1
+        and all(map(is_constant, bounds))
+        and [parse_arg(b, "is") for b in bounds] == [[0], [INT64_MAX]]
+    ):
         return self
     return g.op("Slice", self, *bounds, [axis], [steps])
 
@@ -68,7 +80,9 @@ def scatter_add(g, self, dim, index, src):
 
 
 def _indices(g, self, indices):
-    """The tensors in `x[a, :, b]`, with the dimensions that they index; of a mask, the places where it is True."""
+    """The tensors in `x[a, :, b]`, with the dimensions that they index; of a mask, the places where it is
+    True.
+    """
     found, dim = {}, 0
     for value in unpack_list(indices):
         if is_none(value):
@@ -83,7 +97,9 @@ def _indices(g, self, indices):
 
 @onnx_symbolic("aten::index")
 def index(g, self, indices):
-    """One index is a Gather. Several go to the front together: GatherND takes one number from each for every element."""
+    """One index is a Gather. Several go to the front together: GatherND takes one number from each for every
+    element.
+    """
     found = _indices(g, self, indices)
     if len(found) == 1:
         ((dim, tensor),) = found.items()
@@ -92,7 +108,9 @@ def index(g, self, indices):
     moved = self if dims == list(range(len(dims))) else g.op("Transpose", self, perm_i=dims + rest)
     result = g.op("GatherND", moved, joined(g, found.values()))
     count = max(rank(t) for t in found.values())
-    if dims[-1] - dims[0] == len(dims) - 1 and dims[0] > 0:  # next to each other: the result stays in their place
+    if (
+        dims[-1] - dims[0] == len(dims) - 1 and dims[0] > 0
+    ):  # next to each other: the result stays in their place
         order = [*range(count, count + dims[0]), *range(count), *range(count + dims[0], count + len(rest))]
         return g.op("Transpose", result, perm_i=order)
     return result
@@ -105,7 +123,10 @@ def joined(g, tensors):
     for each in tensors[1:]:
         whole = g.op("Add", whole, each)  # of no use but its shape, which is that of all
     shape = shape_of(g, whole)
-    same = [t if t.type().sizes() == whole.type().sizes() is not None else g.op("Expand", t, shape) for t in tensors]
+    same = [
+        t if t.type().sizes() == whole.type().sizes() is not None else g.op("Expand", t, shape)
+        for t in tensors
+    ]
     return g.op("Concat", *[unsqueeze(g, t, [-1]) for t in same], axis_i=-1)
 
 
@@ -116,10 +137,20 @@ def index_put(g, self, indices, values, accumulate=None):
     if list(found) != list(range(len(found))):
         raise unsupported("index_put of other than the first dimensions", self)
     where = joined(g, found.values()) if len(found) > 1 else unsqueeze(g, found[0], [-1])
-    shape = g.op("Concat", slice_(g, g.op("Shape", where), [0], [0], [-1]),
-                 slice_(g, g.op("Shape", self), [0], [len(found)], [INT64_MAX]), axis_i=0)
+    shape = g.op(
+        "Concat",
+        slice_(g, g.op("Shape", where), [0], [0], [-1]),
+        slice_(g, g.op("Shape", self), [0], [len(found)], [INT64_MAX]),
+        axis_i=0,
+    )
     add = accumulate is not None and parse_arg(accumulate, "b")
-    return g.op("ScatterND", self, where, g.op("Expand", cast(g, values, dtype(self)), shape), reduction_s="add" if add else None)
+    return g.op(
+        "ScatterND",
+        self,
+        where,
+        g.op("Expand", cast(g, values, dtype(self)), shape),
+        reduction_s="add" if add else None,
+    )
 
 
 @onnx_symbolic("aten::diagonal")

@@ -1,7 +1,7 @@
 """Products of matrices."""
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import (cast, is_none, parse_arg, parse_args, rank, squeeze, transpose, unpack_list,
-                                            unsqueeze, unsupported)
+from readtorch.onnx.symbolic_helper import (cast, is_none, parse_arg, parse_args, rank, squeeze, transpose,
+                                            unpack_list, unsqueeze, unsupported)
 from readtorch.onnx.symbolics.arithmetic import times
 from readtorch.onnx.symbolics.reduction import reduced
 
@@ -51,7 +51,9 @@ def einsum(g, equation, tensors, path=None):
 def bilinear(g, input1, input2, weight, bias):
     """`input1 · weight[k] · input2` for each k: along one dimension more."""
     left = g.op("MatMul", unsqueeze(g, unsqueeze(g, input1, [-2]), [-3]), weight)  # […, k, 1, n]
-    result = squeeze(g, squeeze(g, g.op("MatMul", left, unsqueeze(g, unsqueeze(g, input2, [-1]), [-3])), [-1]), [-1])
+    result = squeeze(
+        g, squeeze(g, g.op("MatMul", left, unsqueeze(g, unsqueeze(g, input2, [-1]), [-3])), [-1]), [-1]
+    )
     return result if bias is None else g.op("Add", result, bias)
 
 

@@ -1,7 +1,8 @@
 """Normalization over batches, layers, groups and single images."""
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import dim_size, dtype, is_none, parse_arg, parse_args, rank, reshape, shape_of, unsupported
+from readtorch.onnx.symbolic_helper import (dim_size, dtype, is_none, parse_arg, parse_args, rank, reshape,
+                                            shape_of, unsupported)
 from readtorch.onnx.symbolics.reduction import reduced
 
 
@@ -19,10 +20,14 @@ def _channels(g, self, value, fill):
 @parse_args("v", "v", "v", "v", "v", "b", "f", "f", "none")
 def batch_norm(g, input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """ONNX's momentum is the part that stays, PyTorch's the part that is new."""
-    parameters = [_channels(g, input, value, fill)
-                  for value, fill in ((weight, 1.0), (bias, 0.0), (running_mean, 0.0), (running_var, 1.0))]
+    parameters = [
+        _channels(g, input, value, fill)
+        for value, fill in ((weight, 1.0), (bias, 0.0), (running_mean, 0.0), (running_var, 1.0))
+    ]
     results = g.op(
-        "BatchNormalization", input, *parameters,
+        "BatchNormalization",
+        input,
+        *parameters,
         epsilon_f=eps,
         momentum_f=1 - momentum,
         training_mode_i=int(training),
@@ -54,12 +59,26 @@ def layer_norm_before_17(g, input, normalized_shape, weight, bias, eps, cudnn_en
 
 @onnx_symbolic("aten::instance_norm")
 @parse_args("v", "v", "v", "v", "v", "b", "f", "f", "none")
-def instance_norm(g, input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+def instance_norm(
+    g, input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
+):
     if not use_input_stats:
-        return g.op("BatchNormalization", input, _channels(g, input, weight, 1.0), _channels(g, input, bias, 0.0),
-                    running_mean, running_var, epsilon_f=eps)
-    return g.op("InstanceNormalization", input, _channels(g, input, weight, 1.0), _channels(g, input, bias, 0.0),
-                epsilon_f=eps)
+        return g.op(
+            "BatchNormalization",
+            input,
+            _channels(g, input, weight, 1.0),
+            _channels(g, input, bias, 0.0),
+            running_mean,
+            running_var,
+            epsilon_f=eps,
+        )
+    return g.op(
+        "InstanceNormalization",
+        input,
+        _channels(g, input, weight, 1.0),
+        _channels(g, input, bias, 0.0),
+        epsilon_f=eps,
+    )
 
 
 @onnx_symbolic("aten::group_norm")
@@ -69,7 +88,9 @@ def group_norm(g, input, num_groups, weight, bias, eps, cudnn_enabled):
     grouped = reshape(g, input, [0, num_groups, -1])
     ones = g.constant(readtorch.ones(num_groups, dtype=dtype(input)))
     zeros = g.constant(readtorch.zeros(num_groups, dtype=dtype(input)))
-    result = reshape(g, g.op("InstanceNormalization", grouped, ones, zeros, epsilon_f=eps), shape_of(g, input))
+    result = reshape(
+        g, g.op("InstanceNormalization", grouped, ones, zeros, epsilon_f=eps), shape_of(g, input)
+    )
     for operator, parameter in (("Mul", weight), ("Add", bias)):
         if not is_none(parameter):
             axes = list(range(1, rank(input) - 1))

@@ -14,9 +14,13 @@ def numel(g, self):
     return g.op("ReduceProd", shape_of(g, self), keepdims_i=0)
 
 
-@onnx_symbolic("prim::NumToTensor", "aten::Int", "aten::IntImplicit", "aten::ScalarImplicit", "aten::detach", "aten::alias",
-               "aten::clone", "aten::contiguous", "aten::lift_fresh", "aten::data", "aten::resolve_conj", "aten::resolve_neg",
-               "aten::requires_grad_", "prim::data")
+_CHANGE_NOTHING = (
+    "prim::NumToTensor aten::Int aten::IntImplicit aten::ScalarImplicit aten::detach aten::alias aten::clone "
+    "aten::contiguous aten::lift_fresh aten::data prim::data aten::resolve_conj aten::resolve_neg"
+)
+
+
+@onnx_symbolic(*_CHANGE_NOTHING.split())
 def identity(g, self, *settings):
     """A number and the tensor of it are one; so are a tensor and its copy, as nobody writes."""
     return self

@@ -1,7 +1,8 @@
 """Padding, and images in another size."""
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import as_shape, cast, dtype, is_none, parse_arg, parse_args, rank, slice_, unsupported
+from readtorch.onnx.symbolic_helper import (as_shape, cast, dtype, is_none, parse_arg, parse_args, rank,
+                                            slice_, unsupported)
 
 
 def _pads(g, self, pad):
@@ -39,8 +40,11 @@ def resized(g, self, output_size, mode, align_corners, scales):
     """Resize, to a size (of the last dimensions) or by factors."""
     settings = {
         "mode_s": mode,
-        "coordinate_transformation_mode_s": "asymmetric" if mode == "nearest"
-        else "align_corners" if align_corners else "pytorch_half_pixel",
+        "coordinate_transformation_mode_s": "asymmetric"
+        if mode == "nearest"
+        else "align_corners"
+        if align_corners
+        else "pytorch_half_pixel",
         "nearest_mode_s": "floor" if mode == "nearest" else None,
         "cubic_coeff_a_f": -0.75,
     }
@@ -52,15 +56,23 @@ def resized(g, self, output_size, mode, align_corners, scales):
 
 def _upsample(mode, has_corners):
     def symbolic(g, self, output_size, *arguments):
-        """Where factors were given, one each or as a list, PyTorch computes with them and not with the size."""
+        """Where factors were given, one each or as a list, PyTorch computes with these."""
         corners = parse_arg(arguments[0], "b") if has_corners else None
         scales = [n for s in arguments[has_corners:] if not is_none(s) for n in parse_arg(s, "fs")]
         return resized(g, self, output_size, mode, corners, scales)
+
     return symbolic
 
 
-for _name, _mode in {"nearest1d": "nearest", "nearest2d": "nearest", "nearest3d": "nearest", "linear1d": "linear",
-                     "bilinear2d": "linear", "trilinear3d": "linear", "bicubic2d": "cubic"}.items():
+for _name, _mode in {
+    "nearest1d": "nearest",
+    "nearest2d": "nearest",
+    "nearest3d": "nearest",
+    "linear1d": "linear",
+    "bilinear2d": "linear",
+    "trilinear3d": "linear",
+    "bicubic2d": "cubic",
+}.items():
     onnx_symbolic(f"aten::upsample_{_name}")(_upsample(_mode, _mode != "nearest"))
 
 
@@ -68,5 +80,11 @@ for _name, _mode in {"nearest1d": "nearest", "nearest2d": "nearest", "nearest3d"
 @parse_args("v", "v", "i", "i", "b")
 def grid_sampler(g, input, grid, interpolation_mode, padding_mode, align_corners):
     modes = ["linear", "nearest", "cubic"] if g.opset >= 20 else ["bilinear", "nearest", "bicubic"]
-    return g.op("GridSample", input, grid, align_corners_i=int(align_corners), mode_s=modes[interpolation_mode],
-                padding_mode_s=["zeros", "border", "reflection"][padding_mode])
+    return g.op(
+        "GridSample",
+        input,
+        grid,
+        align_corners_i=int(align_corners),
+        mode_s=modes[interpolation_mode],
+        padding_mode_s=["zeros", "border", "reflection"][padding_mode],
+    )

@@ -12,7 +12,9 @@ def _batched(g, self, dims, pool):
     if rank(self) == dims + 2:
         return pool(self)
     results = pool(unsqueeze(g, self, [0]))
-    return tuple(squeeze(g, r, [0]) for r in results) if isinstance(results, tuple) else squeeze(g, results, [0])
+    return (
+        tuple(squeeze(g, r, [0]) for r in results) if isinstance(results, tuple) else squeeze(g, results, [0])
+    )
 
 
 def _max_pool(dims, with_indices):
@@ -28,11 +30,14 @@ def _max_pool(dims, with_indices):
         if not with_indices:
             return _batched(g, self, dims, lambda x: g.op("MaxPool", x, **settings))
         return _batched(g, self, dims, lambda x: _with_indices(g, x, settings))
+
     return symbolic
 
 
 def _with_indices(g, x, settings):
-    """ONNX counts through the whole tensor, PyTorch anew in each channel: the first index of the channel goes off."""
+    """ONNX counts through the whole tensor, PyTorch anew in each channel: the first index of the channel goes
+    off.
+    """
     result, indices = g.op("MaxPool", x, **settings, outputs=2)
     n, channels, *plane = sizes(x, "max pooling with indices")
     count = 1
@@ -51,19 +56,27 @@ def _avg_pool(dims):
     def symbolic(g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
         if divisor_override is not None and not divisor_override.mustBeNone():
             raise unsupported("average pooling with divisor_override", self)
-        return _batched(g, self, dims, lambda x: g.op(
-            "AveragePool", x,
-            kernel_shape_i=_per_dim(kernel_size, dims),
-            strides_i=_per_dim(stride or kernel_size, dims),
-            pads_i=2 * _per_dim(padding, dims),
-            ceil_mode_i=int(ceil_mode),
-            count_include_pad_i=int(count_include_pad),
-        ))
+        return _batched(
+            g,
+            self,
+            dims,
+            lambda x: g.op(
+                "AveragePool",
+                x,
+                kernel_shape_i=_per_dim(kernel_size, dims),
+                strides_i=_per_dim(stride or kernel_size, dims),
+                pads_i=2 * _per_dim(padding, dims),
+                ceil_mode_i=int(ceil_mode),
+                count_include_pad_i=int(count_include_pad),
+            ),
+        )
+
     return symbolic
 
 
 def _adaptive_pool(dims, kind):
     """Where the sizes divide, it is pooling with a kernel; otherwise ONNX has no word for it."""
+
     @parse_args("v", "is")
     def symbolic(g, self, output_size):
         if all(n == 1 for n in output_size) and kind == "Average":
@@ -72,10 +85,14 @@ def _adaptive_pool(dims, kind):
             return _batched(g, self, dims, lambda x: g.op("GlobalMaxPool", x))
         given = sizes(self, f"adaptive pooling to the size {output_size}")[-dims:]
         if any(n % wanted for n, wanted in zip(given, output_size)):
-            raise unsupported(f"adaptive pooling, since the output size {output_size} is not a factor of the input size", self)
+            raise unsupported(
+                f"adaptive pooling, since the output size {output_size} is not a factor of the input size",
+                self,
+            )
         kernel = [n // wanted for n, wanted in zip(given, output_size)]
         name = "MaxPool" if kind == "Max" else "AveragePool"
         return _batched(g, self, dims, lambda x: g.op(name, x, kernel_shape_i=kernel, strides_i=kernel))
+
     return symbolic
 
 
@@ -83,6 +100,7 @@ def _adaptive_max_pool(dims):
     def symbolic(g, self, output_size):
         """With the indices, which are not exported: who uses them gets an error."""
         return _adaptive_pool(dims, "Max")(g, self, output_size), None
+
     return symbolic
 
 

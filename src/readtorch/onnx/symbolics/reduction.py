@@ -7,7 +7,7 @@ _AXES_ARE_INPUTS_SINCE = {"ReduceSum": 13}  # the others: since 18
 
 
 def reduced(g, operator, value, dims=None, keepdim=False):
-    """A reduction over `dims`, or over all of them; axes are an input or an attribute, as the version has it."""
+    """A reduction over `dims`, or over all of them; axes are inputs or attributes, as the version has it."""
     keep = int(bool(keepdim))
     if not dims:
         return g.op(operator, value, keepdims_i=keep)
@@ -26,16 +26,23 @@ def _dims(value):
 
 def _reduction(operator):
     """`op(self)`, `op(self, dtype)`, `op(self, dim, keepdim)`, `op(self, dim, keepdim, dtype)`"""
+
     def symbolic(g, self, *arguments):
         dims, keepdim = None, False
         if len(arguments) >= 2:
             dims, keepdim = _dims(arguments[0]), parse_arg(arguments[1], "b")
         return reduced(g, operator, cast(g, self, g.result_dtype), dims, keepdim)
+
     return symbolic
 
 
-for _ours, _theirs in {"sum": "ReduceSum", "mean": "ReduceMean", "prod": "ReduceProd", "amax": "ReduceMax",
-                       "amin": "ReduceMin"}.items():
+for _ours, _theirs in {
+    "sum": "ReduceSum",
+    "mean": "ReduceMean",
+    "prod": "ReduceProd",
+    "amax": "ReduceMax",
+    "amin": "ReduceMin",
+}.items():
     onnx_symbolic(f"aten::{_ours}")(_reduction(_theirs))
 
 
@@ -47,13 +54,17 @@ def logsumexp(g, self, dim, keepdim):
 
 def _extreme(reduction, elementwise, position):
     """`max(x)`, `max(x, other)`, and `max(x, dim)`, which also tells where."""
+
     def symbolic(g, self, *arguments):
         if not arguments:
             return reduced(g, reduction, self)
         if len(arguments) == 1:
             return g.op(elementwise, cast(g, self, g.result_dtype), cast(g, arguments[0], g.result_dtype))
         dim, keepdim = parse_arg(arguments[0], "i"), parse_arg(arguments[1], "b")
-        return reduced(g, reduction, self, [dim], keepdim), g.op(position, self, axis_i=dim, keepdims_i=int(keepdim))
+        return reduced(g, reduction, self, [dim], keepdim), g.op(
+            position, self, axis_i=dim, keepdims_i=int(keepdim)
+        )
+
     return symbolic
 
 
@@ -67,6 +78,7 @@ def _position(operator):
         if dim is not None:
             return g.op(operator, self, axis_i=dim, keepdims_i=int(keepdim))
         return squeeze(g, g.op(operator, reshape(g, self, [-1]), axis_i=0, keepdims_i=1), [0])
+
     return symbolic
 
 
@@ -76,10 +88,16 @@ onnx_symbolic("aten::argmin")(_position("ArgMin"))
 
 def _quantifier(reduction):
     """any, all: of 0 and 1 the largest, the smallest."""
+
     def symbolic(g, self, dim=None, keepdim=None):
         dims = None if dim is None else _dims(dim)
         numbers = cast(g, cast(g, self, readtorch.bool), readtorch.int32)
-        return cast(g, reduced(g, reduction, numbers, dims, keepdim is not None and parse_arg(keepdim, "b")), g.result_dtype)
+        return cast(
+            g,
+            reduced(g, reduction, numbers, dims, keepdim is not None and parse_arg(keepdim, "b")),
+            g.result_dtype,
+        )
+
     return symbolic
 
 
@@ -88,7 +106,9 @@ onnx_symbolic("aten::all")(_quantifier("ReduceMin"))
 
 
 def variance(g, self, arguments):
-    """The mean of the squared distances from the mean, and that mean. correction: what the count is lessened by."""
+    """The mean of the squared distances from the mean, and that mean. correction: what the count is lessened
+    by.
+    """
     dims, correction, keepdim = None, 1, False
     if len(arguments) == 1:  # unbiased
         correction = int(parse_arg(arguments[0], "b"))

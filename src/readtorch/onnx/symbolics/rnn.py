@@ -1,15 +1,16 @@
 """Recurrent networks: one ONNX node a layer.
 
 Note [Gates in another order]
-PyTorch keeps the weights of an LSTM's gates as input, forget, cell, output; ONNX wants input, output, forget, cell. Of a GRU
-PyTorch has reset, update, new; ONNX wants update, reset, hidden. So the weights are cut and put together anew: with nodes,
-which constant folding computes, so that the file holds the rearranged weights.
+PyTorch keeps the weights of an LSTM's gates as input, forget, cell, output; ONNX wants input, output, forget,
+cell. Of a GRU PyTorch has reset, update, new; ONNX wants update, reset, hidden. So the weights are cut and
+put together anew: with nodes, which constant folding computes, so that the file holds the rearranged weights.
 
 In PyTorch: `_generic_rnn` in `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`.
 """
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import is_none, parse_arg, rank, reshape, sizes, slice_, squeeze, unpack_list, unsqueeze, unsupported
+from readtorch.onnx.symbolic_helper import (is_none, parse_arg, rank, reshape, sizes, slice_, squeeze,
+                                            unpack_list, unsqueeze, unsupported)
 
 GATES = {"LSTM": [0, 3, 1, 2], "GRU": [1, 0, 2], "RNN": [0]}  # see Note [Gates in another order]
 
@@ -23,11 +24,11 @@ def recurrent(g, kind, input, states, weights, settings):
     per_cell = 4 if has_biases else 2
     if len(weights) != layers * directions * per_cell:
         raise unsupported("LSTM with projections", input)
-    cells = [weights[i:i + per_cell] for i in range(0, len(weights), per_cell)]
+    cells = [weights[i : i + per_cell] for i in range(0, len(weights), per_cell)]
     x = g.op("Transpose", input, perm_i=[1, 0, 2]) if batch_first else input
     last = []
     for layer in range(layers):
-        own = cells[layer * directions:(layer + 1) * directions]
+        own = cells[layer * directions : (layer + 1) * directions]
         starts = [_of_layer(g, state, layer, layers, directions) for state in states]
         x, *ends = _layer(g, kind, x, starts, own)
         last.append(ends)
@@ -41,17 +42,26 @@ def _of_layer(g, state, layer, layers, directions):
 
 
 def _layer(g, kind, x, starts, cells):
-    """One node; its output has a dimension for the directions, which PyTorch has side by side in the features."""
+    """One node; its output has a dimension for the directions, which PyTorch has side by side in the
+    features.
+    """
     hidden = sizes(cells[0][1], "recurrent network")[-1]
-    name, activations = (kind, None) if not kind.startswith("RNN") else ("RNN", [kind.removeprefix("RNN_").capitalize()])
+    name, _, activation = kind.partition("_")  # "RNN_TANH"
+    activations = [activation.capitalize()] * len(cells) if activation else None
     joined = [_joined(g, parts) for parts in zip(*[_for_onnx(g, name, hidden, cell) for cell in cells])]
     w, r, b = [*joined, None][:3]
     y, *ends = g.op(
-        name, x, w, r, b, None, *starts,
+        name,
+        x,
+        w,
+        r,
+        b,
+        None,
+        *starts,
         hidden_size_i=hidden,
         direction_s="bidirectional" if len(cells) == 2 else None,
         linear_before_reset_i=1 if name == "GRU" else None,
-        activations_s=None if activations is None else activations * len(cells),
+        activations_s=activations,
         outputs=1 + len(starts),
     )
     if len(cells) == 1:
@@ -96,6 +106,7 @@ def _with_one_state(kind):
         if rank(input) != 3 or len(settings) != 6:
             raise unsupported(f"{kind} of packed sequences", input)
         return recurrent(g, kind, input, [state], unpack_list(weights), _arguments(settings))
+
     return symbolic
 
 

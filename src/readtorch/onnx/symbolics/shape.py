@@ -1,8 +1,9 @@
 """Other shapes for the same numbers. A view is a copy in ONNX: nobody can tell, as nobody writes."""
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
-from readtorch.onnx.symbolic_helper import (as_shape, cast, dim_size, dtype_from_number, is_none, is_number, parse_arg, parse_args,
-                                            rank, reshape, shape_of, slice_, squeeze, transpose, unpack_list, unsqueeze, unsupported)
+from readtorch.onnx.symbolic_helper import (as_shape, cast, dim_size, dtype_from_number, is_none, is_number,
+                                            parse_arg, parse_args, rank, reshape, shape_of, slice_, squeeze,
+                                            transpose, unpack_list, unsqueeze, unsupported)
 
 
 @onnx_symbolic("aten::view", "aten::reshape", "aten::_unsafe_view")
@@ -33,15 +34,28 @@ def flatten(g, self, start_dim, end_dim):
     if None not in behind:
         return reshape(g, self, [*before, -1, *behind])
     shape = g.op("Shape", self)
-    return reshape(g, self, g.op("Concat", slice_(g, shape, [0], [0], [start]), g.constant([-1]),
-                                 slice_(g, shape, [0], [end + 1], [dims]), axis_i=0))
+    return reshape(
+        g,
+        self,
+        g.op(
+            "Concat",
+            slice_(g, shape, [0], [0], [start]),
+            g.constant([-1]),
+            slice_(g, shape, [0], [end + 1], [dims]),
+            axis_i=0,
+        ),
+    )
 
 
 @onnx_symbolic("aten::unflatten")
 def unflatten(g, self, dim, size):
     axis = parse_arg(dim, "i") % rank(self)
     shape = g.op("Shape", self)
-    parts = [slice_(g, shape, [0], [0], [axis]), as_shape(g, size), slice_(g, shape, [0], [axis + 1], [rank(self)])]
+    parts = [
+        slice_(g, shape, [0], [0], [axis]),
+        as_shape(g, size),
+        slice_(g, shape, [0], [axis + 1], [rank(self)]),
+    ]
     return reshape(g, self, g.op("Concat", *parts, axis_i=0))
 
 
@@ -132,7 +146,11 @@ def repeat_interleave(g, self, repeats, dim=None, output_size=None):
     tiles[dim + 1] = repeats
     longer = g.op("Tile", unsqueeze(g, self, [dim + 1]), tiles)
     shape = g.op("Shape", self)
-    parts = [slice_(g, shape, [0], [0], [dim]), g.constant([-1]), slice_(g, shape, [0], [dim + 1], [rank(self)])]
+    parts = [
+        slice_(g, shape, [0], [0], [dim]),
+        g.constant([-1]),
+        slice_(g, shape, [0], [dim + 1], [rank(self)]),
+    ]
     return reshape(g, longer, g.op("Concat", *parts, axis_i=0))
 
 

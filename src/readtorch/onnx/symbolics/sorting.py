@@ -6,7 +6,9 @@ from readtorch.onnx.symbolic_helper import parse_arg, parse_args, rank, size_of,
 
 @onnx_symbolic("aten::topk")
 def topk(g, self, k, dim, largest, sorted):
-    return _top(g, self, vector_of(g, k), parse_arg(dim, "i"), parse_arg(largest, "b"), parse_arg(sorted, "b"))
+    return _top(
+        g, self, vector_of(g, k), parse_arg(dim, "i"), parse_arg(largest, "b"), parse_arg(sorted, "b")
+    )
 
 
 def _top(g, self, count, dim, largest, sorted=True):

@@ -1,14 +1,12 @@
 """A graph of ONNX nodes as the protobuf message that an .onnx file is.
 
     %y : Float(2, 4) = onnx::Gemm[transB=1](%x, %w)      node { op_type: "Gemm"  input: "x"  input: "w"
-                                                           output: "y"  attribute { name: "transB"
-                                                                      i: 1 } }
+                                                           output: "y"  attribute { name: "transB"  i: 1 } }
 
 In PyTorch: `GraphEncoder` in `torch/csrc/jit/serialization/export.cpp`, which fills in the messages field by
 field; here the `onnx` package does.
 Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
-
 from ...onnx import library, onnx_type_of
 from ..ir.type import TensorType
 

@@ -7,7 +7,6 @@
 In PyTorch: `torch/csrc/jit/passes/onnx/constant_fold.cpp`, which knows these operators too. Explained in the
 chapter "Multiprocessing, TensorBoard, ONNX".
 """
-
 from .....aten.functions import at
 from ....onnx import dtype_of_onnx_type
 from .eval_peephole import new_initializer

@@ -3,7 +3,6 @@
 In PyTorch: `torch/csrc/jit/passes/onnx/deduplicate_initializers.cpp`. Explained in the chapter
 "Multiprocessing, TensorBoard, ONNX".
 """
-
 from ...ir.scope import Scope
 
 

@@ -9,7 +9,6 @@ It multiplies each channel by a number and adds another, both known: so can the 
 In PyTorch: `fuseConvBatchNorm` in `torch/csrc/jit/passes/onnx/eval_peephole.cpp`. Explained in the chapter
 "Multiprocessing, TensorBoard, ONNX".
 """
-
 from .....aten.functions import at
 from ...ir.type import TensorType
 from .peephole import eliminate_dead_nodes

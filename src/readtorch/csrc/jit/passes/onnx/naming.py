@@ -7,7 +7,6 @@ In PyTorch: `torch/csrc/jit/passes/onnx/naming.cpp`, and `_set_input_and_output_
 `_apply_friendly_debug_names` in `torch/onnx/_internal/torchscript_exporter/utils.py`. Explained in the
 chapter "Multiprocessing, TensorBoard, ONNX".
 """
-
 from ...ir.scope import Scope
 
 

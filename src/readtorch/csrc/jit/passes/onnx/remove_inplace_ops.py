@@ -4,8 +4,7 @@
     %2 : Tensor = aten::relu_(%x)            %2 : Tensor = aten::relu(%x)
     %3 : Tensor = aten::add(%x, %2, %1)      %3 : Tensor = aten::add(%2, %2, %1)
 
-Who reads `x` behind the write reads the result. A write through a view of `x` is not seen by this rule: such
-a program is refused.
+Who reads `x` behind the write reads the result. Who reads a view of `x` would not: such programs are refused.
 
 In PyTorch: `torch/csrc/jit/passes/onnx/remove_inplace_ops_for_onnx.cpp`, which follows views too. Explained
 in the chapter "Multiprocessing, TensorBoard, ONNX".
@@ -16,17 +15,17 @@ _OTHER_NAMES = {
     "aten::fill_": "aten::full_like",
     "aten::copy_": "aten::expand_as",
 }
-_MAKE_VIEWS = {
+_MAKE_VIEWS = {"prim::ListUnpack"} | {
     f"aten::{name}"
     for name in (
         "view reshape select slice transpose permute t unsqueeze squeeze narrow expand unbind split chunk "
-        "diagonal flatten unflatten as_strided view_as expand_as"
+        "diagonal flatten unflatten as_strided view_as expand_as detach alias contiguous"
     ).split()
 }
 
 
 def RemoveInplaceOps(graph):
-    """Raises RuntimeError where a view is written to."""
+    """Raises RuntimeError where views see a write."""
     for node in graph.nodes():
         kind = node.kind()
         if kind.endswith("_") and not kind.endswith("__") and kind.startswith("aten::"):
@@ -35,13 +34,27 @@ def RemoveInplaceOps(graph):
 
 
 def _refuse_views(node):
-    written = node.input(0)
-    if written.node().kind() in _MAKE_VIEWS and _is_read_later(written.node().input(0), node):
+    """Other names for what `node` writes to may not be read later: they would have the old values."""
+    if any(_is_read_later(value, node) for value in _other_names(node.input(0), node)):
         raise RuntimeError(
-            f"ONNX export of '{node.kind()}' on a view is not supported: what is written to the result of "
-            f"'{written.node().kind()}' would have to appear in the tensor behind it. "
-            "Write it without in-place operators."
+            f"ONNX export of '{node.kind()}' is not supported where a view of what it writes to is read "
+            "later, or where it writes to a view: the change would have to appear there, too. Write it without "
+            "in-place operators."
         )
+
+
+def _other_names(written, node):
+    """Values from before `node` that share memory with `written`: what it is a view of, and all views of that."""
+    base = written
+    while base.node().kind() in _MAKE_VIEWS:
+        base = base.node().input(0)
+    found, pending = [], [base]
+    while pending:
+        value = pending.pop()
+        found.append(value)
+        views = [use.user for use in value.uses() if use.user.kind() in _MAKE_VIEWS]
+        pending += [output for view in views if view.isBefore(node) for output in view.outputs()]
+    return [value for value in found if value is not written]
 
 
 def _is_read_later(value, node):

@@ -1,15 +1,15 @@
 """What is known of the results of ONNX nodes.
 
-Note [Sizes that a trace saw] A trace knows every size, since it has seen one run. That is too much: with
-dynamic axes the sizes of another run are others, and a constant made of the first run's is wrong. So a size
-that the trace saw is believed only where all sizes that it can come from are fixed. Elsewhere ONNX's own rule
-for the operator is asked, which starts from what is left of the inputs' sizes. Element types and numbers of
-dimensions do not change: these the trace knows best.
+Note [Sizes that a trace saw]
+A trace knows every size, since it has seen one run. That is too much: with dynamic axes the sizes of another
+run are others, and a constant made of the first run's is wrong. So a size that the trace saw is believed only
+where all sizes that it can come from are fixed. Elsewhere ONNX's own rule for the operator is asked, which
+starts from what is left of the inputs' sizes. Element types and numbers of dimensions do not change: these
+the trace knows best.
 
 In PyTorch: `torch/csrc/jit/passes/onnx/shape_type_inference.cpp`.
 Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
-
 from ....onnx import dtype_of_onnx_type, library, onnx_type_of
 from ...ir.type import TensorType
 from ...serialization.export_onnx import node_proto, tensor_proto, type_proto

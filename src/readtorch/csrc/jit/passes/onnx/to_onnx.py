@@ -10,7 +10,6 @@ apart.
 In PyTorch: `NodeToONNX` in `torch/csrc/jit/passes/onnx.cpp`. Explained in the chapter "Multiprocessing,
 TensorBoard, ONNX".
 """
-
 from .....c10.tensor_impl import TensorImpl
 from ...ir.graph import Graph
 from ...ir.type import TensorType
