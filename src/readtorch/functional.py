@@ -12,7 +12,7 @@ import numpy as np
 from .aten.functions import at
 from .aten.native import joining
 from .aten.native.copy import constant_beside
-from .aten.native.tensor_shape import broadcast_shape, view_on_grid
+from .aten.native.tensor_shape import view_on_grid
 from .c10.size import Size
 
 
@@ -23,9 +23,7 @@ def _list_of(tensors):
 
 def broadcast_tensors(*tensors):
     """All tensors expanded to the shape they have in common. Raises RuntimeError."""
-    tensors = _list_of(tensors)
-    shape = broadcast_shape(*[t._array.shape for t in tensors])
-    return tuple([t if t._array.shape == shape else t.expand(shape) for t in tensors])
+    return at.broadcast_tensors(list(_list_of(tensors)))
 
 
 def broadcast_shapes(*shapes):

@@ -266,6 +266,15 @@ def broadcast_shape(*shapes):
         raise broadcast_error(*shapes) from None
 
 
+broadcast_tensors = native_function("broadcast_tensors(Tensor[] tensors) -> Tensor[]", "function")
+
+
+@broadcast_tensors.compose
+def broadcast_tensors_composite(tensors):
+    shape = broadcast_shape(*[t._array.shape for t in tensors])
+    return tuple([t if t._array.shape == shape else expand.call(t, shape, False) for t in tensors])
+
+
 narrow = native_function("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", BOTH)
 
 

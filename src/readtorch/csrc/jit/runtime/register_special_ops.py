@@ -235,14 +235,6 @@ def infer_size(a, b):
     return [y if x == 1 else x for x, y in zip(a, b)]
 
 
-@prim("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]")
-def broadcast_tensors(tensors):
-    size = []
-    for t in tensors:
-        size = infer_size(size, list(t.shape))
-    return [t.expand(size) for t in tensors]
-
-
 @prim("aten::_size_if_not_equal(int[] self_size, int[] other_size) -> int[]?")
 def size_if_not_equal(self_size, other_size):
     return None if self_size == other_size else self_size
