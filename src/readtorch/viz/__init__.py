@@ -152,7 +152,7 @@ def house_map(call=None, title="The house"):
 
 
 def import_timeline(programs, run=0, selected="", zoom="", title="Import timeline"):
-    """Which module imports which, in which order, and how long it takes (chapter 1).
+    """Which module imports which, in which order, and how long it takes (the chapter "import torch").
 
     programs: the text of a program such as ``"import torch"``, or a dict ``{label: text}`` of at most 8 to choose from.
     Each is run once, for real, in a fresh interpreter. run: the one shown first. selected, zoom: names of the modules
