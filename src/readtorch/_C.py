@@ -6,7 +6,7 @@ from types import SimpleNamespace as _Namespace
 
 # What in PyTorch has happened when the libraries have been mapped, before `initModule` is called.
 from .aten import native  # noqa: F401  (every operator registers itself)
-from .csrc.autograd import variable_type as _variable_type  # noqa: F401  (the dispatcher learns to write Autograd kernels)
+from .csrc.autograd import variable_type as _variable_type  # noqa: F401  (it writes Autograd kernels)
 from .c10 import cpu_allocator as _cpu_allocator
 from .aten.functions import face_of as _face_of
 from .aten.native_function import packets as _packets
@@ -40,5 +40,5 @@ _special = _Namespace(**_operators_of("special"))
 from .csrc.generator import default_generator  # noqa: E402,F401
 
 # In PyTorch: `_C._initExtension` puts these into `torch`, when it is half made.
-from .c10.layout import (channels_last, channels_last_3d, contiguous_format, preserve_format, sparse_coo,  # noqa: E402,F401
-                         strided)
+from .c10.layout import channels_last, channels_last_3d, contiguous_format, preserve_format  # noqa: E402,F401
+from .c10.layout import sparse_coo, strided  # noqa: E402,F401

@@ -1,6 +1,6 @@
-"""What a program imports, in which order and how long it takes: recorded in a fresh interpreter, for the import timeline.
+"""What a program imports, in which order and how long it takes, for the import timeline.
 
-The watch that runs there is in watch_imports.py.
+It is recorded in a fresh interpreter; the watch that runs there is in watch_imports.py.
 """
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from pathlib import Path
 from . import watch_imports
 
 MOST_RUNS = 8
-KINDS = ["its own Python files", "its own extension modules", "other packages", "standard library", "looked for, not there"]
+KINDS = ["its own Python files", "its own extension modules", "other packages", "standard library",
+         "looked for, not there"]
 OWN, EXTENSION, OTHER, STANDARD, ABSENT = range(len(KINDS))
 
 
 def record_imports(programs) -> dict:
     """Recordings of one or several programs -> JSON.
 
-    programs: the text of a program, such as "import torch", or a dict ``{label: text}``. Each runs in a fresh interpreter
-    that finds the same packages as this one. A module is [name, place of its importer among the modules, begin, time with
-    what it imports, kind, file]; times are whole microseconds, the first module is the program itself. A file that
-    follows from the name is "" (a/b.py) or "/" (a/b/__init__.py). ValueError for too many programs and for none;
-    RuntimeError with the message of a program that failed.
+    programs: the text of a program, such as "import torch", or a dict ``{label: text}``. Each runs in a fresh
+    interpreter that finds the same packages as this one. A module is [name, place of its importer among the
+    modules, begin, time with what it imports, kind, file]; times are whole microseconds, the first one is the
+    program itself. A file that follows from the name is "" (a/b.py) or "/" (a/b/__init__.py).
+    ValueError for too many programs and for none; RuntimeError with the message of a program that failed.
     """
     pairs = list(programs.items()) if hasattr(programs, "items") else [(programs, programs)]
     if not 1 <= len(pairs) <= MOST_RUNS:
@@ -63,7 +64,8 @@ def module_of(record, own, began) -> list:
     begin_us = round(1e6 * (begin - began))
     expected = name.replace(".", "/") + ("/__init__.py" if package else ".py")
     short = ("/" if package else "") if file.replace(os.sep, "/") == expected else file
-    return [name, importer, begin_us, round(1e6 * (end - began)) - begin_us, kind_of(name, loader, own), short]
+    total_us = round(1e6 * (end - began)) - begin_us
+    return [name, importer, begin_us, total_us, kind_of(name, loader, own), short]
 
 
 def kind_of(name, loader, own) -> int:

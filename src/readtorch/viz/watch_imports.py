@@ -1,7 +1,7 @@
-"""A watch over imports: a finder in front of all others that notes who asks for which module, and how long it takes.
+"""A watch over imports: a finder in front of all others notes who asks for what, and how long it takes.
 
-Needs nothing of ours, so that it can also run alone, in a fresh interpreter: ``python watch_imports.py PROGRAM`` runs
-the program and prints what was imported, as JSON, in its last line.
+Needs nothing of ours, so that it can also run alone, in a fresh interpreter: ``python watch_imports.py
+PROGRAM`` runs the program and prints what was imported, as JSON, in its last line.
 """
 import json
 import os
@@ -14,8 +14,8 @@ PROGRAM = 0  # the place of the program itself among the records
 class Watch:
     """Stands at the head of ``sys.meta_path``, where Python asks for every module that ``sys.modules`` lacks.
 
-    ``records``: [name, place of the importer, begin, end, loader, file, whether it is a package], in the order in
-    which they began. The importer is what was running when the module was asked for. Other threads are not told apart.
+    ``records``: [name, place of the importer, begin, end, loader, file, whether it is a package], in the
+    order in which they began. The importer is what ran when the module was asked for; threads are not told apart.
     """
 
     def __init__(self):
@@ -56,7 +56,7 @@ class Watch:
 
 
 class _WatchedLoader:
-    """Stands for a loader until its module runs: begins when the module is made, ends when its code has run."""
+    """Stands for a loader until its module runs: begins when it is made, ends when its code has run."""
 
     def __init__(self, watch, spec, asked):
         self.watch, self.loader, self.asked = watch, spec.loader, asked
@@ -67,7 +67,8 @@ class _WatchedLoader:
     def create_module(self, spec):
         """For an extension everything happens here: the library is mapped and its PyInit function called."""
         kind = getattr(self.loader, "__name__", type(self.loader).__name__)  # some loaders are classes
-        self.watch.begin(spec.name, self.asked, kind, spec.origin or "", spec.submodule_search_locations is not None)
+        package = spec.submodule_search_locations is not None
+        self.watch.begin(spec.name, self.asked, kind, spec.origin or "", package)
         try:
             return self.loader.create_module(spec)
         except BaseException:
@@ -84,9 +85,9 @@ class _WatchedLoader:
 
 
 def without_folder(file):
-    """A file's path from the folder of `sys.path` that it lies in; "built-in" and "frozen" stay as they are."""
+    """A file's path from the folder of `sys.path` that it lies in; "built-in", "frozen" stay as they are."""
     folders = [folder for folder in map(os.path.abspath, sys.path) if file.startswith(folder + os.sep)]
-    return os.path.relpath(file, max(folders, key=len)) if folders else file if os.sep not in file else os.path.basename(file)
+    return os.path.relpath(file, max(folders, key=len)) if folders else os.path.basename(file)
 
 
 if __name__ == "__main__":
