@@ -33,18 +33,19 @@ def pytest_xdist_make_scheduler(config, log):
     return scheduler(config, log) if config.getoption("dist") == "loadfile" else None
 
 
-def pytest_collection_finish():
-    """What is there before the first test stays to the end. Many tests call gc.collect(): it need not look at all that."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     if not hasattr(item.config, "workerinput"):  # the only process that runs tests
         return (yield)
     with turn(alone=item.get_closest_marker("alone") is not None):
         return (yield)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_old_for_the_collector():
+    """Many tests call gc.collect(). It need not look, each time, at all that was there before the file's first test."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
