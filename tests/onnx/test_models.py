@@ -99,6 +99,16 @@ def test_older_versions_of_onnx(opset):
     check(make, torch.randn(3, 4), opset_version=opset)
 
 
+def test_random_numbers_are_the_runtimes():
+    """A VAE draws while it runs: other numbers than PyTorch's, but the mean is the same."""
+    make = lambda T: models.vae(T, hidden=8, latent=4)  # noqa: E731
+    x = torch.rand(2, 784)
+    message = exported(with_reference_weights(make, readtorch), to_readtorch((x,)))
+    assert "RandomNormalLike" in [n.op_type for n in graph_of(message).node]
+    _, expected, _ = with_reference_weights(make, torch)(x)
+    torch.testing.assert_close(run(message, x)[1], expected, rtol=1e-5, atol=1e-5)
+
+
 def by_pytorch(model, example, **settings):
     file = io.BytesIO()
     with warnings.catch_warnings():

@@ -158,11 +158,6 @@ def dropout(g, input, p, train):
     return result
 
 
-@onnx_symbolic("aten::softsign")
-def softsign(g, self):
-    return g.op("Softsign", self)
-
-
 @onnx_symbolic("aten::logit")
 def logit(g, self, eps):
     bound = parse_arg(eps, "f")

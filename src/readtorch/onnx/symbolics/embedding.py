@@ -10,7 +10,7 @@ def embedding(g, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     return g.op("Gather", weight, indices)
 
 
-@onnx_symbolic("aten::embedding_bag", "aten::_embedding_bag")
+@onnx_symbolic("aten::embedding_bag")
 @parse_args("v", "v", "v", "i", "i", "i", "v", "i", "i")
 def embedding_bag(
     g,

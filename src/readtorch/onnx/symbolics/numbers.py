@@ -1,4 +1,6 @@
 """Sizes and numbers of the program, which are tensors in ONNX."""
+import math
+
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import cast, is_none, parse_arg, shape_of, size_of
@@ -11,12 +13,15 @@ def size(g, self, dim=None):
 
 @onnx_symbolic("aten::numel")
 def numel(g, self):
-    return g.op("ReduceProd", shape_of(g, self), keepdims_i=0)
+    known = self.type().concrete_sizes()
+    if known is not None:
+        return g.constant(math.prod(known), readtorch.int64)
+    return g.op("ReduceProd", g.op("Shape", self), keepdims_i=0)
 
 
 _CHANGE_NOTHING = (
     "prim::NumToTensor aten::Int aten::IntImplicit aten::ScalarImplicit aten::detach aten::alias aten::clone "
-    "aten::contiguous aten::lift_fresh aten::data prim::data aten::resolve_conj aten::resolve_neg"
+    "aten::contiguous aten::lift_fresh prim::data aten::resolve_conj aten::resolve_neg"
 )
 
 

@@ -38,13 +38,13 @@ def _refuse_views(node):
     if any(_is_read_later(value, node) for value in _other_names(node.input(0), node)):
         raise RuntimeError(
             f"ONNX export of '{node.kind()}' is not supported where a view of what it writes to is read "
-            "later, or where it writes to a view: the change would have to appear there, too. Write it without "
-            "in-place operators."
+            "later, or where it writes to a view: the change would have to appear there, too. Write it "
+            "without in-place operators."
         )
 
 
 def _other_names(written, node):
-    """Values from before `node` that share memory with `written`: what it is a view of, and all views of that."""
+    """Values from before `node` that share memory with `written`: its base and all views of that."""
     base = written
     while base.node().kind() in _MAKE_VIEWS:
         base = base.node().input(0)
