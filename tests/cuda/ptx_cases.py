@@ -4,8 +4,8 @@ The arrays are small: only their types and layouts count."""
 import numpy as np
 
 from readtorch.aten.native.cuda import (
-    bags, bands, batch_norm, combining, convolution, ctc, embedding, factors, foreach, functions, indexing, jacobi,
-    layer_norm, loops, loss, matmul, ordered, padding, pooling, samples, scan, softmax, sort, volumes,
+    bags, bands, batch_norm, combining, convolution, ctc, embedding, factors, foreach, functions, grid_sampler,
+    indexing, jacobi, layer_norm, loops, loss, matmul, ordered, padding, pooling, samples, scan, softmax, sort, volumes,
 )
 from readtorch.aten.native.cuda import copy as copies
 from readtorch.aten.native.cuda import distributions as random
@@ -82,6 +82,7 @@ def matmul_cases():
             yield f"matmul {name} {64 * quarters}", matmul.matmul, (x, y, out, None, 1, None, quarters)
         with_bias = (a, b.T, out, out[0], 1, matmul.gelu, quarters)
         yield f"matmul bias gelu {64 * quarters}", matmul.matmul, with_bias
+    yield "matmul bias", matmul.matmul, (a, b.T, out, out[0])
     yield "matmul double", matmul.matmul, (np.ones((8, 8)), np.ones((8, 8)), np.ones((8, 8)))
 
 
@@ -170,6 +171,12 @@ def resizing_cases():
     window = (2, 2, 2, 3, 1, 1, 0, 0, 1, 1)
     yield "im2col", padding.im2col, (x, window, floats(1, 8, 6))
     yield "col2im", padding.col2im, (floats(1, 8, 6), window, x)
+    grid, points = floats(1, 5, 2), floats(1, 2, 5)
+    for mode, align in ((0, False), (1, True), (2, False)):
+        settings = (mode, 2, align)
+        yield f"grid_sampler {mode}", grid_sampler.sample, (x, grid, *settings, points)
+        yield (f"grid_sampler backward {mode}", grid_sampler.sample_backward,
+               (points, x, grid, *settings, x.copy(), grid.copy()))
     places = np.zeros(5, np.int64)
     yield "times_band", bands.times_band, (places, places, floats(5, 2), floats(2, 4, 3), floats(2, 5, 3))
     where = np.zeros((1, 2, 2, 2), np.int64)

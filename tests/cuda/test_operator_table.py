@@ -69,6 +69,11 @@ TABLE = {
     "pixel_shuffle": (lambda x: F.pixel_shuffle(x.reshape(4, 3, 2), 2), IMAGE),
     "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x[..., :2, :], 2), IMAGE),
     "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, (2, 3), return_indices=True), IMAGE),
+    **{f"grid_sample {mode} {padding} {align}": (
+        lambda x, g, m=mode, p=padding, a=align: F.grid_sample(x, g * 0.75 - 1, m, p, a), IMAGE, numbers(1, 2, 2, 2))
+       for mode, padding, align in [("bilinear", "zeros", False), ("bilinear", "reflection", True),
+                                    ("nearest", "border", True), ("bicubic", "zeros", True),
+                                    ("bicubic", "reflection", False)]},
     "ctc_loss": (lambda x, n: F.ctc_loss(x.log_softmax(2), n[:2, :2], (5, 4), (2, 1)), numbers(5, 2, 4), WORDS),
     "ctc_loss, impossible": (
         lambda x, n: F.ctc_loss(x.log_softmax(2), n[:3, 0], (1, 5), (2, 1), reduction="sum", zero_infinity=True),

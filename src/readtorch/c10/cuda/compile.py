@@ -60,11 +60,17 @@ def for_numba(kernel):
     return DeviceFunctions().remade(kernel)
 
 
+def bounds_of(kernel):
+    """(threads of a block, blocks that a multiprocessor shall hold), if the kernel has that attribute: it is what
+    the compiler divides the registers by. In PyTorch: `C10_LAUNCH_BOUNDS`."""
+    return getattr(kernel, "launch_bounds", None)
+
+
 @functools.cache
 def compiled(kernel):
     """numba's dispatcher for the kernel: it compiles for each combination of argument types."""
     from numba import cuda
-    return cuda.jit(for_numba(kernel))
+    return cuda.jit(for_numba(kernel), launch_bounds=bounds_of(kernel))
 
 
 def signature_of(arguments):
@@ -82,5 +88,5 @@ def signature_of(arguments):
 def ptx(kernel, signature, capability):
     """PTX for a chip of this compute capability, (8, 0) for example. Needs numba-cuda, no GPU."""
     from numba import cuda
-    text, _ = cuda.compile_ptx(for_numba(kernel), signature, cc=capability)
+    text, _ = cuda.compile_ptx(for_numba(kernel), signature, cc=capability, launch_bounds=bounds_of(kernel))
     return text

@@ -16,6 +16,8 @@ import functools
 import math
 import typing
 
+import numpy as np
+
 from ....c10.cuda.launch import scratch, strided
 from .functions import add, copy
 from .loops import pointwise
@@ -63,7 +65,8 @@ def convolve(e, x, weight, bias, stride, padding, dilation, groups, out):
         outputs, taps = weight.shape[0] // groups, math.prod(weight.shape[1:])
         sizes = (groups, outputs, out.size // out.shape[1], taps)
         result, by_image = channels_first(out, groups)
-        run_tiles((e.weight, e.image, put), (True, False), sizes, (weight, x, x, result), numbers, x.dtype.type)
+        run_tiles((e.weight, e.image, put), (True, False), sizes, (weight, x, x, result), numbers, x.dtype.type,
+                  blocks=blocks_for(x))
         if bias is not None:
             rows = strided(bias, (1, *by_image.shape[1:]), (0, outputs * bias.itemsize, bias.itemsize, 0))
             pointwise(add, [by_image, rows], as_images(out, groups), (x.dtype.type(1),))
@@ -95,6 +98,11 @@ def convolve_backward_weight(e, grad, x, stride, padding, dilation, groups, grad
         run_tiles((e.output, e.patch, put), (True, True), (groups, outputs, taps, pixels), (grad, x, x, partial),
                   numbers, x.dtype.type, parts)
         reduce(SUM, partial, (0,), strided(grad_weight, partial.shape[1:], partial.strides[1:]))
+
+
+def blocks_for(x):
+    """How many blocks a multiprocessor shall hold: there are registers enough for two."""
+    return 2 if x.dtype == np.float32 else 1
 
 
 def as_images(x, groups):

@@ -197,14 +197,15 @@ def bernoulli_each_kernel(seed, offset, p, out):
     thread = cuda.grid(1)
     first = 4 * thread
     if first < out.size:
-        a, b, c, d = four_uniform(*philox(seed, u64(thread), u64(offset // u64(4))))
-        out[first] = a <= p[first]
+        a, b, c, d = philox(seed, u64(thread), u64(offset // u64(4)))
+        x, y, z, w = four_uniform(a, b, c, d)
+        out[first] = x <= p[first]
         if first + 1 < out.size:
-            out[first + 1] = b <= p[first + 1]
+            out[first + 1] = y <= p[first + 1]
         if first + 2 < out.size:
-            out[first + 2] = c <= p[first + 2]
+            out[first + 2] = z <= p[first + 2]
         if first + 3 < out.size:
-            out[first + 3] = d <= p[first + 3]
+            out[first + 3] = w <= p[first + 3]
 
 
 @functools.cache

@@ -10,6 +10,8 @@ In PyTorch: `aten/src/ATen/cuda/CUDABlas.cpp`, which calls cuBLAS.
 import functools
 import math
 
+import numpy as np
+
 from ....c10.cuda.launch import strided
 from .loops import broadcast
 from .rows import contiguous
@@ -28,9 +30,9 @@ def matmul(a, b, out, bias=None, alpha=1, finish=None, quarters=None):
     along = a.strides[2] <= a.strides[1], b.strides[1] < b.strides[2]
     sizes = (result.shape[0], result.shape[1], result.shape[2], a.shape[2])
     number = out.dtype.type
-    run_tiles((a_at, b_at, put(bias is not None)), along, sizes, (a, b, extra, result), (number(alpha),),
-              number,
-              quarters=quarters, finish=finish or nothing)
+    blocks = 2 if number is np.float32 and finish is None else 1  # more would not have registers enough
+    run_tiles((a_at, b_at, put(bias is not None)), along, sizes, (a, b, extra, result), (number(alpha),), number,
+              quarters=quarters, finish=finish or nothing, blocks=blocks)
 
 
 def as_stack(x, stack):

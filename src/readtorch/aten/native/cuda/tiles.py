@@ -39,22 +39,23 @@ def nothing(out, z, i, j):
     """No second step."""
 
 
-def run_tiles(functions, along, sizes, arrays, geometry, dtype, parts=1, quarters=None, finish=nothing):
+def run_tiles(functions, along, sizes, arrays, geometry, dtype, parts=1, quarters=None, finish=nothing, blocks=1):
     """functions: a_at, b_at, put. finish(out, z, i, j) changes a stored result. along: does the memory of a
     and of b run along K? sizes: products, M, N, K.
 
-    arrays: a, b, extra, out. quarters: the side of a tile in units of 64; None chooses.
+    arrays: a, b, extra, out. quarters: the side of a tile in units of 64; None chooses. blocks: how many a
+    multiprocessor shall hold at a time, if tiles are small: while one waits for its strips, another computes.
     """
     products, m, n, k = sizes
     quarters = quarters or (2 if products * m * n >= LARGE and dtype is np.float32 else 1)
     side = 64 * quarters
     grid = (-(-n // side), -(-m // side), min(products * parts, 65535))
-    launch(tile_kernel(quarters, *along, *functions, finish, dtype), grid, THREADS, *arrays, geometry, sizes,
-           parts)
+    kernel = tile_kernel(quarters, *along, *functions, finish, dtype, blocks if quarters == 1 else 1)
+    launch(kernel, grid, THREADS, *arrays, geometry, sizes, parts)
 
 
 @functools.cache
-def tile_kernel(quarters, a_along_k, b_along_k, a_at, b_at, put, finish, dtype):
+def tile_kernel(quarters, a_along_k, b_along_k, a_at, b_at, put, finish, dtype, blocks):
     """See Note [ A tile in registers ]."""
     side, own = 64 * quarters, 4 * quarters   # of the tile, of a thread's part of it
     pitch = side + 4
@@ -127,4 +128,5 @@ def tile_kernel(quarters, a_along_k, b_along_k, a_at, b_at, put, finish, dtype):
                         put(out, extra, geometry, z, part, row, column, totals[i * own + j])
             if finishes:
                 finish_own(out, z, top + 4 * y, left + 4 * x, rows, columns)
+    tiles.launch_bounds = (THREADS, blocks) if blocks > 1 else None
     return tiles

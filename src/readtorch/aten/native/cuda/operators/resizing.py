@@ -1,4 +1,5 @@
-"""Images in other sizes: interpolation, padding by what stands at the edges, windows as columns.
+"""Images in other sizes: interpolation, padding by what stands at the edges, windows as columns, points of a
+grid.
 
 In PyTorch: `aten/src/ATen/native/cuda/{UpSample*,ReflectionPad,ReplicationPadding,Im2Col,Col2Im,
 AdaptiveAveragePooling3d}.cu`.
@@ -19,7 +20,9 @@ from ...pooling_adaptive import check_dimensions
 from ...pooling_adaptive import check_not_empty as check_pooled
 from ...tensor_iterator import not_implemented
 from ...upsample_bands import Band, band_of
-from .. import bands
+from ...grid_sampler import check_dimensions as check_dimensions_of_grid
+from ...grid_sampler import check_dtypes, check_shapes
+from .. import bands, grid_sampler
 from .. import padding as kernels
 from ..copy import copy as copy_kernel
 from ..rows import contiguous
@@ -259,3 +262,35 @@ def pixel_unshuffle_cuda(self, downscale_factor):
     blocks = pixels.permute((*range(n + 1), n + 2, n + 4, n + 1, n + 3))
     result = owned(clone_cuda(blocks, contiguous_format).view((*batch, c * r * r, height, width)))
     return in_format_of(self, result)
+
+
+# ---------------------------------------------------------------------------------------------- grids of points
+
+
+def points_of(grid):
+    n, height, width, two = grid._array.shape
+    return contiguous(wide(grid)._array).reshape(n, height * width, two)
+
+
+@cuda_kernel(operator_named("grid_sampler_2d"))
+def grid_sampler_cuda(input, grid, mode, padding_mode, align_corners):
+    check_shapes(input._array.shape, grid._array.shape)
+    check_dimensions_of_grid(input._array.shape, grid._array.shape, 2)
+    check_dtypes(input, grid, 2)
+    n, height, width, _ = grid._array.shape
+    x = wide(input)
+    result = filled(empty((n, x._array.shape[1], height, width), x._array.dtype), 0)
+    grid_sampler.sample(x._array, points_of(grid), mode, padding_mode, align_corners,
+                    result._array.reshape(n, -1, height * width))
+    return converted(result, input._array.dtype)
+
+
+@cuda_kernel(operator_named("grid_sampler_2d_backward"))
+def grid_sampler_backward_cuda(grad_output, input, grid, mode, padding_mode, align_corners, output_mask):
+    x, g, points = wide(input), contiguous(wide(grad_output)._array), points_of(grid)
+    grad_x = filled(empty(x._array.shape, x._array.dtype), 0)
+    grad_grid = empty(grid._array.shape, x._array.dtype)
+    grid_sampler.sample_backward(g.reshape(*g.shape[:2], points.shape[1]), x._array, points, mode, padding_mode,
+                             align_corners, grad_x._array, grad_grid._array.reshape(points.shape))
+    wanted = zip((grad_x, grad_grid), output_mask)
+    return tuple(converted(t, input._array.dtype) if is_wanted else None for t, is_wanted in wanted)
