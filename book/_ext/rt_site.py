@@ -32,6 +32,8 @@ REWRITES = [
     (re.compile(r'(<i class="theme-switch [^>]*?)\s+title="[^"]*"></i>'), r'\1 aria-hidden="true"></i>'),
     # a folded cell's summary has a text already
     (re.compile(r'<summary aria-label="Toggle hidden content">'), "<summary>"),
+    # the arrow beside a page with pages below it has no text
+    (re.compile(r'<summary>(?=<span class="toctree-toggle")'), '<summary aria-label="Pages below">'),
     # an aside within the main text is no landmark; each footnote has its own role
     (re.compile(r'<aside class="footnote-list brackets">'), '<aside class="footnote-list brackets" role="none">'),
     # the site's name stands outside of every landmark
