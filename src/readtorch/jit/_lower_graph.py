@@ -56,7 +56,9 @@ def _lower_attributes(graph, module, state):
 
 
 def specialize(graph, arguments):
-    """Note types, and decide the branches that types decide (`if x.dim() != 4:`), until nothing changes any more."""
+    """Note types, and decide the branches that types decide (`if x.dim() != 4:`), until nothing changes any
+    more.
+    """
     branches = None
     while branches != (branches := len(graph.findAllNodes("prim::If"))):
         assign_types(graph, arguments)
@@ -65,7 +67,8 @@ def specialize(graph, arguments):
 
 
 def assign_types(graph, arguments):
-    """Run the nodes one by one and note the types of what they make; control flow and what follows it stay untyped.
+    """Run the nodes one by one and note the types of what they make; control flow and what follows it stay
+    untyped.
 
     In PyTorch: `PropagateInputShapes` in `torch/csrc/jit/passes/shape_analysis.cpp`, which runs nodes, too.
     """
