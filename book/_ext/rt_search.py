@@ -32,24 +32,29 @@ OFTEN_IS = 3
 
 
 def sections_of(doctree) -> list[dict]:
-    """Every section with a title: its anchor, its own text without that of sections below it, what it quotes."""
+    """Every section: its title, its anchor, its own text without that of sections below it, what it quotes."""
     found = []
-    for n, section in enumerate(doctree.findall(nodes.section)):
-        title = next(iter(section.findall(nodes.title)), None)
+    for n, section in enumerate(node for node in doctree.findall(nodes.section) if title_of(node)):
         text, quoted = [], []
         _read(section, text, quoted)
         found.append({
-            "title": title.astext() if title is not None else "",
-            "anchor": section["ids"][0] if n and section["ids"] else "",
+            "title": title_of(section).astext(),
+            "anchor": section["ids"][0] if n else "",
             "text": re.sub(r"\s+", " ", " ".join(text)).strip(),
             "quoted": quoted,
         })
     return found
 
 
+def title_of(section):
+    """None for what sphinx-exercise wraps the text of an exercise in."""
+    return next((child for child in section.children if isinstance(child, nodes.title)), None)
+
+
 def _read(node, text: list[str], quoted: list[str]) -> None:
     for child in node.children:
-        if isinstance(child, nodes.section | nodes.title | nodes.comment):
+        own_title = isinstance(child, nodes.title) and isinstance(node, nodes.section)
+        if own_title or isinstance(child, nodes.comment) or is_below(child):
             continue
         if isinstance(child, nodes.raw):
             if "html" in child.get("format", "").split():
@@ -59,6 +64,10 @@ def _read(node, text: list[str], quoted: list[str]) -> None:
             text.append(child.astext())
         else:
             _read(child, text, quoted)
+
+
+def is_below(node) -> bool:
+    return isinstance(node, nodes.section) and title_of(node) is not None
 
 
 def words_of(section: dict) -> dict[str, int]:

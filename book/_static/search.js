@@ -35,8 +35,10 @@
       const fits = quality(term, word);
       if (fits) for (const place of places) note(place >> 2, fits * WEIGHTS[place & 3]);
     }
+    const last = word.slice(word.lastIndexOf(".") + 1); // a title says Module for torch.nn.Module
+    const inTitle = (term) => Math.max(quality(term, word), last === word ? 0 : quality(term, last) / 2);
     index.sections.forEach(([, title, anchor], n) => {
-      const best = Math.max(0, ...(title.match(NAME) || []).map((term) => quality(normal(term), word)));
+      const best = Math.max(0, ...(title.match(NAME) || []).map((term) => inTitle(normal(term))));
       if (best) note(n, best * (anchor ? IN_TITLE : IN_PAGE_TITLE));
     });
     if (scores.size) return scores;

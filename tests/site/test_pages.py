@@ -1,5 +1,7 @@
 """Every page, in a real browser, opened as a file: of the book in _build/html, and of the fixture book."""
 
+from urllib.parse import quote
+
 import pytest
 
 from ..browsing import Visit
@@ -95,3 +97,24 @@ def test_the_front_door_leads_to_the_first_page(browser, book_site):
     page.goto(f"file://{book_site}/index.html")
     page.wait_for_url("**/book/index.html", timeout=5_000)
     page.context.close()
+
+
+CHAPTERS = {  # what is typed: how the chapter that is about it begins
+    "__setattr__": "Module and __setattr__",
+    "torch.nn.Module": "Module and __setattr__",
+    "state_dict": "state_dict",
+    "c10::Storage": "Tensor and Storage",
+    "hooks": "Hooks",
+}
+
+
+@pytest.mark.parametrize("query", CHAPTERS)
+def test_search_names_the_chapter_first(browser, book_site, query):
+    with Visit(browser, book_site / "search.html", query=f"?q={quote(query)}") as seen:
+        assert seen.page.locator("#rt-search-results a").first.inner_text().startswith(CHAPTERS[query])
+
+
+@pytest.mark.parametrize("name", ["CUDACachingAllocator", "aten::add", "Engine::execute", "native_functions.yaml"])
+def test_search_knows_names_of_the_reference(browser, book_site, name):
+    with Visit(browser, book_site / "search.html", query=f"?q={quote(name)}") as seen:
+        seen.page.locator("#rt-search-results mark", has_text=name).first.wait_for(timeout=5_000)
