@@ -6,6 +6,7 @@ In PyTorch: `infer_concrete_type_builder` in `torch/jit/_recursive.py`,
 
 import inspect
 import warnings
+from contextlib import contextmanager
 
 import readtorch
 from readtorch import nn
@@ -312,6 +313,21 @@ def _valid_constant(name, value, owner):
 
 
 _concrete_types = {}  # key -> ConcreteModuleType
+
+
+@contextmanager
+def types_kept_only_on_success():
+    """`with types_kept_only_on_success():` a module that cannot be compiled leaves no half-compiled type.
+
+    in PyTorch: it does, and the next try says "Can't redefine method".
+    """
+    before = dict(_concrete_types)
+    try:
+        yield
+    except BaseException:
+        _concrete_types.clear()
+        _concrete_types.update(before)
+        raise
 
 
 def concrete_type_of(module):

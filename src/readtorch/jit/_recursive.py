@@ -10,7 +10,7 @@ from readtorch._jit_internal import EXPORT, get_torchscript_modifier, is_ignored
 from readtorch.csrc.jit.api.object import ScriptObject
 from readtorch.csrc.jit.ir.type import InterfaceType
 from readtorch.csrc.jit.python.pybind_utils import REJECTED, to_ivalue
-from readtorch.jit._concrete_type import concrete_type_of
+from readtorch.jit._concrete_type import concrete_type_of, types_kept_only_on_success
 
 
 def methods_to_compile(module):
@@ -29,7 +29,8 @@ def methods_to_compile(module):
 def create_script_module(module):
     """A RecursiveScriptModule of an `nn.Module`. Raises RuntimeError for what cannot be compiled."""
     _check_initialized(module)
-    return _create(module, concrete_type_of(module), methods_to_compile)
+    with types_kept_only_on_success():
+        return _create(module, concrete_type_of(module), methods_to_compile)
 
 
 def _check_initialized(module):

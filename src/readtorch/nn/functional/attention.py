@@ -49,7 +49,7 @@ def multi_head_attention_forward(
     k, v = _with_bias(k, v, bias_k, bias_v, static_k, static_v, sizes, masks)
     q, k, v = _by_head(q, k, v, sizes, static_k, static_v)
     if add_zero_attn:
-        k, v = _with_zeros(k, v, masks)
+        k, v = _with_zeros(k, v, sizes, masks)
     src_len = k.size(1)
     attn_mask = masks.merged(sizes.bsz, num_heads, src_len)
     settings = (sizes, src_len, attn_mask, dropout_p if training else 0.0, is_causal)
@@ -269,11 +269,12 @@ def _with_bias(k, v, bias_k, bias_v, static_k, static_v, sizes, masks):
     return k, v
 
 
-def _with_zeros(k, v, masks):
+def _with_zeros(k, v, sizes, masks):
     """One more key and value, of zeros: somewhere to look for a query that finds nothing."""
     masks.admit_one_more()
-    zeros = [readtorch.zeros((x.size(0), 1, x.size(2)), dtype=x.dtype, device=x.device) for x in (k, v)]
-    return readtorch.cat([k, zeros[0]], dim=1), readtorch.cat([v, zeros[1]], dim=1)
+    shape = (sizes.bsz * sizes.num_heads, 1, sizes.head_dim)
+    k = readtorch.cat([k, readtorch.zeros(shape, dtype=k.dtype, device=k.device)], dim=1)
+    return k, readtorch.cat([v, readtorch.zeros(shape, dtype=v.dtype, device=v.device)], dim=1)
 
 
 # -------------------------------------------------------------------------------------------------- attention

@@ -56,6 +56,9 @@ NONDETERMINISTIC = {
     "randperm",
 }
 
+# Nodes that ask for a state which is no input.
+READS_STATE = {"aten::is_grad_enabled", "aten::get_num_threads", "aten::initial_seed", "aten::seed"}
+
 
 def has_side_effects(node):
     """Whether the node, or one in its blocks, must run even if nobody uses what it computes."""
@@ -65,7 +68,9 @@ def has_side_effects(node):
 
 
 def is_nondeterministic(node):
-    """Whether it draws random numbers. A dropout that is switched off does not."""
+    """Whether it draws random numbers, or asks for a state. A dropout that is switched off does not."""
+    if node.kind() in READS_STATE:
+        return True
     name = node.kind().removeprefix("aten::")
     if name not in NONDETERMINISTIC:
         return False
