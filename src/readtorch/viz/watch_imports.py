@@ -15,7 +15,7 @@ class Watch:
     """Stands at the head of ``sys.meta_path``, where Python asks for every module that ``sys.modules`` lacks.
 
     ``records``: [name, place of the importer, begin, end, loader, file, whether it is a package], in the
-    order in which they began. The importer is what ran when the module was asked for; threads are not told apart.
+    order in which they began. The importer is what ran when it was asked for; threads are not told apart.
     """
 
     def __init__(self):
