@@ -111,9 +111,10 @@ def make_histogram(values, bins, max_bins=None):
     counts, limits = _trimmed(counts, limits)
     if counts.size == 0 or limits.size == 0:
         raise ValueError("The histogram is empty, please file a bug report.")
-    return HistogramProto(min=values.min(), max=values.max(), num=len(values),
-                          sum=values.sum(), sum_squares=values.dot(values),
-                          bucket_limit=limits.tolist(), bucket=counts.tolist())
+    return HistogramProto(
+        min=values.min(), max=values.max(), num=len(values), sum=values.sum(),
+        sum_squares=values.dot(values), bucket_limit=limits.tolist(), bucket=counts.tolist(),
+    )
 
 
 def _merged(counts, limits, width):
