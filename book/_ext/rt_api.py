@@ -15,6 +15,7 @@ import inspect
 import re
 import sys
 from functools import cache
+from html import escape
 from pathlib import Path
 
 import rt_places
@@ -106,8 +107,8 @@ class Api(SphinxDirective):
     def _operator(self, name: str, packet) -> addnodes.desc:
         entry, content = self._desc("function", name, "(…)")
         entry["classes"].append("rt-operator")
-        content += [nodes.paragraph("", "", nodes.literal("", str(operator.schema)), classes=["rt-schemas"])
-                    for operator in packet.overloads if operator not in packet.hidden]
+        schemas = "<br>".join(f"<code>{escape(str(o.schema))}</code>" for o in packet.overloads if o not in packet.hidden)
+        content += nodes.raw("", f'<p class="rt-schemas">{schemas}</p>', format="html")  # a literal node has a span a word
         content += described(about(getattr(self.room, packet.name, None)), self)
         line = nodes.paragraph(classes=["rt-places"])
         first = packet.overloads[0]
