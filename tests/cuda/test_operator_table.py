@@ -68,6 +68,15 @@ TABLE = {
     "area": (lambda x: F.interpolate(x, (2, 2, 2), mode="area"), VOLUME),
     "pixel_shuffle": (lambda x: F.pixel_shuffle(x.reshape(4, 3, 2), 2), IMAGE),
     "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x[..., :2, :], 2), IMAGE),
+    "unfold a dimension": (lambda x: x.unfold(1, 3, 1), ROWS[:1]),
+    "bitwise_not": (lambda n: (~n, ~(n > 1)), WORDS),
+    "trace": (lambda x: x.trace(), numbers(2, 5)),
+    "count_nonzero": (lambda n: n.count_nonzero(0), PLACES),
+    "isin": (lambda n, m: rt.isin(n, m[0], invert=True), WORDS, PLACES),
+    "nan_to_num": (lambda x: rt.nan_to_num(x / 0, posinf=2.0), numbers(2, 5)),
+    "threshold": (lambda x: F.threshold(x, 0.5, 9.0), numbers(2, 5)),
+    "hardshrink": (lambda x: F.hardshrink(x, 0.75), numbers(2, 5)),
+    "softshrink": (lambda x: F.softshrink(x, 0.75), numbers(2, 5)),
     "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, (2, 3), return_indices=True), IMAGE),
     **{f"grid_sample {mode} {padding} {align}": (
         lambda x, g, m=mode, p=padding, a=align: F.grid_sample(x, g * 0.75 - 1, m, p, a), IMAGE, numbers(1, 2, 2, 2))

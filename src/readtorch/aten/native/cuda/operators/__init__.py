@@ -18,6 +18,7 @@ from . import (  # noqa: F401
     arranging,
     choosing,
     combining,
+    composed,
     copies,
     factories,
     gates,
