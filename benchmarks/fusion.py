@@ -1,8 +1,10 @@
 """Ten pointwise operators in a row: PyTorch eager, torch.jit, torch.compile and our compile, interleaved, one thread.
 
-    python -m benchmarks.fusion [sizes …]
+    python -m benchmarks.fusion [sizes …]              forward, without a graph
+    python -m benchmarks.fusion --backward [sizes …]   forward and backward, for both operands
 
-torch.compile needs a C++ compiler. Times are medians of processor seconds.
+torch.compile needs a C++ compiler. Times are medians of processor seconds; a ratio is the median of the ratios of
+the rounds, in each of which everybody runs once: what disturbs a round disturbs both sides of its ratio.
 """
 import os
 
@@ -40,36 +42,50 @@ def contestants():
             "readtorch.compile": (readtorch.compile(here), readtorch)}
 
 
-def medians(functions, n, samples=9):
-    """Microseconds a call, every function once in each round."""
-    operands = {lib: (lib.randn(n), lib.rand(n)) for lib in (torch, readtorch)}
+def forward(function, x, y, gradient):
+    function(x, y)
+
+
+def forward_and_backward(function, x, y, gradient):
+    function(x, y).backward(gradient)
+    x.grad = y.grad = None
+
+
+def rounds(functions, n, run, samples=11):
+    """name -> microseconds a call, one number a round."""
+    learns = run is forward_and_backward
+    operands = {lib: (lib.randn(n).requires_grad_(learns), lib.rand(n).requires_grad_(learns), lib.ones(n))
+                for lib in (torch, readtorch)}
     calls = max(1, 100_000 // n)
     for function, lib in functions.values():
         for _ in range(3):
-            function(*operands[lib])
+            run(function, *operands[lib])
     times = {name: [] for name in functions}
     for _ in range(samples):
         for name, (function, lib) in functions.items():
-            x, y = operands[lib]
             start = time.process_time_ns()
             for _ in range(calls):
-                function(x, y)
+                run(function, *operands[lib])
             times[name].append((time.process_time_ns() - start) / calls / 1000)
-    return {name: statistics.median(each) for name, each in times.items()}
+    return times
 
 
-def main(sizes):
+def main(sizes, run=forward):
     torch.set_num_threads(1)
     readtorch.set_num_threads(1)
     functions, rows = contestants(), []
     for n in sizes:
-        found = medians(functions, n)
-        eager = found["torch eager"]
-        ratios = "  ".join(f"{name} {value / eager:.3f}" for name, value in found.items() if name != "torch eager")
-        print(f"{n:>10,} elements: torch eager {eager:.1f} us; over it: {ratios}", flush=True)
+        times = rounds(functions, n, run)
+        eager = times["torch eager"]
+        found = {name: statistics.median(each) for name, each in times.items()}
+        ratios = {name: statistics.median(t / e for t, e in zip(each, eager)) for name, each in times.items()}
+        shown = "  ".join(f"{name} {ratio:.3f}" for name, ratio in ratios.items() if name != "torch eager")
+        print(f"{n:>10,} elements: torch eager {found['torch eager']:.1f} us; over it: {shown}", flush=True)
         rows.append({"elements": n} | {name: round(value, 2) for name, value in found.items()})
-    record.write("fusion", rows)
+    record.write("fusion" if run is forward else "fusion_backward", rows)
 
 
 if __name__ == "__main__":
-    main([int(size) for size in sys.argv[1:]] or SIZES)
+    backward = "--backward" in sys.argv
+    given = [int(size) for size in sys.argv[1:] if size != "--backward"]
+    main(given or SIZES, forward_and_backward if backward else forward)
