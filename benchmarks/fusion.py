@@ -3,8 +3,8 @@
     python -m benchmarks.fusion [sizes …]              forward, without a graph
     python -m benchmarks.fusion --backward [sizes …]   forward and backward, for both operands
 
-torch.compile needs a C++ compiler. Times are medians of processor seconds; a ratio is the median of the ratios of
-the rounds, in each of which everybody runs once: what disturbs a round disturbs both sides of its ratio.
+torch.compile needs a C++ compiler. Times are medians of processor seconds; a ratio is the median of the ratios
+of the rounds, in each of which everybody runs once: what disturbs a round disturbs both sides of its ratio.
 """
 import os
 

@@ -1,5 +1,5 @@
-"""Every layer of `nn`, scripted and traced here and in the reference: what can be compiled, what it computes, and
-the operators of its trace.
+"""Every layer of `nn`, scripted and traced here and in the reference: what compiles, what it computes, and the
+operators of its trace.
 """
 import contextlib
 import inspect
@@ -29,7 +29,7 @@ NOT_CALLED_THERE = ("GRU", "LSTM", "RNN")
 
 # Operators of the traces that differ, and why.
 OTHER_TRACE = {
-    "AdaptiveLogSoftmaxWithLoss": "the count of rows is summed in place, which dead code elimination keeps here",
+    "AdaptiveLogSoftmaxWithLoss": "rows are counted in place: dead code elimination keeps that here",
     "BCELoss": "broadcast_shapes is computed here, of expanded zeros there",
     "CrossMapLRN2d": "an autograd Function is one node there, its operators are recorded here",
     "GRUCell": "the cell writes in place there",
@@ -121,7 +121,9 @@ def test_scripted(name):
 def traced(library, module, args, kwargs):
     """The operators of a module's trace, every call inlined."""
     names = inspect.signature(module.forward).parameters
-    given = {"example_kwarg_inputs": {**dict(zip(names, args)), **kwargs}} if kwargs else {"example_inputs": args}
+    given = {"example_inputs": args}
+    if kwargs:
+        given = {"example_kwarg_inputs": {**dict(zip(names, args)), **kwargs}}
     graph = library.jit.trace(module, check_trace=False, strict=False, **given).inlined_graph
     return [n.kind() for n in graph.nodes() if n.kind() not in ("prim::Constant", "prim::GetAttr")]
 

@@ -125,7 +125,7 @@ def _compile(name, python_function):
 
 
 def stub_functions(function):
-    """The compiled functions that stand for a function of `nn.functional`, one an overload; none of others."""
+    """What stands for a function of `nn.functional`, compiled, one an overload; none of others."""
     if not function.__module__.startswith("readtorch.nn.functional") or function.__name__ not in _stubs():
         return []
     return _functions(function.__name__, function)
