@@ -1,4 +1,4 @@
-"""Every layer of `nn`, scripted and traced here and in the reference: what compiles, what it computes, and the
+"""Every layer of `nn`, scripted and traced here and in the reference: what compiles, what it computes, the
 operators of its trace.
 """
 import contextlib

@@ -209,7 +209,7 @@ class PythonValue(SugaredValue):
 
 
 class AutogradFunction(PythonValue):
-    """A `torch.autograd.Function`: its `apply` stays a call to Python, with any arguments, that gives a tensor."""
+    """A `torch.autograd.Function`: `apply` stays a call to Python, with any arguments, that gives a tensor."""
 
     def attr(self, range, emitter, name):
         return self if name == "apply" else super().attr(range, emitter, name)
