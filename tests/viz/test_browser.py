@@ -480,13 +480,14 @@ def test_allocator_with_a_hundred_thousand_events_stays_smooth(visit, page_with)
             slider.dispatchEvent(new Event('input'));
             taken.push(performance.now() - start);
         }
-        return taken.sort((a, b) => a - b);
+        return taken;
     }"""
     with visit(page_with(figure)) as seen:
         assert seen.page.locator(".rt-count").first.inner_text() == f"step 0 of {last}"
         for name, steps in {"steps": range(50_000, 50_100),
                             "scrubbing": [i * 9_973 % last for i in range(100)]}.items():
-            taken = min((seen.page.evaluate(time, list(steps)) for _ in range(3)), key=lambda taken: taken[90])
+            rounds = [seen.page.evaluate(time, list(steps)) for _ in range(3)]
+            taken = sorted(map(min, zip(*rounds)))  # of a step; a busy machine interrupts now this one, now that
             assert taken[50] < 16 and taken[90] < 30, (name, taken[::10])
         assert seen.problems == []
 
