@@ -7,9 +7,7 @@ atomics are needed.
 In PyTorch: `aten/src/ATen/native/cuda/{DilatedMaxPool2d,AveragePool2d,AdaptiveAveragePooling,
 AdaptiveMaxPooling2d}.cu`.
 """
-import functools
 
-import numpy as np
 from numba import cuda
 
 from ....c10.cuda.launch import blocks_of, launch

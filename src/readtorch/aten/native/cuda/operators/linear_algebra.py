@@ -27,7 +27,6 @@ from ..copy import copy as copy_kernel
 from ..fills import eye
 from .factories import filled
 from .pointwise import operator_named
-from .reductions import LONG
 from .registration import broadcast_shape, cuda_kernel, empty, owned
 
 INT = np.dtype(np.int32)
