@@ -13,7 +13,7 @@ GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf8")
 def test_an_operator_in_one_file(tmp_path):
     operator, program = re.findall(r"```python\n(.*?)```", GUIDE.split("## Adding an operator")[1], re.DOTALL)[:2]
     package = shutil.copytree(ROOT / "src/readtorch", tmp_path / "readtorch",
-                              ignore=shutil.ignore_patterns("__pycache__", "static"))
+                              ignore=shutil.ignore_patterns("static"))
     (package / "aten/native/squareplus.py").write_text(operator, encoding="utf8")
     families = package / "aten/native/__init__.py"
     text = families.read_text(encoding="utf8")
