@@ -1,6 +1,7 @@
 """Python's `multiprocessing`, taught to send tensors without copying them.
 
-In PyTorch: `torch/multiprocessing/__init__.py`. Explained in the chapter "Dataset, Sampler, DataLoader".
+In PyTorch: `torch/multiprocessing/__init__.py`. Explained in the chapter "Multiprocessing,
+TensorBoard, ONNX".
 
     reductions.py    what stands in a message for a tensor, and for its storage
     spawn.py         start some processes, wait for them, report the first that failed
