@@ -1,6 +1,6 @@
 """TorchScript: `trace` and `script` turn Python functions and modules into graphs, which run without Python.
 
-Both are deprecated in PyTorch since 2.13, in favour of `torch.compile` and `torch.export`.
+Both are deprecated in PyTorch since 2.13, in favor of `torch.compile` and `torch.export`.
 
 In PyTorch: `torch/jit/__init__.py`. Explained in the chapters "JIT: tracing" and "JIT: scripting".
 """

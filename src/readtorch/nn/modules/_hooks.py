@@ -76,7 +76,7 @@ def register_module_full_backward_pre_hook(hook):
 
 
 def register_module_backward_hook(hook):
-    """Deprecated in favour of `register_module_full_backward_hook`: sees only the module's last operation."""
+    """Deprecated in favor of `register_module_full_backward_hook`: sees only the module's last operation."""
     _set_global_backward_kind(full=False)
     return _register(_global_backward_hooks, hook)
 
@@ -160,7 +160,7 @@ class _HookRegistration:
         return _register(self._backward_pre_hooks, hook, prepend=prepend)
 
     def register_backward_hook(self, hook):
-        """Deprecated in favour of `register_full_backward_hook`: sees only the module's last operation."""
+        """Deprecated in favor of `register_full_backward_hook`: sees only the module's last operation."""
         self._set_backward_kind(full=False)
         return _register(self._backward_hooks, hook)
 

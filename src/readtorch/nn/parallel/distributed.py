@@ -71,8 +71,8 @@ class DistributedDataParallel(Module, Joinable):
     (forward_sync_buffers: the same, without the copy at the start).
 
     Raises RuntimeError if no parameter requires grad or the ranks' models differ in size. Use it like the
-    module; the module itself is `.module`, and names in the state_dict begin with "module.". in PyTorch: also
-    mixed_precision, device_mesh, delay_all_reduce_named_params, and one device_ids entry for GPUs.
+    module; the module itself is `.module`, and names in the state_dict begin with "module.". In PyTorch: also
+    mixed_precision, device_mesh and delay_all_reduce_named_params.
     """
 
     def __init__(

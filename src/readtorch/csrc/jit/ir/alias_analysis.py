@@ -5,8 +5,8 @@ All inputs of the graph, what comes out of attributes and what is put into conta
 set, the
 *wildcard*.
 
-In PyTorch: `torch/csrc/jit/ir/alias_analysis.cpp`. Explained in the chapter "The fuser, and from
-TorchScript to torch.compile".
+In PyTorch: `torch/csrc/jit/ir/alias_analysis.cpp`. Explained in the chapter "JIT:
+scripting".
 """
 from .type import (AnyType, ClassType, DictType, FutureType, InterfaceType, ListType, OptionalType,
                    TensorType, TupleType, UnionType, VarType)
