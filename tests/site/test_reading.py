@@ -74,10 +74,10 @@ def test_a_solution_opens_by_keyboard(visit, parts):
 SEARCHES = {  # what is typed: title of the section that comes first
     "footnotes": "Every part of a chapter",
     "exercises": "Exercises",
-    "torch.nn.Module.__setattr__": "Side by side",
+    "torch.nn.Module.__setattr__": "Where to read it",
     "__SETATTR__": "Side by side",
     "setattr": "Side by side",
-    "nn.Module.__set": "Side by side",
+    "nn.Module.__set": "Where to read it",
     "torch::autograd::Engine": "Where to read it",
     "autograd.Engine.execute": "Where to read it",
     "native_functions.yaml": "Where to read it",
