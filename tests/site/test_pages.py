@@ -70,6 +70,7 @@ def test_paper_cuts_nothing_off(seen):
 
 def test_an_audit_finds_nothing(seen, axe):
     """After all that is done to the page as it is: the audit thins out its code."""
+    seen.view(1400, "light")
     assert seen.audit(axe) == []
 
 
