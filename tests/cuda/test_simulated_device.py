@@ -285,3 +285,15 @@ def test_a_generator_of_another_device():
         rt.rand(2, generator=rt.Generator(), device="cuda")
     with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'cuda'"):
         rt.rand(2, generator=rt.Generator("cuda"))
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+def test_no_sparse_tensors(kernels):
+    cuda.simulate(1, "64MiB", kernels=kernels)
+    eye, weight = rt.eye(3), nn.Embedding(3, 2, sparse=True).cuda()
+    with pytest.raises(NotImplementedError, match="no sparse tensors on 'cuda'"):
+        eye.to_sparse().cuda()
+    with pytest.raises(NotImplementedError, match="no sparse tensors on 'cuda'|Could not run 'aten::_to_sparse'"):
+        eye.cuda().to_sparse()
+    with pytest.raises(NotImplementedError, match="no sparse tensors on 'cuda'|Could not run 'aten::_sparse_coo"):
+        weight(rt.tensor([1, 2], device="cuda")).sum().backward()

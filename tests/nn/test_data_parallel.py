@@ -219,3 +219,25 @@ def test_without_devices():
     assert nn.DataParallel(net)(x).equal(net(x))
     with pytest.raises(RuntimeError, match="device type could not be determined"):
         data_parallel(net, x)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_scripted_module():
+    net = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU()).double().cuda().eval()
+    x = rt.randn(5, 4, dtype=rt.float64, device="cuda")
+    net(x).sum().backward()
+    scripted = rt.jit.script(net)
+    wanted = [p.grad.clone() for p in net.parameters()]
+    net.zero_grad()
+    assert close(nn.DataParallel(scripted)(x), net(x))
+    nn.DataParallel(scripted)(x).sum().backward()
+    for p, grad in zip(net.parameters(), wanted):
+        assert close(p.grad, grad)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_python_module_in_a_scripted_one():
+    scripted = rt.jit.script(nn.Sequential(nn.Linear(4, 3)).cuda())
+    scripted._modules["added"] = nn.ReLU()
+    with pytest.raises(RuntimeError, match="Cannot replicate network where python modules are children of ScriptModule"):
+        replicate(scripted, [0, 1])

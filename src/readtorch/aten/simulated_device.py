@@ -15,6 +15,7 @@ from ..c10.dispatch_key import CPU, SIMULATED_CUDA, MaskGuard
 from ..c10.tensor_impl import TensorImpl
 from . import dispatcher
 from .common_device import common_device, engine_of, launched, resolve
+from .sparse_tensor_impl import refuse_sparse
 
 # Results that stay in the host's memory: which of an operator's results they are.
 ON_HOST = {"_pack_padded_sequence": (1,), "_pad_packed_sequence": (1,)}
@@ -35,6 +36,8 @@ def make_kernel(operator, keys):
     def kernel(*arguments):
         asked = device_place is not None and (arguments[device_place] is not None or not places)
         if asked:
+            for i in places:
+                refuse_sparse(arguments[i])
             place = resolve(arguments[device_place])
             arguments = (*arguments[:device_place], cpu, *arguments[device_place + 1:])
         else:
@@ -67,5 +70,6 @@ def moved(results, place, stay=()):
 
 
 def moved_tensor(t, place):
+    refuse_sparse(t)
     within = tensor_within(t._array)
     return tensor_on(place, t._array) if within is None else within

@@ -83,3 +83,10 @@ def wrap_sparse(array):
 
 def is_sparse(t):
     return bool(t._keys & SPARSE_CPU)
+
+
+def refuse_sparse(t):
+    """For what would bring `t` to a device."""
+    if is_sparse(t):
+        raise NotImplementedError(
+            "readtorch has no sparse tensors on 'cuda': keep it on the CPU, or make it dense with to_dense()")

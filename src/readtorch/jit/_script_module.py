@@ -233,6 +233,10 @@ class RecursiveScriptModule(ScriptModule):
     def __reduce_ex__(self, protocol):
         raise RuntimeError("ScriptModules cannot be pickled: use torch.jit.save")
 
+    def _replicate_for_data_parallel(self):
+        """A copy of the object alone: `replicate` then sets its submodules, parameters and buffers."""
+        return RecursiveScriptModule(self._c.copy(), self._concrete_type, self._original)
+
     def __copy__(self):
         return _wrapped_copy(self, self._c.copy())
 

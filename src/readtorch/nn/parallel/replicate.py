@@ -19,6 +19,8 @@ def replicate(network, devices, detach=False):
     back to the original's parameters and are summed there. The first replica's buffers are the original's own.
     detach: the copies belong to no graph.
     """
+    if not _replicatable_module(network):
+        raise RuntimeError("Cannot replicate network where python modules are children of ScriptModule")
     if not devices:
         return []
     devices = [_get_device_index(x, True) for x in devices]
@@ -28,6 +30,14 @@ def replicate(network, devices, detach=False):
     copies |= _copy_tensors([b for b in buffers if not b.requires_grad or detach], devices, detach=True)
     modules = list(network.modules())
     return [_replica(modules, {tensor: each[j] for tensor, each in copies.items()}) for j in range(len(devices))]
+
+
+def _replicatable_module(module):
+    """A scripted module knows its children only if they are scripted too."""
+    from readtorch.jit import ScriptModule
+
+    scripted = [m for m in module.modules() if isinstance(m, ScriptModule)]
+    return all(isinstance(below, ScriptModule) for m in scripted for below in m.modules())
 
 
 def _copy_tensors(tensors, devices, detach):

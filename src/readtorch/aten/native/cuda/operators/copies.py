@@ -16,6 +16,7 @@ from .....c10.cuda.stream import DeviceGuard, current_stream
 from .....c10.tensor_impl import contiguous_strides, dtype_of, host_array
 from .....c10.wrap_dim import wrap_dim
 from ....common_device import wait_for
+from ....sparse_tensor_impl import refuse_sparse
 from ... import copy as native_copy
 from ... import fill as native_fill
 from ...copy import channels_last_order, check_rank, copy_in_format, is_dense_permutation, number_as
@@ -119,6 +120,7 @@ def clone_cuda(self, memory_format):
 
 @cuda_kernel(native_copy._to_copy)
 def to_copy_cuda(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
+    refuse_sparse(self)
     numpy_dtype = self._array.dtype if dtype is None else dtype.numpy
     if not is_on_device(self):
         array = copy_in_format(self._array, memory_format)
