@@ -1,4 +1,4 @@
-"""cumsum and cumprod.
+"""cumsum, cumprod and logcumsumexp; cummax and cummin, which also tell where the extreme was met.
 
 Grid: one block for each row; block: 256 threads, which take the row in pieces of 256. Inside a piece each
 warp scans by shuffles (after step k a lane holds the sum of the 2ᵏ⁺¹ lanes up to itself), the warps' totals
@@ -7,6 +7,7 @@ are scanned by the first warp, and what came before the piece is carried along.
 In PyTorch: `aten/src/ATen/native/cuda/ScanUtils.cuh`.
 """
 import functools
+import math
 
 import numpy as np
 from numba import cuda
@@ -22,6 +23,37 @@ def cumsum(x, dim, out):
 
 def cumprod(x, dim, out):
     scan(times, 1, x, dim, out)
+
+
+def logcumsumexp(x, dim, out):
+    scan(add_exponents, -math.inf, x, dim, out)
+
+
+def add_exponents(a, b):
+    """log(exp(a) + exp(b)), without an exponential that overflows."""
+    greatest, least = max(a, b), min(a, b)
+    if a != a or b != b:
+        return a + b
+    if least == greatest and abs(least) == math.inf or least == -math.inf:
+        return greatest
+    return greatest + math.log1p(math.exp(least - greatest))
+
+
+def running_extreme(wins, x, dim, values, indices):
+    """wins: `at_least` or `at_most`. values, indices (int64): contiguous; x and values of 32 or 64 bits."""
+    if values.size:
+        x, values, indices = (as_rows(a, dim) for a in (x, values, indices))
+        rows = min(x.shape[0] * x.shape[2], 65535)
+        launch(extreme_kernel(wins, x.dtype.type), rows, whole_warps(x.shape[1]), x, values, indices)
+
+
+def at_least(a, b):
+    """Whether b, which comes later, takes the place of a: an equal one does, and a nan for good."""
+    return b >= a or b != b
+
+
+def at_most(a, b):
+    return b <= a or b != b
 
 
 def scan(combine, identity, x, dim, out):
@@ -65,3 +97,45 @@ def scan_kernel(combine, dtype):
                 carry = combine(carry, shared[warps - 1])
                 cuda.syncthreads()
     return scan
+
+
+@functools.cache
+def extreme_kernel(wins, dtype):
+    """As above, of pairs of a value and its place; a place of -1 says that there is no value."""
+    def later(a, i, b, j):
+        return (b, j) if i < 0 or (j >= 0 and wins(a, b)) else (a, i)
+
+    def scan_warp(value, place):
+        lane, distance = cuda.threadIdx.x % WARP, 1
+        while distance < WARP:
+            before = cuda.shfl_up_sync(ALL_LANES, value, distance)
+            where = cuda.shfl_up_sync(ALL_LANES, place, distance)
+            if lane >= distance:
+                value, place = later(before, where, value, place)
+            distance *= 2
+        return value, place
+
+    def extremes(x, values, indices):
+        shared, places = cuda.shared.array(32, dtype), cuda.shared.array(32, np.int64)
+        t, inner = cuda.threadIdx.x, x.shape[2]
+        lane, warp, warps = t % WARP, t // WARP, cuda.blockDim.x // WARP
+        for r in range(cuda.blockIdx.x, x.shape[0] * inner, cuda.gridDim.x):
+            i, j, carry, met = r // inner, r % inner, dtype(0), np.int64(-1)
+            for begin in range(0, x.shape[1], cuda.blockDim.x):
+                k = begin + t
+                value, place = dtype(0), np.int64(-1)
+                if k < x.shape[1]:
+                    value, place = x[i, k, j], np.int64(k)
+                value, place = scan_warp(value, place)
+                if lane == WARP - 1:
+                    shared[warp], places[warp] = value, place
+                cuda.syncthreads()
+                for w in range(warp):
+                    carry, met = later(carry, met, shared[w], places[w])
+                value, place = later(carry, met, value, place)
+                if k < x.shape[1]:
+                    values[i, k, j], indices[i, k, j] = value, place
+                for w in range(warp, warps):
+                    carry, met = later(carry, met, shared[w], places[w])
+                cuda.syncthreads()
+    return extremes

@@ -33,4 +33,5 @@ from . import (  # noqa: F401
     resizing,
     searching,
     steps,
+    volumes,
 )

@@ -17,6 +17,7 @@ from ....functions import at
 from ... import return_types
 from ...extremes import check_not_empty, check_reducible
 from ...reduce_ops import check_mean_type, reduced_axes, reduced_count, sum_type
+from ...tensor_iterator import not_implemented
 from .. import arg_reduce, scan, sort
 from .. import reduce as kernels
 from ..copy import copy as copy_kernel
@@ -281,6 +282,30 @@ def cumulative(name, run):
 
 cumulative("cumsum", scan.cumsum)
 cumulative("cumprod", scan.cumprod)
+
+
+def running_extreme(name, wins):
+    @cuda_kernel(operator_named(name))
+    def kernel(self, dim):
+        dim = wrap_dim(dim, self._array.ndim)
+        x = converted(self, wide_enough(self._array.dtype))
+        values, indices = empty(self._array.shape, x._array.dtype), empty(self._array.shape, LONG)
+        scan.running_extreme(wins, x._array, dim, values._array, indices._array)
+        return getattr(return_types, name)(converted(values, self._array.dtype), indices)
+
+
+running_extreme("cummax", scan.at_least)
+running_extreme("cummin", scan.at_most)
+
+
+@cuda_kernel(operator_named("logcumsumexp"))
+def logcumsumexp_cuda(self, dim):
+    dim, dtype = wrap_dim(dim, self._array.ndim), dtype_of(self)
+    if not dtype.is_floating_point:
+        raise not_implemented("logcumsumexp_cuda")(dtype)
+    out = empty(self._array.shape, wide_enough(self._array.dtype))
+    scan.logcumsumexp(self._array, dim, out._array)
+    return converted(out, self._array.dtype)
 
 
 def sorted_first(result, self, k, dim, largest):
