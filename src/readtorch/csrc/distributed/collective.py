@@ -96,7 +96,9 @@ def _mismatch(rank, print_, other_rank, other):
 
 
 def _shown(value):
-    return list(value) if isinstance(value, tuple) else value or "none"
+    if isinstance(value, tuple):
+        return list(value)
+    return "none" if value in (None, "") else value  # root 0 is a root
 
 
 def _split_mismatch(prints, ranks):
