@@ -68,6 +68,13 @@ def test_a_mismatch_does_not_break_the_group():
     assert dist.run_threads(fn, 2) == [2.0, 2.0]
 
 
+def test_a_mismatch_names_root_0():
+    def fn(rank):
+        with pytest.raises(dist.DistBackendError, match="Root rank: 0 vs 1"):
+            dist.broadcast(readtorch.ones(2), int(rank > 0))
+    dist.run_threads(fn, 3)
+
+
 def test_uneven_all_to_all_that_does_not_fit():
     def fn(rank):
         with pytest.raises(dist.DistBackendError, match="Rank 0 sends 1 elements to Rank 0, which expects 2"):

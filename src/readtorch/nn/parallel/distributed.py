@@ -72,7 +72,8 @@ class DistributedDataParallel(Module, Joinable):
 
     Raises RuntimeError if no parameter requires grad or the ranks' models differ in size. Use it like the
     module; the module itself is `.module`, and names in the state_dict begin with "module.". In PyTorch: also
-    mixed_precision, device_mesh, delay_all_reduce_named_params, skip_all_reduce_unused_params, batched_grad_copy.
+    mixed_precision, device_mesh, delay_all_reduce_named_params, skip_all_reduce_unused_params and
+    batched_grad_copy.
     """
 
     def __init__(
