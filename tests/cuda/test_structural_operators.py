@@ -12,6 +12,7 @@ from tests.cuda.test_operator_table import device, numbers, results_on  # noqa: 
 
 VOLUME, IMAGE = numbers(1, 2, 4, 5, 3), numbers(2, 1, 5, 6)
 ROWS = rt.tensor([[3.0, 1.0, 2.0, 1.0, 3.0], [0.5, float("nan"), 4.0, float("nan"), 0.5]])
+PLACES, ORDER = rt.tensor([[7, 2, 9], [4, 0, 5]]), rt.tensor([[2, 0, 3], [4, 1, 5]])
 
 TABLE = {
     "avg_pool3d": (lambda x: F.avg_pool3d(x, (2, 3, 2), (1, 2, 1), (1, 1, 0)), VOLUME),
@@ -42,6 +43,24 @@ TABLE = {
     "logcumsumexp, infinite": (
         lambda x: x.detach().logcumsumexp(1),
         rt.tensor([[-float("inf"), -float("inf"), 1.0], [2.0, float("inf"), float("inf")]])),
+    "take": (lambda x, n: x.t().take(n), IMAGE[0, 0], PLACES),
+    "put": (lambda x, n, y: x.put(n, y[:2]), IMAGE[0, 0], PLACES, numbers(3, 3)),
+    "put in place": (lambda x, n, y: x.t().clone().t().put_(n, y[:2]), IMAGE[0, 0], PLACES, numbers(3, 3)),
+    "put, adding": (lambda x, n, y: x.put(n % 2, y[:2], True), IMAGE[0, 0], PLACES, numbers(3, 3)),
+    "take_along_dim": (lambda x, n: rt.take_along_dim(x, n % 5 - 5, 0), IMAGE[0, 0, :, :3], PLACES),
+    "masked_scatter": (lambda x, m, y: x.masked_scatter(m > 3, y), numbers(3), PLACES, numbers(2, 4)),
+    "masked_scatter_": (lambda x, m, y: x.clone().masked_scatter_(m[0] > 3, y), numbers(2, 3), PLACES, numbers(2, 4)),
+    "index_fill": (lambda x, n: x.index_fill(1, n[0], 7), IMAGE[0, 0, :, :6], ORDER),
+    "index_fill by a tensor": (lambda x, n, v: x.index_fill(0, n[0].int(), v), IMAGE[0, 0], ORDER, rt.tensor(2.0)),
+    "index_fill_": (lambda x, n: x.clone().index_fill_(-1, n[1], -1), IMAGE[0, 0], ORDER),
+    **{f"index_reduce {how} {own}": (
+        lambda x, n, y, how=how, own=own: x.index_reduce(1, n[0] % (2 if own else 5), y, how, include_self=own),
+        numbers(2, 4), ORDER, numbers(2, 3) + 0.75) for how in ("prod", "mean", "amax", "amin") for own in (True, False)},
+    "index_reduce of integers": (lambda n, m: n.index_reduce(1, m[0] % 3, m + 1, "mean"), PLACES, ORDER),
+    "nonzero_static": (lambda n: (rt.nonzero_static(n > 3, size=2), rt.nonzero_static(n > 3, size=9, fill_value=-3)),
+                       PLACES),
+    "renorm": (lambda x: x.renorm(2, 1, 1.5), numbers(2, 3)),
+    "histc": (lambda x: (x.histc(4), x.histc(3, -0.5, 0.75), x.histc(2, 1, 2)), numbers(2, 3)),
 }
 
 
@@ -55,3 +74,16 @@ def test_as_on_the_cpu(name):
     for result, other in zip(ours, expected):
         assert result.dtype == other.dtype and result.shape == other.shape
         assert rt.allclose(result, other, rtol=1e-4, atol=1e-5, equal_nan=True), (result, other)
+
+
+def test_views_are_written_in_place():
+    """A view knows on a device, too, that autograd follows it."""
+    x = rt.ones(2, 3, device="cuda", requires_grad=True)
+    y = x.clone()
+    y.t()[0].mul_(3.0)
+    y.sum().backward()
+    assert x.grad.tolist() == [[3.0, 1.0, 1.0]] * 2
+    with rt.no_grad():
+        cut = y.t()
+    with pytest.raises(RuntimeError, match="created in no_grad mode"):
+        cut.mul_(2)

@@ -402,8 +402,7 @@ def take_along_dim_composite(self, indices, dim):
 
 def from_the_front(indices, size):
     """Negative indices, which count from the end, as counted from the start."""
-    places = indices._array
-    return wrap(np.where(places < 0, places + size, places))
+    return at.where(indices < 0, indices + size, indices)
 
 
 exact_out(take_along_dim)

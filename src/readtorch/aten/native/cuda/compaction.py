@@ -12,8 +12,8 @@ from .loops import THREADS
 
 
 def places_of(counts, shape, out):
-    """counts: the running counts (int64) of elements of an array of `shape`, in their order; out: (total,
-    dimensions)."""
+    """counts: the running counts (int64) of elements of an array of `shape`, in their order; out: (rows,
+    dimensions), of which as many are written as there are elements, if there is room."""
     if out.size:
         launch(places_kernel, blocks_of(counts.size, THREADS), THREADS, counts, tuple(shape), out)
 
@@ -30,7 +30,7 @@ def triangle(x, diagonal, upper, out):
 def places_kernel(counts, shape, out):
     for i in range(cuda.grid(1), counts.size, cuda.gridsize(1)):
         before = counts[i - 1] if i > 0 else 0
-        if counts[i] != before:
+        if counts[i] != before and before < out.shape[0]:
             rest = i
             for d in range(len(shape) - 1, -1, -1):
                 out[before, d] = rest % shape[d]

@@ -11,6 +11,7 @@ In PyTorch: `TORCH_IMPL_FUNC`, `DispatchStub`; the device guard and check are ge
 (`torchgen/gen.py`, `c10/core/DeviceGuard.h`).
 """
 
+import contextlib
 import os
 
 from .....c10.cuda import runtime
@@ -38,8 +39,9 @@ def cuda_kernel(*operators):
     return register
 
 
-def on_device(operator, function):
-    """`function` on the device of the operator's tensors, or on the one that its `device` argument names."""
+def on_device(operator, function, below=below_autograd):
+    """`function` on the device of the operator's tensors, or on the one that its `device` argument names. What it
+    calls stays `below` autograd; a view must know whether autograd follows it, and calls nothing."""
     arguments = operator.schema.arguments
     places = [i for i, a in enumerate(arguments) if a.type.is_tensor]
     device_place = next((i for i, a in enumerate(arguments) if a.name == "device"), None)
@@ -53,7 +55,7 @@ def on_device(operator, function):
         if generator_place is not None:
             engine = engine_of(values[generator_place], place)
             values = (*values[:generator_place], engine, *values[generator_place + 1 :])
-        with DeviceGuard(place.index), below_autograd():
+        with DeviceGuard(place.index), below():
             try:
                 results = function(*values)
                 launched(operator, values, results, place)
@@ -168,7 +170,8 @@ def follow(operator, keys):
     """The dispatcher's fallback for CUDA: a kernel that follows from others, or None."""
     compute = operator.kernels.get(CPU)
     if compute is not None and (operator.schema.is_view or operator.schema.name in ONLY_GEOMETRY):
-        return on_device(operator, lambda *values: still_on_device(compute(*values)))
+        below = contextlib.nullcontext if operator.schema.is_view else below_autograd
+        return on_device(operator, lambda *values: still_on_device(compute(*values)), below)
     if compute is not None and operator.name.removeprefix("aten::") in MADE_OF_OPERATORS:
         return on_device(operator, compute)
     functional = operator.variant_of
