@@ -69,6 +69,26 @@ def test_hooks_that_return_the_wrong_thing():
     same(program)
 
 
+def test_node_hooks_that_return_the_wrong_thing():
+    def program(T, show):
+        wrong = {
+            "short": lambda grads: (), "long": lambda grads: grads + grads, "list": list,
+            "a tensor": lambda grads: grads[0], "a number": lambda grads: (3,) * len(grads),
+            "another dtype": lambda grads: (grads[0].half(), *grads[1:]),
+            "another shape": lambda grads: (grads[0][0], *grads[1:]),
+            "a gradient for None": lambda grads: (*grads[:-1], T.ones(2)),
+        }
+        for name, change in wrong.items():
+            y = leaf(T, 1.0, 2.0) * 3
+            y.grad_fn.register_prehook(lambda grads: change(grads))
+            show(name)
+            show.error(lambda: y.sum().backward())
+            y = leaf(T, 1.0, 2.0) * 3
+            y.grad_fn.register_hook(lambda ins, outs: change(ins))
+            show.error(lambda: y.sum().backward())
+    same(program)
+
+
 def test_saved_tensor_hooks():
     def program(T, show):
         x = leaf(T, 1.0, 2.0)

@@ -272,7 +272,7 @@ def apply_with_hooks(node, grads):
     for hook in list(hooks.pre.values()):
         replaced = hook(tuple(grads))
         if replaced is not None:
-            grads = replaced if isinstance(replaced, tuple) else (replaced,)
+            grads = check_replaced(hook, grads, replaced)
     outputs = apply_checked(node, grads) if AnomalyMode.enabled else node.apply(*grads)
     for hook in list(hooks.post.values()):
         replaced = hook(tuple(outputs), tuple(grads))
@@ -284,17 +284,23 @@ def apply_with_hooks(node, grads):
 NO_HOOKS = NodeHooks()
 
 
-def check_replaced(hook, outputs, replaced):
-    """What a post hook returned instead of the results: as many gradients as there were."""
-    replaced = replaced if isinstance(replaced, tuple) else (replaced,)
-    if len(replaced) != len(outputs):
+def check_replaced(hook, values, replaced):
+    """What a node's hook returned instead of `values`: a tuple of as many gradients, each like the one before."""
+    if not isinstance(replaced, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(replaced).__name__}'")
+    if len(replaced) != len(values):
         raise RuntimeError(f"hook '{hook_name(hook)}' has returned an incorrect number of values "
-                           f"(got {len(replaced)}, but expected {len(outputs)})")
+                           f"(got {len(replaced)}, but expected {len(values)})")
+    for old, new in zip(values, replaced):
+        if new is not None:
+            check_hook_result(old, new, hook)
     return replaced
 
 
 def check_hook_result(old, new, hook):
     """A hook may change a gradient's values, not what it is."""
+    if old is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     if not hasattr(new, "_array"):
         raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
     if new._array.shape != old._array.shape:
