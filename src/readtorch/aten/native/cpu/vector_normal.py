@@ -7,7 +7,7 @@ libm's. So we evaluate the same polynomials in the same order, with every `a * b
 PyTorch's compiler rounds once. All arguments are in range here (uniform numbers in (0, 1], angles in [0, 2
 pi)), so what the general functions do for negative, denormal or huge arguments is left out.
 
-In PyTorch: `normal_fill_16_AVX2` (`native/cpu/DistributionTemplates.h`) and `native/cpu/avx_mathfun.h`.
+In PyTorch: `NormalFill16<float, true>` (`native/cpu/DistributionTemplates.h`) and `native/cpu/avx_mathfun.h`.
 """
 import math
 
@@ -74,7 +74,7 @@ def sin_cos(x):
 def box_muller_float(data, mean, std):
     """Turn 16 uniform numbers at a time into normal ones, in place: 8 radii, then 8 angles.
 
-    The numbers are sorted into two arrays first, or LLVM would not see that the loop can be vectorised.
+    The numbers are sorted into two arrays first, or LLVM would not see that the loop can be vectorized.
     """
     half = CHUNK // 2
     first, second = np.empty(half, f32), np.empty(half, f32)
