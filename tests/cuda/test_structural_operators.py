@@ -87,3 +87,73 @@ def test_views_are_written_in_place():
         cut = y.t()
     with pytest.raises(RuntimeError, match="created in no_grad mode"):
         cut.mul_(2)
+
+
+# ----------------------------------------------------------------------------------------------------- samples
+
+
+def empty(n, dtype):
+    return rt.empty(n, dtype=dtype, device="cuda")
+
+
+@pytest.mark.parametrize("draw", [
+    lambda: empty(9, rt.float32).geometric_(0.25),
+    lambda: empty(5, rt.int64).geometric_(0.1),
+    lambda: empty(7, rt.float64).cauchy_(1, 2),
+    lambda: empty(7, rt.float32).cauchy_(),
+    lambda: empty(6, rt.uint8).random_(),
+    lambda: empty(6, rt.int64).random_(),
+    lambda: empty(6, rt.int32).random_(),
+    lambda: empty(6, rt.float32).random_(),
+    lambda: rt.randperm(0, device="cuda"),
+    lambda: rt.randperm(13, device="cuda", dtype=rt.int32),
+    lambda: rt.randperm(70, generator=rt.Generator("cuda").manual_seed(3), device="cuda"),
+])
+def test_numbers_of_simulated_devices(draw):
+    """NumPy computes them from the same Philox states."""
+    results = []
+    for kernels in (False, True):
+        cuda.simulate(1, "64MiB", kernels=kernels)
+        rt.manual_seed(5)
+        with launching_by(simulator.check):
+            results.append([draw().cpu(), draw().cpu()])
+    assert all(rt.allclose(a, b, rtol=1e-5) and a.dtype == b.dtype for a, b in zip(*results))
+
+
+def test_equal_keys_are_shuffled():
+    from readtorch.aten.native.cuda.permutations import shuffle_equal
+    from readtorch.aten.native.cpu.philox_kernels import _shuffle_islands
+
+    class Engine:
+        def philox_state(self, n):
+            return 7, 12
+
+    keys, ours = np.repeat([3, 4, 9, 11], [1, 7, 2, 1]), np.arange(11)
+    theirs = ours.copy()
+    with launching_by(simulator.check):
+        shuffle_equal((7, 12), keys, ours)
+    _shuffle_islands(theirs, keys, Engine())
+    assert ours.tolist() == theirs.tolist() != sorted(theirs)
+
+
+@pytest.mark.parametrize("draw, mean, variance", [
+    (lambda ones: rt.poisson(ones * 2.5), 2.5, 2.5),
+    (lambda ones: rt.poisson(ones * 40), 40, 40),
+    (lambda ones: rt.binomial(ones * 12, ones * 0.75), 9, 2.25),
+    (lambda ones: rt.binomial(ones * 100, ones * 0.3), 30, 21),
+    (lambda ones: rt._standard_gamma(ones * 0.5), 0.5, 0.5),
+    (lambda ones: rt._standard_gamma(ones * 3), 3, 3),
+    (lambda ones: rt._sample_dirichlet(ones.view(-1, 2) * 2)[:, 0], 0.5, 0.05),
+])
+def test_moments_of_samples(draw, mean, variance):
+    rt.manual_seed(1)
+    found = draw(rt.ones(600, device="cuda")).cpu()
+    deviation = (variance / found.numel()) ** 0.5
+    assert abs(found.mean().item() - mean) < 4 * deviation
+    assert 0.7 < found.var().item() / variance < 1.4
+
+
+def test_edges_of_samples():
+    zero, one = rt.zeros(2, device="cuda"), rt.ones(2, device="cuda")
+    assert rt.poisson(zero).tolist() == [0, 0] and rt.binomial(5 * one, zero).tolist() == [0, 0]
+    assert rt.binomial(5 * one, one).tolist() == [5, 5] and rt.binomial(one * float("nan"), one).isnan().all()

@@ -192,9 +192,9 @@ def randperm_cpu(n, generator, dtype, layout, device, pin_memory):
     return wrap(run(kernels.randperm, n, dtype.numpy, generator_of(generator)))
 
 
-@randperm.kernel
-def randperm_default_cpu(n, dtype, layout, device, pin_memory):
-    return randperm_cpu(n, None, dtype, layout, device, pin_memory)
+@randperm.compose
+def randperm_composite(n, dtype, layout, device, pin_memory):
+    return randperm_generator.call(n, None, dtype, layout, device, pin_memory)
 
 
 @randperm_generator_out.kernel
@@ -207,9 +207,9 @@ def randperm_out_cpu(n, generator, out):
     return out
 
 
-@randperm_out.kernel
-def randperm_default_out_cpu(n, out):
-    return randperm_out_cpu(n, None, out)
+@randperm_out.compose
+def randperm_out_composite(n, out):
+    return randperm_generator_out.call(n, None, out)
 
 
 parse_randperm = parsed_face("randperm")
@@ -221,8 +221,6 @@ def randperm_face(*n, generator=None, **options):
     known = generator is None or hasattr(generator, "_impl")
     if options or not known or len(n) != 1 or type(n[0]) is not int:
         return parse_randperm(*n, generator=generator, **options)
-    if generator is None:
-        return randperm.call(n[0], scalar_type.int64, None, None, False)
     return randperm_generator.call(n[0], generator, scalar_type.int64, None, None, False)
 
 

@@ -126,12 +126,14 @@ def _exponentials(kind, numel, rate, engine):
 
 def geometric_(array, p, engine):
     kind = _compute_type(array)
-    _place(array, np.ceil(np.log(uniforms(kind, array.size, engine)) / np.log(kind.type(1 - p))))
+    _place(array, np.ceil(np.log(uniforms(kind, array.size, engine)) / np.log1p(-kind.type(p))))
 
 
 def cauchy_(array, median, sigma, engine):
     kind = _compute_type(array)
     u = uniforms(kind, array.size, engine)
+    if kind == FLOAT:  # the tangent would be infinite at the edges
+        u = np.clip(u, np.finfo(kind).eps, 1 - np.finfo(kind).eps)
     _place(array, kind.type(median) + kind.type(sigma) * np.tan(kind.type(math.pi) * (u - kind.type(0.5))))
 
 
@@ -167,8 +169,10 @@ def randperm(n, dtype, engine):
     bits = min(64, math.ceil(math.log2(n - likely)))
     keys = np.empty(n, np.int32 if bits <= 32 else np.int64)
     lowest = np.iinfo(keys.dtype).min
-    random_from_to_(keys, 0 if bits > 32 else 1 << 32, lowest, engine)
-    keys = keys.view(keys.dtype.str.replace("i", "u")) & keys.view(keys.dtype.str.replace("i", "u")).dtype.type((1 << bits) - 1)
+    width = 8 * keys.itemsize
+    random_from_to_(keys, (1 << width) - 1, lowest, engine)
+    if bits < width:  # else they are sorted as signed numbers
+        keys &= (1 << bits) - 1
     order = np.argsort(keys, kind="stable")
     _shuffle_islands(order, keys[order], engine)
     return order.astype(dtype)

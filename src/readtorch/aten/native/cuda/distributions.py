@@ -1,4 +1,5 @@
-"""Random tensors: uniform, normal, exponential, integers, bernoulli, and dropout. (samples.py: multinomial.)
+"""Random tensors: uniform, normal, exponential, geometric, cauchy, integers, bernoulli, and dropout. (samples.py:
+multinomial; rejection.py: distributions whose samples take a different number of draws each; permutations.py.)
 
     uniform(state, out, low, high)        state: (seed, offset) of the device's generator
 
@@ -51,6 +52,18 @@ def exponential(state, out, rate=1.0, most_blocks=MOST_BLOCKS):
         most_blocks)
 
 
+def geometric(state, out, p, most_blocks=MOST_BLOCKS):
+    """Trials up to the first success. From float32 numbers, but for a float64 `out`."""
+    number = np.float64 if out.dtype == np.float64 else f32
+    run(geometric_with, state, out, (number(np.log1p(-number(p))),), most_blocks)
+
+
+def cauchy(state, out, median=0.0, sigma=1.0, most_blocks=MOST_BLOCKS):
+    number = out.dtype.type
+    edge = np.finfo(f32).eps if number == f32 else 0.0  # where float32's tangent would be infinite
+    run(cauchy_with, state, out, (number(median), number(sigma), number(math.pi), number(edge)), most_blocks)
+
+
 def bernoulli(state, out, p, most_blocks=MOST_BLOCKS):
     """1 with probability p, else 0, from float32 numbers (float64 for a float64 `out`)."""
     number = np.float64 if out.dtype == np.float64 else f32
@@ -67,11 +80,18 @@ def bernoulli_each(state, p, out):
 
 def integers(state, out, low, high, most_blocks=MOST_BLOCKS):
     """low … high - 1, of 32 bits modulo the range, or of 64 if it is 2²⁸ or more."""
-    wide = high - low >= 1 << 28
+    of_width(high - low >= 1 << 28, state, out, low, high, most_blocks)
+
+
+def of_width(wide, state, out, low, high, most_blocks):
     if out.size:
         launch(integers_kernel(wide), grid_of(out.size, most_blocks), THREADS, *map(u64, state),
                out.reshape(-1),
                u64(high - low), np.int64(low))
+
+
+narrow_integers = functools.partial(of_width, False)
+wide_integers = functools.partial(of_width, True)
 
 
 def run(transform, state, out, numbers, most_blocks, of_pairs=False):
@@ -148,6 +168,17 @@ def exponential_with(x, numbers):
     """numbers: -1 / rate, half the distance from 1 to the next number: the logarithm must not be 0."""
     half = numbers[1]
     return numbers[0] * (-half if x >= type(x)(1) - half else math.log(x))
+
+
+def geometric_with(x, numbers):
+    """numbers: the logarithm of the chance to fail."""
+    return type(x)(math.ceil(math.log(x) / numbers[0]))
+
+
+def cauchy_with(x, numbers):
+    """numbers: median, sigma, π, and how close to 0 and 1 the uniform number may come."""
+    x = min(max(x, numbers[3]), type(x)(1) - numbers[3])
+    return numbers[0] + numbers[1] * math.tan(numbers[2] * (x - type(x)(0.5)))
 
 
 def below(x, numbers):

@@ -32,6 +32,7 @@ from . import (  # noqa: F401
     randoms,
     reductions,
     resizing,
+    samplings,
     searching,
     signs,
     special,
