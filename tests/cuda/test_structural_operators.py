@@ -13,6 +13,7 @@ from tests.cuda.test_operator_table import device, numbers, results_on  # noqa: 
 VOLUME, IMAGE = numbers(1, 2, 4, 5, 3), numbers(2, 1, 5, 6)
 ROWS = rt.tensor([[3.0, 1.0, 2.0, 1.0, 3.0], [0.5, float("nan"), 4.0, float("nan"), 0.5]])
 PLACES, ORDER = rt.tensor([[7, 2, 9], [4, 0, 5]]), rt.tensor([[2, 0, 3], [4, 1, 5]])
+LENGTHS = rt.tensor([[2, 0, 3], [2, 1, 2]])
 
 TABLE = {
     "avg_pool3d": (lambda x: F.avg_pool3d(x, (2, 3, 2), (1, 2, 1), (1, 1, 0)), VOLUME),
@@ -61,6 +62,16 @@ TABLE = {
                        PLACES),
     "renorm": (lambda x: x.renorm(2, 1, 1.5), numbers(2, 3)),
     "histc": (lambda x: (x.histc(4), x.histc(3, -0.5, 0.75), x.histc(2, 1, 2)), numbers(2, 3)),
+    **{f"cdist {p}": (lambda x, y, p=p: rt.cdist(x, y, p), numbers(2, 3, 2), numbers(4, 2) + 0.25)
+       for p in (0, 1, 1.5, 2, 3, float("inf"))},
+    "cdist by a product": (
+        lambda x, y: rt.cdist(x, y, compute_mode="use_mm_for_euclid_dist"), numbers(2, 3), numbers(4, 3) + 0.25),
+    **{f"pdist {p}": (lambda x, p=p: F.pdist(x, p), numbers(4, 3).double()) for p in (0, 1, 2, 2.5, float("inf"))},
+    **{f"segment_reduce {how}": (
+        lambda x, n, how=how: rt.segment_reduce(x, how, lengths=n[0], axis=0), numbers(5, 2), LENGTHS)
+       for how in ("sum", "mean", "prod", "max", "min")},
+    "segment_reduce, offsets": (
+        lambda x, n: rt.segment_reduce(x, "mean", offsets=n.cumsum(1) - 2, axis=1, initial=1), numbers(2, 5), LENGTHS),
 }
 
 

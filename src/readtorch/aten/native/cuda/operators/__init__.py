@@ -20,6 +20,7 @@ from . import (  # noqa: F401
     combining,
     composed,
     copies,
+    distances,
     factories,
     gates,
     images,
