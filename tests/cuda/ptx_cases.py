@@ -4,8 +4,9 @@ The arrays are small: only their types and layouts count."""
 import numpy as np
 
 from readtorch.aten.native.cuda import (
-    bags, bands, batch_norm, combining, convolution, ctc, embedding, factors, foreach, functions, grid_sampler,
-    indexing, jacobi, layer_norm, loops, loss, matmul, ordered, padding, pooling, samples, scan, softmax, sort, volumes,
+    bags, bands, batch_norm, combining, convolution, ctc, distances, embedding, factors, foreach, functions,
+    grid_sampler, indexing, jacobi, layer_norm, loops, loss, matmul, ordered, padding, permutations, pooling, rejection,
+    samples, scan, segments, softmax, sort, volume_pooling, volumes,
 )
 from readtorch.aten.native.cuda import copy as copies
 from readtorch.aten.native.cuda import distributions as random
@@ -222,10 +223,60 @@ def factor_cases():
         yield f"svd {name}", jacobi.svd, (b, np.ones((2, 2, 2), dtype))
 
 
+def volume_cases():
+    for dtype in (np.float32, np.float64):
+        x, small, where = np.ones((1, 2, 4, 4, 4), dtype), np.ones((1, 2, 2, 2, 2), dtype), np.zeros((1, 2, 2, 2, 2), np.int64)
+        name, two = dtype.__name__, ((2, 2, 2), (2, 2, 2), (0, 0, 0))
+        yield f"avg_pool3d {name}", volume_pooling.avg_pool3d, (x, *two, True, 0, small)
+        yield f"avg_pool3d backward {name}", volume_pooling.avg_pool3d_backward, (small, *two, True, 0, x)
+        yield f"max_pool3d {name}", volume_pooling.max_pool3d, (x, *two, (1, 1, 1), small, where)
+        yield f"adaptive_max_pool3d {name}", volume_pooling.adaptive_max_pool3d, (x, small, where)
+        yield (f"fractional_max_pool {name}", volume_pooling.fractional_max_pool,
+               (x, (1, 2, 2), np.ones((1, 2, 3), dtype), (0, 1, 2), small, where))
+        grid, points = np.ones((1, 5, 3), dtype), np.ones((1, 2, 5), dtype)
+        for mode in (0, 1):
+            yield f"grid_sampler of volumes {mode} {name}", grid_sampler.sample, (x, grid, mode, 2, False, points)
+            yield (f"grid_sampler of volumes backward {mode} {name}", grid_sampler.sample_backward,
+                   (points, x, grid, mode, 2, False, x.copy(), grid.copy()))
+
+
+def row_cases():
+    for dtype in (np.float32, np.float64):
+        x, y, name = np.ones((1, 3, 4), dtype), np.ones((1, 2, 4), dtype), dtype.__name__
+        pairs, edges = np.ones((1, 3, 2), dtype), np.zeros((1, 3), np.int64)
+        for p in (0.0, 1.0, 2.0, np.inf, 3.0):
+            yield f"cdist {p} {name}", distances.cdist, (x, y, p, pairs)
+            yield f"cdist backward {p} {name}", distances.cdist_backward, (pairs, x, y, p, pairs, x)
+        yield f"pdist {name}", distances.pdist, (x[0], 2.0, pairs[0, :, 0].copy())
+        yield (f"pdist backward {name}", distances.pdist_backward,
+               (pairs[0, :, 0].copy(), x[0], 2.0, pairs[0, :, 0].copy(), x[0].copy()))
+        for how in segments.HOW:
+            yield f"segments {how} {name}", segments.reduce, (how, x, edges, dtype(0), y, dtype(0))
+            yield f"segments backward {how} {name}", segments.reduce_backward, (how, y, y, x, edges, dtype(0), x.copy())
+        yield f"logcumsumexp {name}", scan.logcumsumexp, (x, 1, x.copy())
+    for dtype in (np.float32, np.float64, np.int32, np.int64):
+        x = np.ones((3, 4), dtype)
+        yield (f"cummax {dtype.__name__}", scan.running_extreme,
+               (scan.at_least, x, 1, x.copy(), x.astype(np.int64)))
+    yield "cummin", scan.running_extreme, (scan.at_most, floats(3, 4), 1, floats(3, 4), np.zeros((3, 4), np.int64))
+
+
+def sample_cases():
+    doubles, state = np.ones(8), (1, 4)
+    for dtype in (np.float32, np.float64):
+        yield f"geometric {dtype.__name__}", random.geometric, (state, np.ones(8, dtype), 0.5)
+        yield f"cauchy {dtype.__name__}", random.cauchy, (state, np.ones(8, dtype), 0.5)
+    yield "geometric int64", random.geometric, (state, np.ones(8, np.int64), 0.5)
+    yield "integers int32", random.narrow_integers, (state, np.ones(8, np.int32), 0, 1 << 31, 8)
+    for draw in (rejection.one_poisson, rejection.one_binomial, rejection.one_gamma):
+        yield draw.__name__, rejection.sample, (draw, state, (doubles, doubles), doubles.copy())
+    yield "shuffle_equal", permutations.shuffle_equal, (state, np.zeros(8, np.int64), np.arange(8))
+
+
 FAMILIES = [pointwise_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases, indexing_cases,
             loss_cases,
             random_cases, image_cases, sort_cases, foreach_cases, order_cases, resizing_cases, combining_cases,
-            factor_cases]
+            factor_cases, volume_cases, row_cases, sample_cases]
 IN_FLOAT64 = ("pointwise sin", "pointwise cos")  # CUDA's own functions bring large arguments down so
 NO_SPILLS = ("softmax", "norm", "matmul", "conv2d")
 

@@ -72,6 +72,10 @@ TABLE = {
        for how in ("sum", "mean", "prod", "max", "min")},
     "segment_reduce, offsets": (
         lambda x, n: rt.segment_reduce(x, "mean", offsets=n.cumsum(1) - 2, axis=1, initial=1), numbers(2, 5), LENGTHS),
+    **{f"grid_sample of a volume {mode} {padding} {align}": (
+        lambda x, g, m=mode, p=padding, a=align: F.grid_sample(x, g * 0.15 - 1, m, p, a), VOLUME, numbers(1, 1, 2, 2, 3))
+       for mode, padding, align in [("bilinear", "zeros", False), ("bilinear", "reflection", True),
+                                    ("nearest", "border", True)]},
 }
 
 

@@ -1,4 +1,5 @@
-"""grid_sampler of images: each point of a grid says where to look, and what lies there is mixed from its neighbours.
+"""grid_sampler of images and of volumes: each point of a grid says where to look, and what lies there is mixed from
+its neighbours.
 
     sample(x, grid, mode, padding, align_corners, out)             out: zeros
     sample_backward(grad, x, grid, …, grad_x, grad_grid)           grad_x: zeros
@@ -21,15 +22,16 @@ from .rows import contiguous
 
 
 def sample(x, grid, mode, padding, align_corners, out):
-    """x (N, C, H, W), grid (N, points, 2), out (N, C, points)."""
+    """x (N, C, H, W), grid (N, points, 2), out (N, C, points); or x (N, C, D, H, W), grid (N, points, 3)."""
     if out.size:
-        launch(sample_kernel(mode, padding, align_corners, x.dtype.type), points(grid), THREADS, contiguous(x), grid,
-               out)
+        make = sample_kernel if x.ndim == 4 else volume_kernel
+        launch(make(mode, padding, align_corners, x.dtype.type), points(grid), THREADS, contiguous(x), grid, out)
 
 
 def sample_backward(grad, x, grid, mode, padding, align_corners, grad_x, grad_grid):
     if grad_grid.size:
-        kernel = backward_kernel(mode, padding, align_corners, x.dtype.type)
+        make = backward_kernel if x.ndim == 4 else volume_backward_kernel
+        kernel = make(mode, padding, align_corners, x.dtype.type)
         launch(kernel, points(grid), THREADS, grad, contiguous(x), grid, grad_x, grad_grid)
 
 
@@ -193,4 +195,46 @@ def backward_kernel(mode, padding, align_corners, dtype):
                             to_x += g * x[n, c, iy, ix] * wy * sx
                             to_y += g * x[n, c, iy, ix] * sy * wx
             grad_grid[n, p, 0], grad_grid[n, p, 1] = to_x, to_y
+    return backward
+
+
+@functools.cache
+def volume_kernel(mode, padding, align_corners, dtype):
+    tap, taps = tapping(mode, padding, align_corners, dtype), taps_in(mode)
+
+    def sample(x, grid, out):
+        count = grid.shape[1]
+        for e in range(cuda.grid(1), grid.shape[0] * count, cuda.gridsize(1)):
+            n, p = e // count, e % count
+            for corner in range(taps * taps * taps):
+                iz, wz, _ = tap(corner // (taps * taps), grid[n, p, 2], x.shape[2])
+                iy, wy, _ = tap(corner // taps % taps, grid[n, p, 1], x.shape[3])
+                ix, wx, _ = tap(corner % taps, grid[n, p, 0], x.shape[4])
+                if iz >= 0 and iy >= 0 and ix >= 0:
+                    for c in range(x.shape[1]):
+                        out[n, c, p] += wz * wy * wx * x[n, c, iz, iy, ix]
+    return sample
+
+
+@functools.cache
+def volume_backward_kernel(mode, padding, align_corners, dtype):
+    tap, taps = tapping(mode, padding, align_corners, dtype), taps_in(mode)
+
+    def backward(grad, x, grid, grad_x, grad_grid):
+        count = grid.shape[1]
+        for e in range(cuda.grid(1), grid.shape[0] * count, cuda.gridsize(1)):
+            n, p = e // count, e % count
+            to_x, to_y, to_z = dtype(0), dtype(0), dtype(0)
+            for corner in range(taps * taps * taps):
+                iz, wz, sz = tap(corner // (taps * taps), grid[n, p, 2], x.shape[2])
+                iy, wy, sy = tap(corner // taps % taps, grid[n, p, 1], x.shape[3])
+                ix, wx, sx = tap(corner % taps, grid[n, p, 0], x.shape[4])
+                if iz >= 0 and iy >= 0 and ix >= 0:
+                    for c in range(x.shape[1]):
+                        g, v = grad[n, c, p], grad[n, c, p] * x[n, c, iz, iy, ix]
+                        cuda.atomic.add(grad_x, (n, c, iz, iy, ix), g * wz * wy * wx)
+                        to_x += v * wz * wy * sx
+                        to_y += v * wz * sy * wx
+                        to_z += v * sz * wy * wx
+            grad_grid[n, p, 0], grad_grid[n, p, 1], grad_grid[n, p, 2] = to_x, to_y, to_z
     return backward

@@ -268,29 +268,35 @@ def pixel_unshuffle_cuda(self, downscale_factor):
 
 
 def points_of(grid):
-    n, height, width, two = grid._array.shape
-    return contiguous(wide(grid)._array).reshape(n, height * width, two)
+    n, *sizes, dims = grid._array.shape
+    return contiguous(wide(grid)._array).reshape(n, math.prod(sizes), dims)
 
 
-@cuda_kernel(operator_named("grid_sampler_2d"))
-def grid_sampler_cuda(input, grid, mode, padding_mode, align_corners):
-    check_shapes(input._array.shape, grid._array.shape)
-    check_dimensions_of_grid(input._array.shape, grid._array.shape, 2)
-    check_dtypes(input, grid, 2)
-    n, height, width, _ = grid._array.shape
-    x = wide(input)
-    result = filled(empty((n, x._array.shape[1], height, width), x._array.dtype), 0)
-    grid_sampler.sample(x._array, points_of(grid), mode, padding_mode, align_corners,
-                    result._array.reshape(n, -1, height * width))
-    return converted(result, input._array.dtype)
+def samplers(dims):
+    name = f"grid_sampler_{dims}d"
+
+    @cuda_kernel(operator_named(name))
+    def sample(input, grid, mode, padding_mode, align_corners):
+        check_shapes(input._array.shape, grid._array.shape)
+        check_dimensions_of_grid(input._array.shape, grid._array.shape, dims)
+        check_dtypes(input, grid, dims)
+        n, *sizes, _ = grid._array.shape
+        x = wide(input)
+        result = filled(empty((n, x._array.shape[1], *sizes), x._array.dtype), 0)
+        grid_sampler.sample(x._array, points_of(grid), mode, padding_mode, align_corners,
+                            result._array.reshape(n, -1, math.prod(sizes)))
+        return converted(result, input._array.dtype)
+
+    @cuda_kernel(operator_named(f"{name}_backward"))
+    def backward(grad_output, input, grid, mode, padding_mode, align_corners, output_mask):
+        x, g, points = wide(input), contiguous(wide(grad_output)._array), points_of(grid)
+        grad_x = filled(empty(x._array.shape, x._array.dtype), 0)
+        grad_grid = empty(grid._array.shape, x._array.dtype)
+        grid_sampler.sample_backward(g.reshape(*g.shape[:2], points.shape[1]), x._array, points, mode, padding_mode,
+                                     align_corners, grad_x._array, grad_grid._array.reshape(points.shape))
+        wanted = zip((grad_x, grad_grid), output_mask)
+        return tuple(converted(t, input._array.dtype) if is_wanted else None for t, is_wanted in wanted)
 
 
-@cuda_kernel(operator_named("grid_sampler_2d_backward"))
-def grid_sampler_backward_cuda(grad_output, input, grid, mode, padding_mode, align_corners, output_mask):
-    x, g, points = wide(input), contiguous(wide(grad_output)._array), points_of(grid)
-    grad_x = filled(empty(x._array.shape, x._array.dtype), 0)
-    grad_grid = empty(grid._array.shape, x._array.dtype)
-    grid_sampler.sample_backward(g.reshape(*g.shape[:2], points.shape[1]), x._array, points, mode, padding_mode,
-                             align_corners, grad_x._array, grad_grid._array.reshape(points.shape))
-    wanted = zip((grad_x, grad_grid), output_mask)
-    return tuple(converted(t, input._array.dtype) if is_wanted else None for t, is_wanted in wanted)
+samplers(2)
+samplers(3)
