@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from ....c10.dispatch_key import CPU
 from ....c10.scalar_type import bool as bool_type
 from ....c10.tensor_impl import dtype_of, wrap
 from ...dispatcher import NOT_IMPLEMENTED
@@ -55,7 +56,7 @@ def masked_softmax_cpu(self, mask, dim, mask_type):
         raise RuntimeError("Mask should be a boolean tensor")
     hidden = mask._array
     if hidden.shape != x.shape:
-        hidden = expanded_mask(hidden, x.shape, mask_type)
+        hidden = expanded_mask(mask, x.shape, mask_type)._array
     if not dtype_of(self).is_floating_point:
         raise not_implemented("masked_softmax")(dtype_of(self))
     axis = -1 if dim is None else dim
@@ -65,8 +66,8 @@ def masked_softmax_cpu(self, mask, dim, mask_type):
     return wrap(compute(masked_softmax, (x,), dtype_of(self)))
 
 
-def expanded_mask(hidden, shape, mask_type):
-    length = shape[-1]
+def expanded_mask(mask, shape, mask_type):
+    length, hidden = shape[-1], mask._array
     if hidden.ndim == 2 and mask_type is None:
         raise RuntimeError("Mask Type should be defined")
     if hidden.ndim == 2 and mask_type not in (SRC_MASK, KEY_PADDING_MASK, FULL_MASK):
@@ -75,11 +76,11 @@ def expanded_mask(hidden, shape, mask_type):
     if mask_type == SRC_MASK and hidden.ndim == 2:
         if hidden.shape != (shape[-2], length):
             raise RuntimeError("For mask_type == 0 mask shape should be (L, L)")
-        return np.broadcast_to(hidden, shape)
+        return mask.expand(shape)
     if mask_type == KEY_PADDING_MASK and hidden.ndim == 2:
         if hidden.shape != (shape[0], length):
             raise RuntimeError("For mask_type == 1 mask shape should be (B, L)")
-        return np.broadcast_to(hidden[:, None, None, :], shape)
+        return mask.view(shape[0], 1, 1, length).expand(shape)
     raise RuntimeError("For mask_type == 2 mask shape should match input shape")
 
 
@@ -109,10 +110,7 @@ def transform_bias_rescale_qkv_cpu(qkv, qkv_bias, num_heads):
     """(B, T, 3·D) plus the bias as q / √d, k and v of shape (B, heads, T, d)."""
     x, bias = qkv._array, qkv_bias._array
     batch, length, width = x.shape
-    if width % 3 or width // 3 % num_heads:
-        condition = "_3D % 3 == 0" if width // 3 % num_heads == 0 else "D % num_head == 0"
-        raise RuntimeError(f"Expected {condition} to be true, but got false.  (Could this error message be "
-                           "improved?  If so, please report an enhancement request to PyTorch.)")
+    check_heads(width, num_heads)
     per_head = width // 3 // num_heads
 
     def transformed(x, bias):
@@ -123,16 +121,24 @@ def transform_bias_rescale_qkv_cpu(qkv, qkv_bias, num_heads):
     return tuple(map(wrap, compute(transformed, (x, bias), dtype_of(qkv))))
 
 
+def check_heads(width, num_heads):
+    if width % 3 or width // 3 % num_heads:
+        condition = "_3D % 3 == 0" if width // 3 % num_heads == 0 else "D % num_head == 0"
+        raise RuntimeError(f"Expected {condition} to be true, but got false.  (Could this error message be "
+                           "improved?  If so, please report an enhancement request to PyTorch.)")
+
+
 @_native_multi_head_attention.kernel
-def native_multi_head_attention_cpu(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight,
-                                    proj_bias, mask, need_weights, average_attn_weights, mask_type):
+def native_multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight,
+                                proj_bias, mask, need_weights, average_attn_weights, mask_type):
     check_shapes(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias)
     with below_autograd():
         qkv = projections(query, key, value, qkv_weight)
         if not qkv._array.size:
             return at.empty_like(query), None
         q, k, v = _transform_bias_rescale_qkv.call(qkv, qkv_bias, num_head)
-        if mask is None and not need_weights and qkv._array.dtype not in WIDENED:
+        in_one_go = mask is None and not need_weights and qkv._array.dtype not in WIDENED
+        if in_one_go and qkv._keys & CPU:
             # in PyTorch: in steps here, too
             heads = _scaled_dot_product_flash_attention_for_cpu.call(q, k, v, 0.0, False, None, 1.0)[0]
         else:
@@ -190,7 +196,7 @@ def check_shapes(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias):
 # ---------------------------------------------------------------------------------------------- encoder layer
 
 @_addmm_activation.kernel
-def addmm_activation_cpu(self, mat1, mat2, beta, alpha, use_gelu):
+def addmm_activation(self, mat1, mat2, beta, alpha, use_gelu):
     with below_autograd():
         result = at.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
         return at.gelu(result) if use_gelu else result.relu_()
@@ -207,12 +213,12 @@ def transformer_encoder_layer_forward(
 ):
     """Self-attention, then two linear layers; each is added to its input and normalized, before or after."""
     def attend(x):
-        return native_multi_head_attention_cpu(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias,
-                                               proj_weight, proj_bias, mask, False, True, mask_type)[0]
+        return native_multi_head_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias,
+                                           proj_weight, proj_bias, mask, False, True, mask_type)[0]
 
     def feed_forward(x):
         rows = x.reshape((-1, embed_dim))
-        hidden = addmm_activation_cpu(ffn_bias_1, rows, ffn_weight_1.t(), 1, 1, use_gelu)
+        hidden = addmm_activation(ffn_bias_1, rows, ffn_weight_1.t(), 1, 1, use_gelu)
         return at.addmm(ffn_bias_2, hidden, ffn_weight_2.t()).view(x._array.shape)
 
     with below_autograd():

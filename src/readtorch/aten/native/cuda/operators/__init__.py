@@ -21,6 +21,7 @@ from . import (  # noqa: F401
     composed,
     copies,
     distances,
+    encoders,
     factories,
     gates,
     images,
