@@ -76,6 +76,22 @@ TABLE = {
         lambda x, g, m=mode, p=padding, a=align: F.grid_sample(x, g * 0.15 - 1, m, p, a), VOLUME, numbers(1, 1, 2, 2, 3))
        for mode, padding, align in [("bilinear", "zeros", False), ("bilinear", "reflection", True),
                                     ("nearest", "border", True)]},
+    "copies of views": (lambda x: (rt.expand_copy(x[:, :, :1], (2, 1, 4, 6)), rt.select_copy(x, 0, 1), *rt.unbind_copy(x),
+                                   rt.t_copy(x[0, 0]), rt.narrow_copy(x, 2, 1, 2), rt.unfold_copy(x, 3, 2, 3)), IMAGE),
+    "slice_scatter": (lambda x, y: rt.slice_scatter(x, y, 1, 1, 6, 2), IMAGE[0, 0], numbers(5, 3)),
+    "select_scatter": (lambda x, y: rt.select_scatter(x.t(), y, 0, 2), IMAGE[0, 0], numbers(5)),
+    "diagonal_scatter": (lambda x, y: rt.diagonal_scatter(x, y, 1), IMAGE[0, 0], numbers(5)),
+    "rot90": (lambda x: (rt.rot90(x), rt.rot90(x, 2), rt.rot90(x, -1), rt.rot90(x, 4)), IMAGE[0, 0]),
+    "block_diag": (lambda x, y: rt.block_diag(x, y[0], y[0, 0]), numbers(2, 3), numbers(2, 2)),
+    "weight_norm": (lambda v, g: rt._weight_norm(v, g[0], 0), numbers(3, 2, 2) + 0.1, numbers(1, 3, 1, 1)),
+    "weight_norm of columns": (lambda v, g: rt._weight_norm(v, g, 1), numbers(3, 2) + 0.1, numbers(1, 2)),
+    "pack_padded_sequence": (lambda x: rt._pack_padded_sequence(x, rt.tensor([3, 2]), False)[0], numbers(3, 2, 2)),
+    "channel_shuffle": (lambda x: F.channel_shuffle(x, 3), numbers(1, 6, 1, 2)),
+    "affine_grid": (lambda t: F.affine_grid(t, (1, 1, 3, 2), True), numbers(1, 2, 3)),
+    "rrelu": (lambda x: F.rrelu(x - 1), numbers(2, 3)),
+    "conv_tbc": (lambda x, w, b: rt.conv_tbc(x, w, b, 1), numbers(4, 1, 2), numbers(2, 2, 3), numbers(3)),
+    "masked softmax": (lambda x, m: rt._masked_softmax(x, m > 4, 1, 2), numbers(2, 3), PLACES),
+    "native_batch_norm": (lambda x: rt._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5), numbers(3, 2)),
 }
 
 
@@ -172,3 +188,21 @@ def test_edges_of_samples():
     zero, one = rt.zeros(2, device="cuda"), rt.ones(2, device="cuda")
     assert rt.poisson(zero).tolist() == [0, 0] and rt.binomial(5 * one, zero).tolist() == [0, 0]
     assert rt.binomial(5 * one, one).tolist() == [5, 5] and rt.binomial(one * float("nan"), one).isnan().all()
+
+
+def test_attention_without_a_graph():
+    """The fast path: a whole encoder layer in one operator."""
+    layer = rt.nn.TransformerEncoderLayer(4, 2, 6, batch_first=True, dropout=0.0).eval()
+    x, hidden = numbers(2, 3, 4) * 0.1, rt.tensor([[False, False, True], [False, False, False]])
+    with rt.no_grad():
+        expected = [layer(x), layer.self_attn(x, x, x, key_padding_mask=hidden)[1]]
+        layer = layer.cuda()
+        ours = [layer(x.cuda()), layer.self_attn(*[x.cuda()] * 3, key_padding_mask=hidden.cuda())[1]]
+    assert all(rt.allclose(a.cpu(), b, rtol=1e-4, atol=1e-5) for a, b in zip(ours, expected))
+
+
+def test_rrelu_in_training():
+    x = rt.full((40,), -2.0, device="cuda", requires_grad=True)
+    y = F.rrelu(x, 0.25, 0.5, training=True)
+    y.sum().backward()
+    assert ((0.25 <= x.grad) & (x.grad < 0.5)).all() and rt.allclose(y, x * x.grad) and x.grad.std() > 0

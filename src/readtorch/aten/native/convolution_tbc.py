@@ -17,19 +17,19 @@ conv_tbc_backward = native_function(
 @conv_tbc.kernel
 def conv_tbc_cpu(self, weight, bias, pad):
     """y[t] = Σ x[t + k - pad] W[k] + b. self: (time, batch, in), weight: (kernel, in, out), bias: (out)."""
-    _check(self._array, weight._array, bias._array)
+    check_shapes(self._array, weight._array, bias._array)
     x, w, b = _wide(self, weight, bias)
     times = x.shape[0] + 2 * pad - w.shape[0] + 1
     if times < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {times}: "
                            f"{[times, x.shape[1], w.shape[2]]}")
     result = np.broadcast_to(b, (times, x.shape[1], w.shape[2])).copy()
-    for k, (source, target) in enumerate(_overlaps(x.shape[0], times, w.shape[0], pad)):
+    for k, (source, target) in enumerate(overlaps(x.shape[0], times, w.shape[0], pad)):
         result[target] += x[source] @ w[k]
     return wrap(cast(result, self._array.dtype))
 
 
-def _check(x, w, b):
+def check_shapes(x, w, b):
     if x.ndim != 3:
         raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
     if w.ndim != 3:
@@ -46,7 +46,7 @@ def _wide(*tensors):
     return [cast(t._array, WIDENED.get(t._array.dtype, t._array.dtype)) for t in tensors]
 
 
-def _overlaps(inputs, outputs, kernel, pad):
+def overlaps(inputs, outputs, kernel, pad):
     """For each tap: the times of the input that it looks at, and the times of the output that they reach."""
     for k in range(kernel):
         first, last = max(0, pad - k), min(outputs, inputs + pad - k)
@@ -64,7 +64,7 @@ def conv_tbc_backward_cpu(self, input, weight, bias, pad):
     """The gradients of input, weight and bias; `self` is that of the output."""
     grad, x, w = _wide(self, input, weight)
     dx, dw = np.zeros_like(x), np.zeros_like(w)
-    for k, (source, target) in enumerate(_overlaps(x.shape[0], grad.shape[0], w.shape[0], pad)):
+    for k, (source, target) in enumerate(overlaps(x.shape[0], grad.shape[0], w.shape[0], pad)):
         dx[source] += grad[target] @ w[k].T
         dw[k] = np.einsum("tbi,tbo->io", x[source], grad[target])
     db = grad.sum((0, 1))

@@ -10,6 +10,7 @@ import numpy as np
 from ...c10.tensor_impl import dtype_of, type_name, wrap
 from .. import parallel
 from ..native_function import below_autograd, native_function
+from .copy import constant_beside
 from .grid_sampler_double_backward import double_backward
 from .grid_sampler_taps import BICUBIC, BILINEAR, corners
 from .tensor_iterator import F4, F8, not_implemented
@@ -190,13 +191,13 @@ affine_grid_generator_backward = native_function(f"affine_grid_generator_backwar
 
 
 def base_grid(theta, size, align_corners):
-    """(x, y, 1) or (x, y, z, 1) for each pixel: (N, pixels, D + 1)."""
+    """(x, y, 1) or (x, y, z, 1) for each pixel: (N, pixels, D + 1). It depends on sizes alone: the host makes it."""
     sizes = size[2:]
     grid = np.ones((size[0], *sizes, len(sizes) + 1), np.float64)
     for d, n in enumerate(reversed(sizes)):
         line = np.linspace(-1, 1, n) if n > 1 else np.zeros(n)
         grid[..., d] = (line if align_corners else line * (n - 1) / n).reshape(-1, *[1] * d)
-    return wrap(grid.reshape(size[0], -1, len(sizes) + 1).astype(theta._array.dtype))
+    return constant_beside(theta, grid.reshape(size[0], -1, len(sizes) + 1).astype(theta._array.dtype))
 
 
 @affine_grid_generator.kernel

@@ -41,12 +41,12 @@ def check_lengths(lengths):
 
 # ------------------------------------------------------------------------------------------------------ pack
 
-def check_packable(x, lengths):
-    if x.size == 0:
+def check_packable(shape, lengths):
+    if 0 in shape:
         raise RuntimeError("Cannot pack empty tensors.")
-    if lengths.size != x.shape[1]:
+    if lengths.size != shape[1]:
         raise RuntimeError("Expected `len(lengths)` to be equal to batch_size, but got "
-                           f"{lengths.size} (batch_size={x.shape[1]})")
+                           f"{lengths.size} (batch_size={shape[1]})")
     if lengths[-1] <= 0:
         raise RuntimeError("Length of all samples has to be greater than 0, but found an element in "
                            "'lengths' that is <= 0")
@@ -56,12 +56,17 @@ def check_packable(x, lengths):
                            "to sidestep this requirement if you do not need ONNX exportability.")
 
 
+def batch_sizes_of(shape, lengths):
+    """How many sequences are longer than 0, 1, 2 …; shape: (time, batch, …)."""
+    lengths = check_lengths(lengths)
+    check_packable(shape, lengths)
+    return np.count_nonzero(lengths[:, None] > np.arange(lengths[0]), axis=0)
+
+
 @_pack_padded_sequence.kernel
 def _pack_padded_sequence_cpu(input, lengths, batch_first):
     x = input._array.swapaxes(0, 1) if batch_first else input._array
-    lengths = check_lengths(lengths)
-    check_packable(x, lengths)
-    batch_sizes = np.count_nonzero(lengths[:, None] > np.arange(lengths[0]), axis=0)
+    batch_sizes = batch_sizes_of(x.shape, lengths)
     data = np.concatenate([x[t, :size] for t, size in enumerate(batch_sizes[:len(x)])])
     return wrap(data), wrap(batch_sizes)
 

@@ -60,17 +60,21 @@ def pixel_unshuffle_cpu(self, downscale_factor):
     return wrap(result)
 
 
+def check_groups(shape, groups):
+    if len(shape) < 3:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    if shape[1] % groups:
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} "
+                           "groups.")
+
+
 def shuffle_channels(self, groups):
     """(N, groups · n, *) -> (N, n · groups, *): the first channel of each group, then the second of each …"""
     x = self._array
-    if x.ndim < 3:
-        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(x.shape)}")
-    if groups <= 0:
-        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    check_groups(x.shape, groups)
     batch, channels, *rest = x.shape
-    if channels % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} "
-                           "groups.")
     result = empty_in_format_of(x, x.shape)
     result.reshape(batch, channels // groups, groups, *rest)[...] = (
         x.reshape(batch, groups, channels // groups, *rest).swapaxes(1, 2))

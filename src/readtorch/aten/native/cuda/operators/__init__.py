@@ -25,6 +25,7 @@ from . import (  # noqa: F401
     factories,
     gates,
     images,
+    layers,
     linear_algebra,
     losses,
     normalization,
@@ -39,5 +40,6 @@ from . import (  # noqa: F401
     signs,
     special,
     steps,
+    view_forms,
     volumes,
 )
