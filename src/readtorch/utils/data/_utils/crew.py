@@ -115,6 +115,14 @@ class Crew:
         Raises RuntimeError if workers have died or a message cannot be received, Ended if there will
         be no more.
         """
+        try:
+            return self._next_message(timeout)
+        except RuntimeError as error:
+            if not hasattr(error, "is_news"):
+                raise
+            self._raise_for([], error)
+
+    def _next_message(self, timeout):
         while not self._inbox:
             if self._ended:
                 raise Ended
@@ -129,10 +137,7 @@ class Crew:
         return self._inbox.popleft()
 
     def _wait(self, timeout):
-        try:
-            ready = {fd for fd, _ in self._poll.poll(timeout * 1000)}
-        except RuntimeError as error:  # raised by the handler of SIGCHLD
-            self._raise_for([], error)
+        ready = {fd for fd, _ in self._poll.poll(timeout * 1000)}
         self._readable.extend(i for i, channel in enumerate(self.channels) if channel.fileno() in ready)
         return ready
 

@@ -7,7 +7,7 @@ Note [ Dead workers ]
 When a worker dies, the main process learns it in two ways. Whoever waits for its data finds its socket closed
 (crew.py). And the system sends SIGCHLD, whose handler raises wherever the main thread happens to be: a
 program that trains for a minute on one batch hears of it at once. Both say RuntimeError; who waits gets the
-signal's text as cause.
+signal's text as cause, whichever of the two came first.
 
 Raising anywhere is dangerous where things must be done wholly or not at all: start a process and remember it,
 take a message and its descriptors out of a socket. There both SIGCHLD and Ctrl-C wait for the end of the
@@ -37,7 +37,9 @@ def _error_if_any_worker_fails():
             message = _failure(pid)
             if message:
                 pids.clear()  # the end of one is the end of the others
-                raise RuntimeError(message)
+                error = RuntimeError(message)
+                error.is_news = True  # for `Crew.get`, which tells it in other words
+                raise error
 
 
 def _failure(pid):
