@@ -277,7 +277,7 @@ FAMILIES = [pointwise_cases, reduce_cases, softmax_cases, norm_cases, matmul_cas
             loss_cases,
             random_cases, image_cases, sort_cases, foreach_cases, order_cases, resizing_cases, combining_cases,
             factor_cases, volume_cases, row_cases, sample_cases]
-IN_FLOAT64 = ("pointwise sin", "pointwise cos")  # CUDA's own functions bring large arguments down so
+IN_FLOAT64 = ("pointwise sin", "pointwise cos", "cauchy float32")  # CUDA's own functions bring large arguments down so
 NO_SPILLS = ("softmax", "norm", "matmul", "conv2d")
 
 

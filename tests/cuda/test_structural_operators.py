@@ -206,3 +206,42 @@ def test_rrelu_in_training():
     y = F.rrelu(x, 0.25, 0.5, training=True)
     y.sum().backward()
     assert ((0.25 <= x.grad) & (x.grad < 0.5)).all() and rt.allclose(y, x * x.grad) and x.grad.std() > 0
+
+
+MATRICES = rt.tensor([[[4.0, 2.0, -1.0], [2.0, 5.0, 0.5], [-1.0, 0.5, 3.0]],
+                      [[2.0, 0.0, 1.0], [0.0, 1.0, 0.5], [1.0, 0.5, 6.0]]])
+SIDES = numbers(2, 3, 2)
+FACTORS = {
+    "lu": lambda a, b: rt.linalg.lu(a - 2)[1:],
+    "lu, tall": lambda a, b: rt.linalg.lu(b),
+    "lu_unpack": lambda a, b: rt.lu_unpack(*rt.linalg.lu_factor((a - 2)[:, :2].detach())),
+    "lu_solve": lambda a, b: rt.linalg.lu_solve(*rt.linalg.lu_factor(a - 2), b),
+    "cholesky_solve": lambda a, b: rt.cholesky_solve(b, rt.linalg.cholesky(a)),
+    "cholesky_solve, upper": lambda a, b: rt.cholesky_solve(b[0], a.triu(), upper=True),
+    "cholesky_inverse": lambda a, b: rt.cholesky_inverse(a.tril()),
+    "triangular_solve": lambda a, b: rt.triangular_solve(b, a)[0],
+    "triangular_solve, transposed": lambda a, b: rt.triangular_solve(b, a, False, True, True)[0],
+    "geqrf": lambda a, b: rt.geqrf(b.detach()),
+    "householder_product": lambda a, b: rt.linalg.householder_product(b * 0.1, a[:, 0, :2] * 0.1),
+    "ormqr": lambda a, b: rt.ormqr(b * 0.1, a[:, 0, :2] * 0.1, a, transpose=True),
+    "ormqr from the right": lambda a, b: rt.ormqr(b * 0.1, a[:, 0, :2] * 0.1, a, left=False),
+    "pinv": lambda a, b: rt.linalg.pinv(b),
+    "pinv of a symmetric one": lambda a, b: rt.linalg.pinv(a, hermitian=True),
+    "pinv, some values left out": lambda a, b: rt.linalg.pinv(a.detach(), atol=3.0),
+    "matrix_rank": lambda a, b: (rt.linalg.matrix_rank(a), rt.linalg.matrix_rank(a, atol=3.0, rtol=0.1),
+                                 rt.linalg.matrix_rank(a, 3.0, hermitian=True)),
+    "lstsq": lambda a, b: rt.linalg.lstsq(b, a, driver="gels")[:2],
+    "lstsq, wide": lambda a, b: rt.linalg.lstsq(b.mT, b[0, :2, 0].expand(2, 2), driver="gels")[0],
+    "matrix_exp": lambda a, b: rt.linalg.matrix_exp(a / 2),
+    "cross": lambda a, b: rt.linalg.cross(a, b[:1, :, :1], dim=1),
+    "vdot and dist": lambda a, b: (rt.vdot(a[0, 0], a[1, 1]), rt.dist(a[0], a[1], 3)),
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_factors(name):
+    """Gradients are products of matrices, for which races are looked for elsewhere."""
+    with launching_by(simulator.check):
+        FACTORS[name](*(t.cuda() for t in (MATRICES, SIDES)))
+    ours, expected = (results_on(place, FACTORS[name], (MATRICES, SIDES)) for place in ("cuda", "cpu"))
+    assert all(rt.allclose(a, b, rtol=1e-3, atol=1e-4) for a, b in zip(ours, expected, strict=True))

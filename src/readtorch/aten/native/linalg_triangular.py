@@ -220,7 +220,7 @@ class LinalgLuSolveBackward0:
         a, b = (to_b, result.mH) if left else (result.mH, to_b)
         to_a = -(b.mH.matmul(a.mH) if adjoint else a.matmul(b))
         n = LU.shape[-1]
-        P = constant_beside(LU, permutation_arrays(pivots._array, n).astype(LU._array.dtype))
+        P = constant_beside(LU, permutation_arrays(host_array(pivots), n).astype(LU._array.dtype))
         L, U = LU.tril(-1) + at.eye(n, dtype=LU.dtype, device=LU.device), LU.triu()
         moved = P.mT.matmul(to_a)
         return moved.matmul(U.mH).tril(-1) + L.mH.matmul(moved).triu(), to_b

@@ -140,12 +140,16 @@ def vector_norm_of(input, order, dims, keepdim, dtype, out):
 dist = native_function("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", BOTH)
 
 
+def check_norm_type(t):
+    if dtype_of(t).category < FLOAT:
+        raise RuntimeError("norm(): input dtype should be either floating point or complex. Got "
+                           f"{SCALAR_TYPE_NAMES[dtype_of(t)]} instead.")
+
+
 @dist.kernel
 def dist_cpu(self, other, p):
     difference = at.sub(self, other)
-    if dtype_of(difference).category < FLOAT:
-        raise RuntimeError("norm(): input dtype should be either floating point or complex. Got "
-                           f"{SCALAR_TYPE_NAMES[dtype_of(difference)]} instead.")
+    check_norm_type(difference)
     return vector_norm_cpu(difference, p, None, False, None)
 
 

@@ -28,6 +28,8 @@ from . import (  # noqa: F401
     layers,
     linear_algebra,
     losses,
+    margins,
+    more_factors,
     normalization,
     placing,
     pointwise,
