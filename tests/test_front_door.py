@@ -1,4 +1,7 @@
 """What stands in `torch` itself beside operators: limits of dtypes, settings, old constructors, testing, cuda."""
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -212,6 +215,22 @@ def test_precision_of_products():
 
 
 MAKERS = ("zeros", "ones", "empty", "rand", "randn", "randperm", "arange", "eye", "linspace")
+
+
+def test_devices_as_text():
+    def program(T, show):
+        for text in ("cpu", "cuda:0", "cpu:10", "", ":1", "cuda:", "cuda:01", "cuda:x", "cuda:1:2", "cuda:²", "cu da", "float33",
+                     "foo", "foo:1", "foo:x", "_x", "CPU"):
+            show.error(lambda: show(T.device(text), T.device(text).index))
+
+    same(program)
+
+
+def test_import_reaches_what_it_does_there():
+    code = "import sys, {0}\nprint({0}.utils.checkpoint.checkpoint.__name__, {0}.utils.data.DataLoader.__name__, 'jit' in dir({0}))"
+    for library in ("torch", "readtorch"):
+        done = subprocess.run([sys.executable, "-c", code.format(library)], capture_output=True, text=True)
+        assert done.stdout == "checkpoint DataLoader True\n", done.stderr
 
 
 def test_default_device():

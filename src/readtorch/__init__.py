@@ -53,7 +53,7 @@ from . import (__future__, compiler, cuda, distributed, fft, func, futures, lina
 from .c10.cuda.errors import AcceleratorError, OutOfMemoryError  # noqa: E402,F401
 from .cuda.streams import Event, Stream  # noqa: E402,F401
 from ._lowrank import pca_lowrank, svd_lowrank  # noqa: E402,F401
-from .utils import data as _data  # noqa: E402,F401  so that `readtorch.utils.data` is there
+from .utils import checkpoint as _checkpoint, data as _data  # noqa: E402,F401  so that `utils.data` is there
 from .version import __version__  # noqa: E402,F401
 
 
@@ -64,8 +64,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     fullgraph: raise where a call cannot be captured. dynamic: False for a graph a shape. backend: a name
     ("inductor" if None), or a function (graph, inputs) -> function of the inputs. mode, options, name: accepted,
     without effect.
-    Raises InvalidBackend for unknown names. Explained in the chapter "The fuser, and from TorchScript to
-    torch.compile".
+    Raises InvalidBackend for unknown names, RuntimeError for unknown modes. Explained in the chapter "The fuser,
+    and from TorchScript to torch.compile".
     """
     if model is None:
         given = dict(fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, name=name)
@@ -76,6 +76,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     if disable:
         return compiler.disable(model)
     from . import _dynamo  # in PyTorch: imported when first needed, too
+    _dynamo.check_mode(mode, backend or "inductor")
     wrap = _dynamo.OptimizedModule if isinstance(model, nn.Module) else _dynamo.optimize
     return wrap(model, backend=backend or "inductor", fullgraph=fullgraph, dynamic=dynamic,
                 recompile_limit=recompile_limit)
@@ -106,6 +107,10 @@ def __getattr__(name):
         import importlib
         return importlib.import_module(f"readtorch.{name}")
     raise AttributeError(f"module 'readtorch' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted({*globals(), "jit", "onnx"})
 
 
 _simulated = _os.environ.get("READTORCH_SIMULATE_CUDA")

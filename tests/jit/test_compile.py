@@ -321,6 +321,14 @@ def test_options():
         readtorch.compile(function, backend="nobody")
     with pytest.raises(RuntimeError, match="Either mode or options can be specified"):
         readtorch.compile(function, mode="default", options={"a": 1})
+    messages = []
+    for library in (torch, readtorch):
+        with pytest.raises(RuntimeError) as failure:
+            library.compile(function, mode="nothing")
+        messages.append(str(failure.value))
+    assert messages[0] == messages[1]
+    assert readtorch.compile(function, mode="nothing", backend="eager")(readtorch.ones(1)).item() == 3
+    assert readtorch.compile(function, mode="max-autotune")(readtorch.ones(1)).item() == 3
     assert readtorch.compile(function, disable=True)(readtorch.ones(1)).item() == 3
     assert readtorch.compile(backend="eager")(function)(readtorch.ones(1)).item() == 3
     seen = []

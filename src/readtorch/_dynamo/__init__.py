@@ -10,7 +10,7 @@ In PyTorch: `torch/_dynamo`, and for the backend `torch/_functorch/aot_autograd.
 """
 
 from readtorch._dynamo import config, exc
-from readtorch._dynamo.backends import list_backends
+from readtorch._dynamo.backends import check_mode, list_backends
 from readtorch._dynamo.eval_frame import OptimizedModule, explain, optimize, report, reset
 
-__all__ = ["OptimizedModule", "config", "exc", "explain", "list_backends", "optimize", "report", "reset"]
+__all__ = ["OptimizedModule", "check_mode", "config", "exc", "explain", "list_backends", "optimize", "report", "reset"]

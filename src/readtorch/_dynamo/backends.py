@@ -37,6 +37,16 @@ def list_backends():
     return sorted(set(BACKENDS) - {"eager", "aot_eager"})
 
 
+# What `compile(mode=…)` knows: how much PyTorch's Inductor tunes and keeps. Here there is one way.
+MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+
+
+def check_mode(mode, backend):
+    """Only Inductor has modes; the other backends take whatever is said."""
+    if mode and backend == "inductor" and mode not in MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
+
+
 def lookup_backend(backend):
     """A function (graph, example inputs) -> (the graph that runs, function of the list of inputs)."""
     if callable(backend):

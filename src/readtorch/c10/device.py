@@ -2,6 +2,7 @@
 
 In PyTorch: `c10/core/Device.h`, `torch/csrc/Device.cpp`. Explained in the chapter "Tensor and Storage".
 """
+import re
 import threading
 
 from .dispatch_key import BACKENDS, CPU
@@ -12,17 +13,23 @@ _FOREIGN = ("ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "f
             "hpu", "mtia", "privateuseone")
 
 
+_WRITTEN = re.compile(r"([A-Za-z_]+)(?::(0|[1-9][0-9]*))?")
+
+
 def _parse(text):
-    kind, colon, index = text.partition(":")
+    if not text:
+        raise RuntimeError("Device string must not be empty")
+    written = _WRITTEN.fullmatch(text)
+    if not written:
+        raise RuntimeError(f"Invalid device string: '{text}'")
+    kind, index = written.groups()
     if kind not in _TYPES:
         if kind in _FOREIGN:
             raise RuntimeError(f"readtorch has no '{kind}' device: it knows {', '.join(_TYPES)}")
         raise RuntimeError(
             "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
             f"mps, meta, hpu, mtia, privateuseone device type at start of device string: {kind}")
-    if colon and not index.isdigit():
-        raise RuntimeError(f"Invalid device string: '{text}'")
-    return kind, int(index) if colon else None
+    return kind, None if index is None else int(index)
 
 
 class device:
