@@ -1,9 +1,9 @@
 """A search that knows code names: `__setattr__`, `torch.nn.Module`, `c10::Storage`, and any beginning of them.
 
 Sphinx's own index cuts names at dots, stems what is left, and knows pages only; what surrounds a hit it
-fetches, which browsers refuse to pages opened as files. Here every *section* is indexed, dotted names stay
-whole, and excerpts come from one script a page (`_static/search/…js`), loaded when a result is shown. The
-reader's half is `book/_static/search.js`.
+fetches, which browsers refuse to pages opened as files. Here every *section* is indexed, every term of the
+glossary and every entry of the API reference; dotted names stay whole. Excerpts come from one script a page
+(`_static/search/…js`), loaded when a result is shown. The reader's half is `book/_static/search.js`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from collections import Counter
 from pathlib import Path
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.search.en import english_stopwords
 
 FOLDER = "search"  # under _static
 NAME = re.compile(r"[^\W\d]\w*(?:(?:\.|::)\w+)*")  # torch.nn.Module, c10::Storage, __setattr__; search.js has it too
 UNSEEN = re.compile(r"<(script|style|summary)\b.*?</\1>|<!--.*?-->", re.S)
+PARTS = (nodes.section, nodes.definition_list_item, addnodes.desc)
+TITLES = (nodes.title, nodes.term, addnodes.desc_signature)  # of these parts
 QUOTED = re.compile(r'<div class="rt-caption">.*?<code class="rt-name">(.*?)</code>')  # by a panel of readtorch.show
 APART = re.compile(r"</?(?:p|div|pre|li|td|th|br|label|h\d)\b[^<>]*>")  # what ends a word, as a <span> does not
 TAG = re.compile(r"<[^<>]+>")
@@ -32,29 +35,39 @@ OFTEN_IS = 3
 
 
 def sections_of(doctree) -> list[dict]:
-    """Every section: its title, its anchor, its own text without that of sections below it, what it quotes."""
+    """Every part: its title, its anchor, its own text without that of parts within it, what it quotes."""
     found = []
-    for n, section in enumerate(node for node in doctree.findall(nodes.section) if title_of(node)):
+    for n, part in enumerate(doctree.findall(is_part)):
         text, quoted = [], []
-        _read(section, text, quoted)
+        _read(part, text, quoted)
+        title = title_of(part)
+        anchor = (part if isinstance(part, nodes.section) else title)["ids"][0]
         found.append({
-            "title": title_of(section).astext(),
-            "anchor": section["ids"][0] if n else "",
+            "title": anchor if isinstance(part, addnodes.desc) else title.astext(),  # there it is the name in full
+            "anchor": anchor if n else "",
             "text": re.sub(r"\s+", " ", " ".join(text)).strip(),
             "quoted": quoted,
         })
     return found
 
 
-def title_of(section):
-    """None for what sphinx-exercise wraps the text of an exercise in."""
-    return next((child for child in section.children if isinstance(child, nodes.title)), None)
+def is_part(node) -> bool:
+    """A section, a term of the glossary, an entry of the API reference."""
+    return isinstance(node, PARTS) and title_of(node) is not None
+
+
+def title_of(part):
+    """None for what sphinx-exercise wraps the text of an exercise in, and for lists that are no glossary."""
+    in_glossary = isinstance(part.parent and part.parent.parent, addnodes.glossary)
+    if isinstance(part, nodes.definition_list_item) and not in_glossary:
+        return None
+    return next((child for child in part.children if isinstance(child, TITLES)), None)
 
 
 def _read(node, text: list[str], quoted: list[str]) -> None:
     for child in node.children:
-        own_title = isinstance(child, nodes.title) and isinstance(node, nodes.section)
-        if own_title or isinstance(child, nodes.comment) or is_below(child):
+        own_title = isinstance(child, nodes.title | nodes.term) and is_part(node)
+        if own_title or isinstance(child, nodes.comment) or is_part(child):
             continue
         if isinstance(child, nodes.raw):
             if "html" in child.get("format", "").split():
@@ -64,10 +77,6 @@ def _read(node, text: list[str], quoted: list[str]) -> None:
             text.append(child.astext())
         else:
             _read(child, text, quoted)
-
-
-def is_below(node) -> bool:
-    return isinstance(node, nodes.section) and title_of(node) is not None
 
 
 def words_of(section: dict) -> dict[str, int]:

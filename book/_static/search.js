@@ -6,6 +6,7 @@
   const WEIGHTS = [1, 1.5, 4]; // once, often, quoted here: see rt_search.py
   const IN_TITLE = 8;
   const IN_PAGE_TITLE = 12;
+  const IN_REFERENCE = 4; // the name of an entry there: chapters come first
   const SHOWN = 40;
   const AROUND = 110; // characters before and after a hit
   const here = document.currentScript.src.replace(/search\.js.*$/, "");
@@ -39,18 +40,20 @@
     const inTitle = (term) => Math.max(quality(term, word), last === word ? 0 : quality(term, last) / 2);
     index.sections.forEach(([, title, anchor], n) => {
       const best = Math.max(0, ...(title.match(NAME) || []).map((term) => inTitle(normal(term))));
-      if (best) note(n, best * (anchor ? IN_TITLE : IN_PAGE_TITLE));
+      if (best) note(n, best * (!anchor ? IN_PAGE_TITLE : anchor.includes(".") ? IN_REFERENCE : IN_TITLE));
     });
     if (scores.size) return scores;
     if (word.includes(".")) return sectionsWith(index, word.slice(word.indexOf(".") + 1)); // where it is not written in full
     return /...s$/.test(word) ? sectionsWith(index, word.slice(0, -1)) : scores; // a plural
   }
 
+  // -> the numbers of the sections, best first, and the words that none has
   function search(index, query) {
     const words = [...new Set((query.match(NAME) || []).map(normal))];
-    const each = words.map((word) => sectionsWith(index, word)).filter((scores) => scores.size);
+    const each = new Map(words.map((word) => [word, sectionsWith(index, word)]));
+    words.slice(1).forEach((word, n) => joined(index, words[n], word, each));
     const total = new Map();
-    for (const scores of each) {
+    for (const scores of each.values()) {
       for (const [section, score] of scores) {
         const before = total.get(section) || { words: 0, score: 0 };
         total.set(section, { words: before.words + 1, score: before.score + score });
@@ -58,7 +61,46 @@
     }
     const most = Math.max(0, ...[...total.values()].map((one) => one.words)); // all words, else as many as any section has
     const found = [...total].filter(([, one]) => one.words === most);
-    return found.sort(([m, a], [n, b]) => b.score - a.score || m - n).map(([section]) => section);
+    return {
+      found: found.sort(([m, a], [n, b]) => b.score - a.score || m - n).map(([section]) => section),
+      lost: words.filter((word) => !each.get(word).size),
+    };
+  }
+
+  // "batch norm" also means BatchNorm and batch_norm.
+  function joined(index, one, other, each) {
+    for (const name of [one + other, `${one}_${other}`]) {
+      for (const [section, score] of sectionsWith(index, name)) {
+        for (const scores of [each.get(one), each.get(other)]) {
+          scores.set(section, Math.max(score, scores.get(section) || 0));
+        }
+      }
+    }
+  }
+
+  // How many letters to change, add or leave out make one word of the other. To swap two neighbors is half a mistake.
+  function distance(one, other) {
+    let before, last, row = Array.from({ length: other.length + 1 }, (_, n) => n);
+    for (let i = 1; i <= one.length; i++) {
+      [before, last, row] = [last, row, [i]];
+      for (let j = 1; j <= other.length; j++) {
+        row[j] = Math.min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (one[i - 1] !== other[j - 1]));
+        const swapped = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+        if (swapped) row[j] = Math.min(row[j], before[j - 2] + 0.5);
+      }
+    }
+    return row[other.length];
+  }
+
+  // The word of the book nearest to one that it does not have; of equals the most frequent.
+  function nearest(index, word) {
+    let [best, least] = [null, 1 + (word.length > 2) + (word.length > 5)];
+    for (const [term, places] of Object.entries(index.words)) {
+      if (Math.abs(term.length - word.length) >= least + 1) continue;
+      const far = distance(term, word);
+      if (far < least || (best && far === least && places.length > index.words[best].length)) [best, least] = [term, far];
+    }
+    return best;
   }
 
   // -- showing ---------------------------------------------------------------------------------------
@@ -98,7 +140,7 @@
     return waiting[page].then(then);
   }
 
-  function show(index, found, query) {
+  function show(index, { found, lost }, query) {
     const words = query.match(NAME) || [];
     const firstOf = index.pages.map((_, page) => index.sections.findIndex(([of]) => of === page));
     const list = document.getElementById("rt-search-results");
@@ -111,7 +153,18 @@
       list.append(element("li", {}, link, anchor ? element("span", { className: "rt-search-page" }, ` in ${pageTitle}`) : "", around));
       withTexts(page, (texts) => around.append(...excerpt(texts[n - firstOf[page]], words)));
     }
-    document.getElementById("rt-search-status").textContent = said(found.length, query);
+    const status = document.getElementById("rt-search-status");
+    const named = lost.length > 1 || found.length; // else the query is that one word
+    status.replaceChildren(said(found.length, query), ...lost.flatMap((word) => instead(index, word, query, named)));
+  }
+
+  // What to look for in place of a word that is nowhere.
+  function instead(index, word, query, named) {
+    const better = nearest(index, word);
+    const said = named ? ` “${word}” is nowhere in it.` : "";
+    if (!better) return [said];
+    const asked = query.replace(NAME, (name) => (normal(name) === word ? better : name));
+    return [`${said} Did you mean `, element("a", { href: `?q=${encodeURIComponent(asked)}`, textContent: better }), "?"];
   }
 
   function said(count, query) {
