@@ -27,13 +27,12 @@ multilabel_margin_loss_backward = native_function(
     "-> Tensor", "")
 
 
-def as_rows(self):
-    """The scores as a matrix: a vector is one sample, a number one sample of one class."""
-    x = self._array
-    if x.ndim > 2 or not all(x.shape[x.ndim == 2:]):
-        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
-                           f"{list(x.shape)}")
-    return x.reshape(-1, x.shape[-1]) if x.ndim else x.reshape(1, 1)
+def rows_of(self):
+    """The shape of the scores as a matrix: a vector is one sample, a number one sample of one class."""
+    shape = self._array.shape
+    if len(shape) > 2 or not all(shape[len(shape) == 2:]):
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}")
+    return (1,) * (2 - len(shape)) + shape
 
 
 def check_types(self, target, kernel_name):
@@ -67,21 +66,25 @@ def multi_margin_loss_cpu(self, target, p, margin, weight, reduction):
     return wrap(reduced(losses, reduction, target._array.ndim > 0))
 
 
-def multi_margin_arguments(self, target, p, weight):
-    """The scores as rows, the right class of each, the weight of each."""
+def check_multi_margin(self, target, p, weight, kernel_name):
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
-    x, labels = as_rows(self), target._array
-    if labels.ndim > 1 or labels.size != x.shape[0]:
+    (samples, classes), labels = rows_of(self), target._array
+    if labels.ndim > 1 or labels.size != samples:
         raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
-                           f"samples (batch size). Expected target size [{x.shape[0]}], but got "
+                           f"samples (batch size). Expected target size [{samples}], but got "
                            f"{list(labels.shape)}. Input has shape {list(self._array.shape)}.")
-    if weight is not None and (weight._array.ndim > 1 or weight._array.size != x.shape[1]):
-        raise RuntimeError(f"inconsistent weight size, expected {x.shape[1]} but got {list(weight._array.shape)}")
-    check_types(self, target, "multi_margin_loss_cpu_kernel")
+    if weight is not None and (weight._array.ndim > 1 or weight._array.size != classes):
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight._array.shape)}")
+    check_types(self, target, kernel_name)
     if weight is not None and dtype_of(weight) is not dtype_of(self):
         raise RuntimeError(f"expected scalar type {type_name(self)} but found {type_name(weight)}")
-    labels = labels.reshape(-1)
+
+
+def multi_margin_arguments(self, target, p, weight):
+    """The scores as rows, the right class of each, the weight of each."""
+    check_multi_margin(self, target, p, weight, "multi_margin_loss_cpu_kernel")
+    x, labels = self._array.reshape(rows_of(self)), target._array.reshape(-1)
     if labels.size and (labels.min() < 0 or labels.max() >= x.shape[1]):
         raise RuntimeError("target out of range")
     return x, labels, x.dtype.type(1) if weight is None else weight._array.reshape(-1)[labels]
@@ -135,13 +138,18 @@ def multilabel_margin_loss_forward_cpu(self, target, reduction):
     return wrap(output), wrap(is_target.astype(x.dtype).reshape(target._array.shape))
 
 
-def multilabel_arguments(self, target):
-    """The scores and the labels as rows, and which labels are listed before the first -1."""
-    x = as_rows(self)
+def check_multilabel(self, target, kernel_name):
+    rows_of(self)
     if target._array.shape != self._array.shape:
         raise RuntimeError(f"inconsistent target size: {list(target._array.shape)} for input of size: "
                            f"{list(self._array.shape)}")
-    check_types(self, target, "multilabel_margin_loss_forward_out_frame")
+    check_types(self, target, kernel_name)
+
+
+def multilabel_arguments(self, target):
+    """The scores and the labels as rows, and which labels are listed before the first -1."""
+    check_multilabel(self, target, "multilabel_margin_loss_forward_out_frame")
+    x = self._array.reshape(rows_of(self))
     labels = target._array.reshape(x.shape)
     if ((labels < -1) | (labels >= x.shape[1])).any():
         raise RuntimeError("argument #2 'target' is out of range")

@@ -60,7 +60,12 @@ class ErfinvBackward0:
 
 # ------------------------------------------------------------------------------------------------------ gamma
 
-lgamma = special_unary("lgamma", "gammaln", "lgamma_vml_cpu")
+def lgamma_array(x):
+    """SciPy gives a negative infinity at that infinity, PyTorch a positive one at both."""
+    return np.where(np.isinf(x), np.abs(x), scipy_function("gammaln")(x))
+
+
+lgamma = unary("lgamma", unary_float_kernel(lgamma_array, not_implemented("lgamma_vml_cpu")))
 
 
 def zeta_array(x, q):
@@ -72,7 +77,8 @@ def zeta_array(x, q):
     from scipy.special import bernoulli
     x, q = np.broadcast_arrays(x, q)
     place, total = q.copy(), q ** -x
-    for i in range(1, 10 + int(max(0, -np.min(np.nan_to_num(q), initial=0)))):
+    least = np.min(np.nan_to_num(q), initial=0, where=q != np.floor(q))  # of those that are no poles
+    for i in range(1, 10 + int(-least)):
         further = (i <= 9) | (place <= 9)
         place = np.where(further, place + 1, place)
         term = place ** -x

@@ -123,12 +123,16 @@ class IgammacBackward0:
 # ------------------------------------------------------------------------------------- orthogonal polynomials
 
 
+POLYNOMIALS = {}  # name -> (first, step, highest), for the kernels of other devices
+
+
 def polynomials(name, first, step, highest=None):
     """Declare a family of polynomials: number 0 is 1, number 1 is `first(x)`, and each further one comes from
     the two before it: P[k] = step(k, x, P[k-1], P[k-2]). Below 0 all are 0.
 
     highest: the numbers above which it is nan, for float32 and float64.
     """
+    POLYNOMIALS[name] = first, step, highest
 
     def value(x, n):
         x, n = np.broadcast_arrays(x, np.trunc(n))
@@ -153,6 +157,10 @@ def doubled_shifted(k, x, last, before):
     return 2 * (2 * x - 1) * last - before
 
 
+def shifted(first):
+    return lambda x: first(2 * x - 1)
+
+
 for _kind, _first in (
     ("t", lambda y: y),
     ("u", lambda y: 2 * y),
@@ -160,9 +168,7 @@ for _kind, _first in (
     ("w", lambda y: 2 * y + 1),
 ):
     polynomials(f"chebyshev_polynomial_{_kind}", _first, doubled)
-    polynomials(
-        f"shifted_chebyshev_polynomial_{_kind}", lambda x, first=_first: first(2 * x - 1), doubled_shifted
-    )
+    polynomials(f"shifted_chebyshev_polynomial_{_kind}", shifted(_first), doubled_shifted)
 polynomials(
     "hermite_polynomial_h",
     lambda x: 2 * x,

@@ -243,6 +243,10 @@ def huber(x, y, numbers):
     return type(x)(0.5) * z * z if z <= delta else delta * (z - type(x)(0.5) * delta)
 
 
+def soft_margin(x, y, numbers):
+    return math.log1p(math.exp(-y * x))
+
+
 def is_close(x, y, numbers):
     """numbers: rtol, atol, whether two nans are close."""
     if x == y:
@@ -361,6 +365,12 @@ def huber_backward(grad, x, y, numbers):
     if z <= -delta:
         return -norm * grad * delta
     return norm * grad * delta if z >= delta else norm * z * grad
+
+
+def soft_margin_backward(grad, x, y, numbers):
+    """numbers: 1 or 1 / count."""
+    z = math.exp(-y * x)
+    return -y * z / (z + type(x)(1)) * grad * type(x)(numbers[0])
 
 
 def prelu_backward(grad, x, slope, numbers):

@@ -21,7 +21,8 @@ BY_NUMPY = {
     "atan2": np.arctan2, "atanh": np.arctanh, "fabs": np.abs, "pow": np.power,
     **{name: getattr(np, name) for name in (
         "cbrt", "copysign", "cos", "cosh", "exp", "exp2", "expm1", "fmod", "hypot", "log", "log10", "log1p",
-        "log2", "sin", "sinh", "sqrt", "tan", "tanh", "isfinite", "isinf", "isnan", "degrees", "radians")},
+        "log2", "nextafter", "sin", "sinh", "sqrt", "tan", "tanh", "isfinite", "isinf", "isnan", "degrees",
+        "radians")},
 }
 BY_PYTHON = {name: getattr(math, name) for name in ("erf", "erfc", "gamma", "lgamma")}
 

@@ -1,5 +1,5 @@
 """Operators whose kernels are a few others in a row: traces, counts, membership, fills by index, activations with
-a threshold.
+a threshold, sums without nans.
 
 In PyTorch: kernels of their own, in `aten/src/ATen/native/cuda/{Activation*Kernel,UnfoldBackwardKernel,IndexKernel,
 UnaryOpsKernel}.cu`: one launch, where here there are several.
@@ -16,7 +16,7 @@ from ....functions import at
 from .copies import clone_cuda
 from .factories import filled
 from .pointwise import operator_named
-from .registration import cuda_kernel, empty
+from .registration import cuda_kernel, empty, write_back
 
 
 @cuda_kernel(operator_named("unfold_backward"))
@@ -68,6 +68,19 @@ def nan_to_num_cuda(self, nan, posinf, neginf):
 @cuda_kernel(operator_named("threshold"))
 def threshold_cuda(self, threshold, value):
     return at.where(self <= threshold, value, self)
+
+
+@cuda_kernel(operator_named("threshold_"))
+def threshold_cuda_(self, threshold, value):
+    return write_back(self, threshold_cuda(self, threshold, value))
+
+
+@cuda_kernel(operator_named("nansum"))
+def nansum_cuda(self, dim, keepdim, dtype):
+    if dtype_of(self).is_complex:
+        raise RuntimeError("nansum does not support complex inputs")
+    numbers = self if dtype_of(self).category < FLOAT else at.where(self != self, 0.0, self)
+    return at.sum(numbers, dim, keepdim, dtype=dtype)
 
 
 @cuda_kernel(operator_named("hardshrink"))

@@ -1,4 +1,5 @@
-"""Losses: nll_loss, mse_loss, smooth_l1_loss, huber_loss, binary cross-entropy with and without logits.
+"""Losses: nll_loss, mse_loss, smooth_l1_loss, huber_loss, binary cross-entropy with and without logits. (margins.py:
+multi_margin_loss and multilabel_margin_loss.)
 
 In PyTorch: `aten/src/ATen/native/cuda/{Loss,NLLLoss2d,BinaryMiscOpsKernels}.cu`.
 """
@@ -51,6 +52,7 @@ def elementwise(name, function, backward, factor=1):
 elementwise("mse_loss", g.squared_difference, g.squared_difference_backward, factor=2)
 elementwise("smooth_l1_loss", g.smooth_l1, g.smooth_l1_backward)
 elementwise("huber_loss", g.huber, g.huber_backward)
+elementwise("soft_margin_loss", g.soft_margin, g.soft_margin_backward)
 
 
 @cuda_kernel(operator_named("binary_cross_entropy"))

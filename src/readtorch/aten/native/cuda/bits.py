@@ -1,0 +1,102 @@
+"""Functions of signs, bits and divisors of single elements, for `pointwise` (loops.py).
+
+In PyTorch: `aten/src/ATen/native/cuda/{CopysignKernel,StepKernel,GcdLcmKernel,BinaryShiftOpsKernels,
+BinaryMiscBackwardOpsKernels,UnaryFractionKernels,UnaryComplexKernels,UnarySignKernels}.cu`.
+"""
+import math
+
+# ------------------------------------------------------------------------------------------------------- signs
+
+
+def copysign(x, y, numbers):
+    return math.copysign(x, y)
+
+
+def signbit(x, numbers):
+    """Also of -0."""
+    return math.copysign(type(x)(1), x) < type(x)(0)
+
+
+def is_negative(x, numbers):
+    """The sign bit of an integer."""
+    return x < type(x)(0)
+
+
+def is_infinite(x, numbers):
+    """numbers: which infinity."""
+    return x == type(x)(numbers[0])
+
+
+def heaviside(x, at_zero, numbers):
+    return at_zero if x == type(x)(0) else type(x)(int(x > type(x)(0)))
+
+
+def angle(x, numbers):
+    """In the complex plane: π for what is less than 0. A nan stays."""
+    return x if x != x else (type(x)(math.pi) if x < type(x)(0) else type(x)(0))
+
+
+def angle_of_complex(z, numbers):
+    return math.atan2(z.imag, z.real)
+
+
+def conjugate(z, numbers):
+    return z.conjugate()
+
+
+# ------------------------------------------------------------------------------------------- parts of a number
+
+
+def times(x, numbers):
+    return x * type(x)(numbers[0])
+
+
+def fraction(x, numbers):
+    """What is behind the point, with the sign of x; nan of an infinity."""
+    return x - x if x - x != type(x)(0) else math.fmod(x, type(x)(1))
+
+
+def mantissa(x, numbers):
+    return math.frexp(x)[0]
+
+
+def exponent(x, numbers):
+    return math.frexp(x)[1]
+
+
+def nextafter(x, y, numbers):
+    return math.nextafter(x, y)
+
+
+def hypot(x, y, numbers):
+    return math.hypot(x, y)
+
+
+# ------------------------------------------------------------------------------------------ divisors and shifts
+
+
+def common_divisor(x, y):
+    """Euclid's: the remainder takes the place of the larger number until nothing remains."""
+    x, y = abs(x), abs(y)
+    while y != 0:
+        x, y = y, x % y
+    return x
+
+
+def gcd(x, y, numbers):
+    return common_divisor(x, y)
+
+
+def lcm(x, y, numbers):
+    divisor = common_divisor(x, y)
+    return abs(x) // divisor * abs(y) if divisor != 0 else divisor
+
+
+def shift_left(x, y, numbers):
+    """numbers: how many bits x has. Shifting by so many or more, or by a negative number, gives 0."""
+    return x << y if y >= 0 and y < numbers[0] else type(x)(0)
+
+
+def shift_right(x, y, numbers):
+    """Shifting by as many bits as x has, or by a negative number, leaves only the sign."""
+    return x >> y if y >= 0 and y < numbers[0] else type(x)(-int(x < 0))

@@ -1,0 +1,159 @@
+"""Special functions: erfinv, lgamma, digamma, zeta, Bessel functions, entropies and logarithms of sums.
+
+In PyTorch: `aten/src/ATen/native/cuda/{UnarySpecialOpsKernel,UnaryGammaKernels,IGammaKernel,ZetaKernel,
+LogAddExpKernel}.cu` and a file for each Bessel function and polynomial.
+"""
+
+import math
+
+from .....c10 import scalar_type
+from .....c10.scalar_type import COMPLEX, op_math_type
+from .....c10.tensor_impl import dtype_of
+from ....functions import at
+from ...special_pairs import POLYNOMIALS
+from ...tensor_iterator import float_result_type, not_implemented, result_type
+from ...tensor_iterator import scalar_tensor as weak
+from .. import bessel, bits, polynomials
+from .. import special as s
+from .broadcasting import apply
+from .pointwise import NEVER, operator_named, own_float
+from .registration import cuda_kernel, write_back
+
+
+def is_wide(dtype):
+    """Whether it is not a 16-bit float."""
+    return op_math_type(dtype) is dtype
+
+
+# -------------------------------------------------------------------------------------------------- one tensor
+
+
+def of_one(name, function, narrow=True, numbers=NEVER):
+    """narrow: whether it takes 16-bit floats."""
+    refusal = not_implemented(f"{name.removeprefix('special_')}_cuda")
+
+    @cuda_kernel(operator_named(name))
+    def kernel(self):
+        if dtype_of(self).is_complex or not (narrow or is_wide(dtype_of(self))):
+            raise refusal(dtype_of(self))
+        return apply(function, [self], numbers, own_float(self))
+
+
+for _name, _function in {
+    "erfinv": s.erfinv,
+    "lgamma": s.lgamma,
+    "digamma": s.digamma,
+    "sinc": s.sinc,
+    "i0": bessel.i0,
+    "special_i0e": bessel.i0e,
+    "special_entr": s.entropy,
+}.items():
+    of_one(_name, _function)
+
+for _name, _function in {
+    "erfcx": s.erfcx,
+    "ndtri": s.ndtri,
+    "log_ndtr": s.log_ndtr,
+    "i1": bessel.i1,
+    "i1e": bessel.i1e,
+    "modified_bessel_i0": bessel.i0,
+    "modified_bessel_i1": bessel.i1,
+    "modified_bessel_k0": bessel.k0,
+    "modified_bessel_k1": bessel.k1,
+    "scaled_modified_bessel_k0": bessel.k0e,
+    "scaled_modified_bessel_k1": bessel.k1e,
+    "spherical_bessel_j0": bessel.spherical_j0,
+}.items():
+    of_one(f"special_{_name}", _function, narrow=False)
+
+of_one("deg2rad", bits.times, numbers=(math.pi / 180,))
+of_one("rad2deg", bits.times, numbers=(180 / math.pi,))
+
+
+@cuda_kernel(operator_named("logit"))
+def logit_cuda(self, eps):
+    if dtype_of(self).is_complex:
+        raise not_implemented("logit_cuda")(dtype_of(self))
+    if eps is None or eps < 0:
+        return apply(s.logit, [self], (), own_float(self))
+    return apply(s.logit_inside, [self], (eps, 1 - eps), own_float(self))
+
+
+@cuda_kernel(operator_named("polygamma"))
+def polygamma_cuda(n, self):
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    if n == 0:
+        return at.digamma(self)
+    if dtype_of(self).is_complex:
+        raise not_implemented("polygamma_cuda")(dtype_of(self))
+    if n == 1:
+        return apply(s.trigamma, [self], (), own_float(self))
+    factor = math.factorial(n) * (1.0 if n % 2 else -1.0)
+    return apply(s.polygamma, [self], (n + 1, factor, *s.DIVISORS), own_float(self))
+
+
+cuda_kernel(operator_named("polygamma_.method"))(lambda self, n: write_back(self, polygamma_cuda(n, self)))
+
+
+@cuda_kernel(operator_named("mvlgamma"))
+def mvlgamma_cuda(self, p):
+    """log of the multivariate gamma function."""
+    if dtype_of(self) is scalar_type.bool:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    shifts = at.arange(p, dtype=own_float(self), device=self.device) / 2 - (p - 1) / 2
+    return at.lgamma(self.unsqueeze(-1) + shifts).sum(-1) + p * (p - 1) * math.log(math.pi) / 4
+
+
+# ------------------------------------------------------------------------------------------------- two tensors
+
+
+def of_two(name, function, first="self", second="other", narrow=False, numbers=lambda common: NEVER):
+    """A function of two tensors, and of a tensor and a number. numbers: the function's, by the common dtype."""
+    refusal = not_implemented(f"{name.removeprefix('special_')}_cuda")
+
+    def kernel(x, y):
+        common = float_result_type(x, y)
+        if common.category == COMPLEX or not (narrow or is_wide(common)):
+            raise refusal(common)
+        return apply(function, [x, y], numbers(common), common)
+
+    cuda_kernel(operator_named(name))(kernel)
+    cuda_kernel(operator_named(f"{name}.{first}_scalar"))(lambda x, y: kernel(weak(x), y))
+    cuda_kernel(operator_named(f"{name}.{second}_scalar"))(lambda x, y: kernel(x, weak(y)))
+
+
+of_two("special_xlog1py", s.xlog1py, narrow=True)
+of_two("special_zeta", s.zeta, numbers=lambda common: s.DIVISORS)
+for _name, (_first, _step, _highest) in POLYNOMIALS.items():
+    of_two(
+        f"special_{_name}",
+        polynomials.value(_first, _step),
+        "x",
+        "n",
+        numbers=lambda common, highest=_highest: (polynomials.limit_of(highest, common.itemsize),),
+    )
+
+
+def of_floats(name, function):
+    """A function of two tensors of floating-point numbers."""
+    refusal = not_implemented(f"{name}_cuda")
+
+    @cuda_kernel(operator_named(name))
+    def kernel(self, other):
+        common = result_type(self, other)
+        if not common.is_floating_point:
+            raise refusal(common)
+        return apply(function, [self, other], (), common)
+
+
+for _name, _function in {
+    "igamma": s.igamma,
+    "igammac": s.igammac,
+    "logaddexp": s.logaddexp,
+    "logaddexp2": s.logaddexp2,
+    "hypot": bits.hypot,
+}.items():
+    of_floats(_name, _function)
