@@ -50,6 +50,28 @@ def test_errors_and_exit_codes_come_through(tmp_path):
     assert done.returncode == 2 and "no such file" in done.stderr
 
 
+def command(*arguments):
+    return subprocess.run([sys.executable, "-m", "readtorch", *arguments], capture_output=True, text=True)
+
+
+def test_the_command_line():
+    done = command("ops", "conv2d")
+    assert done.returncode == 0 and done.stdout.count("\n") > 1
+    assert all("conv2d" in line.partition("(")[0] and line.endswith("]") for line in done.stdout.splitlines())
+    done = command("ops", "no_such_thing")
+    assert done.returncode == 1 and done.stderr == "readtorch ops: no operator has 'no_such_thing' in its name\n"
+    done = command("--version")
+    assert done.returncode == 0 and done.stdout.startswith(f"readtorch {readtorch.__version__}, Python 3.")
+    done = command()
+    assert done.returncode == 2 and all(name in done.stdout for name in ("run", "ops", "inspect"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe of the shell's")
+def test_a_listing_may_be_cut_off():
+    done = subprocess.run(f"{sys.executable} -m readtorch ops | head -1", shell=True, capture_output=True, text=True)
+    assert done.stdout.startswith("aten::") and done.stderr == ""
+
+
 def test_the_listing_names_every_operator_with_its_keys():
     listing = dict(ops.listing())
     assert "Autograd" in listing["aten::mul.Tensor(Tensor self, Tensor other) -> Tensor"]
