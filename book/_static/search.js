@@ -161,7 +161,7 @@
   // What to look for in place of a word that is nowhere.
   function instead(index, word, query, named) {
     const better = nearest(index, word);
-    const said = named ? ` “${word}” is nowhere in it.` : "";
+    const said = named ? ` “${word}” is nowhere in the book.` : "";
     if (!better) return [said];
     const asked = query.replace(NAME, (name) => (normal(name) === word ? better : name));
     return [`${said} Did you mean `, element("a", { href: `?q=${encodeURIComponent(asked)}`, textContent: better }), "?"];
