@@ -118,10 +118,11 @@ class Walk:
             return "a tensor, but not registered: buffers(), parameters(), to() and state_dict() miss it"
         inside = value.values() if isinstance(value, dict) else value
         inside = inside if isinstance(value, (dict, list, tuple)) else ()
-        hidden = [v for v in inside if isinstance(v, self.Module) or is_tensor(v)]
+        modules = sum(isinstance(v, self.Module) for v in inside)
+        counts = {"module": modules, "tensor": sum(is_tensor(v) for v in inside)}
+        hidden = [f"{n} unregistered {kind}{'s' * (n > 1)}" for kind, n in counts.items() if n]
         if hidden:
-            return (f"holds {len(hidden)} modules or tensors that are not registered: "
-                    "parameters(), to() and state_dict() do not see them")
+            return f"holds {' and '.join(hidden)}: not seen by parameters(), to() and state_dict()"
         return None
 
 

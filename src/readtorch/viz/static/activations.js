@@ -18,7 +18,7 @@ function render({ model, el }) {
   );
 
   const panels = runs.map((run) => panelOf(run));
-  const ends = `The histograms go from ${numberText(edges[0])} to ${numberText(edges.at(-1))}; the outermost bars hold what lies beyond.`;
+  const ends = `The histograms go from ${numberText(edges[0])} to ${numberText(edges.at(-1))}; the outermost bars hold what lies beyond. A bar's height is the square root of its share.`;
   const root = h(
     "div",
     { class: "rt-w rt-activations", role: "group", "aria-label": title },
