@@ -91,6 +91,15 @@ TABLE = {
     "rrelu": (lambda x: F.rrelu(x - 1), numbers(2, 3)),
     "conv_tbc": (lambda x, w, b: rt.conv_tbc(x, w, b, 1), numbers(4, 1, 2), numbers(2, 2, 3), numbers(3)),
     "masked softmax": (lambda x, m: rt._masked_softmax(x, m > 4, 1, 2), numbers(2, 3), PLACES),
+    "windows": (lambda x: (rt.hann_window(5, device=x.device), rt.kaiser_window(1, False, device=x.device),
+                           rt.blackman_window(4, False, dtype=rt.float64, device=x.device),
+                           rt.bartlett_window(4, device=x.device), rt.hamming_window(3, device=x.device)), ROWS),
+    "numbers in a row": (lambda x: (rt.logspace(0, 2, 5, device=x.device), rt.logspace(1, 3, 3, 2, dtype=rt.int64, device=x.device),
+                                    rt.tril_indices(3, 4, 1, device=x.device), rt.triu_indices(2, 3, device=x.device),
+                                    rt.empty_permuted((2, 3), (1, 0), device=x.device).zero_()), ROWS),
+    "nansum": (lambda x: (x.nansum(), x.nansum(1), x.nanmean(0)), ROWS),
+    "isin of numbers": (lambda n: (rt.isin(n, 4), rt.isin(7, n, invert=True)), PLACES),
+    "masked index": (lambda x, n: rt.ops.aten._unsafe_masked_index(x, n > 4, [n, None], 3.0), numbers(5), PLACES),
     "native_batch_norm": (lambda x: rt._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5), numbers(3, 2)),
 }
 
@@ -225,14 +234,14 @@ FACTORS = {
     "householder_product": lambda a, b: rt.linalg.householder_product(b * 0.1, a[:, 0, :2] * 0.1),
     "ormqr": lambda a, b: rt.ormqr(b * 0.1, a[:, 0, :2] * 0.1, a, transpose=True),
     "ormqr from the right": lambda a, b: rt.ormqr(b * 0.1, a[:, 0, :2] * 0.1, a, left=False),
-    "pinv": lambda a, b: rt.linalg.pinv(b),
-    "pinv of a symmetric one": lambda a, b: rt.linalg.pinv(a, hermitian=True),
+    "pinv": lambda a, b: rt.linalg.pinv(b[0]),
+    "pinv of a symmetric one": lambda a, b: rt.linalg.pinv(a[0], hermitian=True),
     "pinv, some values left out": lambda a, b: rt.linalg.pinv(a.detach(), atol=3.0),
     "matrix_rank": lambda a, b: (rt.linalg.matrix_rank(a), rt.linalg.matrix_rank(a, atol=3.0, rtol=0.1),
                                  rt.linalg.matrix_rank(a, 3.0, hermitian=True)),
-    "lstsq": lambda a, b: rt.linalg.lstsq(b, a, driver="gels")[:2],
-    "lstsq, wide": lambda a, b: rt.linalg.lstsq(b.mT, b[0, :2, 0].expand(2, 2), driver="gels")[0],
-    "matrix_exp": lambda a, b: rt.linalg.matrix_exp(a / 2),
+    "lstsq": lambda a, b: rt.linalg.lstsq(b[0], a[0], driver="gels")[:2],
+    "lstsq, wide": lambda a, b: rt.linalg.lstsq(b[0].mT, b[0, :2, 0], driver="gels")[0],
+    "matrix_exp": lambda a, b: rt.linalg.matrix_exp(a[0, :2, :2] / 2),
     "cross": lambda a, b: rt.linalg.cross(a, b[:1, :, :1], dim=1),
     "vdot and dist": lambda a, b: (rt.vdot(a[0, 0], a[1, 1]), rt.dist(a[0], a[1], 3)),
 }
@@ -240,8 +249,6 @@ FACTORS = {
 
 @pytest.mark.parametrize("name", FACTORS)
 def test_factors(name):
-    """Gradients are products of matrices, for which races are looked for elsewhere."""
-    with launching_by(simulator.check):
-        FACTORS[name](*(t.cuda() for t in (MATRICES, SIDES)))
+    """Made of factors and products of matrices, for whose kernels races are looked for elsewhere."""
     ours, expected = (results_on(place, FACTORS[name], (MATRICES, SIDES)) for place in ("cuda", "cpu"))
     assert all(rt.allclose(a, b, rtol=1e-3, atol=1e-4) for a, b in zip(ours, expected, strict=True))

@@ -7,7 +7,6 @@ In PyTorch: `aten/src/ATen/native/{TensorAdvancedIndexing,Itertools}.cpp`.
 
 import numpy as np
 
-from ...c10.tensor_impl import wrap
 from ..functions import at
 from ..native_function import below_autograd, native_function
 from .copy import constant_beside
@@ -24,9 +23,7 @@ masked_index_put = native_function(
 
 def inside(self, indices):
     """The indices moved to the next place there is."""
-    return [
-        i if i is None else wrap(np.clip(i._array, -n, n - 1)) for i, n in zip(indices, self._array.shape)
-    ]
+    return [i if i is None else at.clamp(i, -n, n - 1) for i, n in zip(indices, self._array.shape)]
 
 
 @masked_index.kernel

@@ -83,13 +83,17 @@ def arange_cpu(start, end, step, dtype, layout, device, pin_memory):
     return arithmetic_series(start, step, math.ceil((end - start) / step), dtype)
 
 
-@range_.kernel
-def range_cpu(start, end, step, dtype, layout, device, pin_memory):
-    """The old form, which includes `end`."""
+def warn_of_range():
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior "
                   "is inconsistent with "
                   "Python's range builtin. Instead, use torch.arange, which produces values in [start, "
-                  "end).", stacklevel=4)
+                  "end).", stacklevel=5)
+
+
+@range_.kernel
+def range_cpu(start, end, step, dtype, layout, device, pin_memory):
+    """The old form, which includes `end`."""
+    warn_of_range()
     check_range(start, end, step)
     dtype = dtype or scalar_type.get_default_dtype()
     check_computable(dtype, "range_cpu")

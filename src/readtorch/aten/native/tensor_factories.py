@@ -130,7 +130,12 @@ empty_permuted = native_function(f"empty_permuted(SymInt[] size, int[] physical_
 @empty_permuted.kernel
 def empty_permuted_cpu(size, physical_layout, dtype, layout, device, pin_memory):
     """Memory without gaps; `physical_layout` names the dimensions from the slowest to the fastest."""
-    check_options(layout, device)
+    check_permuted(size, physical_layout, layout)
+    return wrap(allocate_in_order(size, reversed(physical_layout), numpy_type(dtype)))
+
+
+def check_permuted(size, physical_layout, layout):
+    check_options(layout, None)
     if len(size) != len(physical_layout):
         raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
                            f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
@@ -140,7 +145,6 @@ def empty_permuted_cpu(size, physical_layout, dtype, layout, device, pin_memory)
                                f"{i}).  NB: negative dims not currently supported; file an issue if you want it.")
         if d in physical_layout[:i]:
             raise RuntimeError("Duplicate dim not allowed")
-    return wrap(allocate_in_order(size, reversed(physical_layout), numpy_type(dtype)))
 
 
 eye_square = native_function(f"eye(SymInt n, *, {OPTIONS}) -> Tensor", "function", out=True)

@@ -6,10 +6,8 @@ In PyTorch: `aten/src/ATen/native/TensorFactories.cpp`.
 """
 import math
 
-import numpy as np
-
 from ...c10 import scalar_type
-from ...c10.tensor_impl import wrap
+from ...c10.tensor_impl import detached
 from ..functions import at
 from ..native_function import below_autograd, native_function
 from .tensor_factories import OPTIONS, check_options
@@ -44,11 +42,12 @@ def _declare(name, overload, taken, values, given, parameters):
         check_options(layout, device)
         periodic = own[0] if has_periodic else True
         chosen = {**parameters, **dict(zip(given, own[1:]))}
-        if window_length < 2:
-            return wrap(np.ones(window_length, dtype.numpy))
         with below_autograd():
+            if window_length < 2:
+                return at.ones(window_length, dtype=dtype, device=device)
             whole = window_length + 1 if periodic else window_length
-            return wrap(values(at.arange(whole, dtype=dtype), whole, *chosen.values())._array[:window_length])
+            numbers = at.arange(whole, dtype=dtype, device=device)
+            return detached(values(numbers, whole, *chosen.values()).narrow(0, 0, window_length))
 
 
 def check(name, window_length, dtype):
@@ -90,7 +89,7 @@ def kaiser(n, length, beta):
     """A Bessel function of the height of a half circle; beta: how narrow."""
     middle = (length - 1) / 2
     x = ((n.double() if n.dtype is scalar_type.float64 else n.float()) - middle) / middle
-    return (at.i0(beta * at.sqrt(1 - x * x)) / at.i0(at.full((), beta, dtype=x.dtype))).to(n.dtype)
+    return (at.i0(beta * at.sqrt(1 - x * x)) / at.i0(at.full((), beta, dtype=x.dtype, device=x.device))).to(n.dtype)
 
 
 window_function("bartlett_window", bartlett)

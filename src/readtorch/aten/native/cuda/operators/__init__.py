@@ -39,6 +39,7 @@ from . import (  # noqa: F401
     resizing,
     samplings,
     searching,
+    series,
     signs,
     special,
     steps,

@@ -55,6 +55,17 @@ def isin_cuda(elements, test_elements, assume_unique, invert):
     return at.logical_not(found) if invert else found
 
 
+@cuda_kernel(operator_named("isin.Tensor_Scalar"))
+def isin_number_cuda(elements, test_element, assume_unique, invert):
+    return at.ne(elements, test_element) if invert else at.eq(elements, test_element)
+
+
+@cuda_kernel(operator_named("isin.Scalar_Tensor"))
+def is_number_in_cuda(element, test_elements, assume_unique, invert):
+    found = at.eq(test_elements, element).any()
+    return at.logical_not(found) if invert else found
+
+
 @cuda_kernel(operator_named("nan_to_num"))
 def nan_to_num_cuda(self, nan, posinf, neginf):
     if dtype_of(self).category < FLOAT:

@@ -229,14 +229,22 @@ def lstsq_cuda(self, b, rcond, driver):
 
 # ----------------------------------------------------------------------------------------------- exponentials
 
-
-TERMS = 16  # of a matrix with a norm up to 1/2: more would change nothing
+def series(A):
+    """The power series of exp up to A¹⁵ with six products: four polynomials in A, A² and A³, which are those in A⁴.
+    For a norm up to 1/2, more terms would change nothing."""
+    powers = [units(A._array.shape, A._array.dtype), A, A @ A]
+    powers.append(powers[2] @ A)
+    fourth, result = powers[2] @ powers[2], None
+    for first in (12, 8, 4, 0):
+        part = sum(power / math.factorial(first + k) for k, power in enumerate(powers))
+        result = part if result is None else part + fourth @ result
+    return result
 
 
 @cuda_kernel(operator_named("linalg_matrix_exp"))
 def matrix_exp_cuda(self):
-    """exp(A) = exp(A / 2ˢ) squared s times, the former by its power series. The host waits for the norm. (In PyTorch:
-    polynomials of degree 1 to 18, each matrix's by its norm.)"""
+    """exp(A) = exp(A / 2ˢ) squared s times. The host waits for the norm. (In PyTorch: polynomials of degree 1 to 18,
+    each matrix's by its norm.)"""
     check_square(self, "linalg.matrix_exp")
     check_floating(self, "linalg.matrix_exp", low_precision=True)
     if not self._array.size:
@@ -245,10 +253,7 @@ def matrix_exp_cuda(self):
     if not math.isfinite(norm):
         return at.full_like(self, math.nan)
     squarings = max(0, math.ceil(math.log2(norm)) + 1) if norm else 0
-    scaled, one = self / 2.0 ** squarings, units(self._array.shape, self._array.dtype)
-    result = one
-    for k in range(TERMS, 0, -1):
-        result = one + scaled @ result / k
+    result = series(self / 2.0 ** squarings)
     for _ in range(squarings):
         result = result @ result
     return result.contiguous()

@@ -163,7 +163,13 @@ ONLY_GEOMETRY = {
 # The CPU's kernels of these call nothing but operators.
 MADE_OF_OPERATORS = {
     f"{name}.{form}" for name in ("rand", "randn", "randint") for form in ("out", "generator_out")
-} | {"randint.low_out", "randint.low_generator_out", "normal.float_float_out"}
+} | {"randint.low_out", "randint.low_generator_out", "normal.float_float_out", "_unsafe_masked_index",
+     "_unsafe_masked_index_put_accumulate"}
+WINDOWS = {f"{name}_window" for name in ("bartlett", "blackman", "hamming", "hann", "kaiser")}
+
+
+def is_made_of_operators(operator):
+    return operator.name.removeprefix("aten::") in MADE_OF_OPERATORS or operator.schema.name in WINDOWS
 
 
 def follow(operator, keys):
@@ -172,7 +178,7 @@ def follow(operator, keys):
     if compute is not None and (operator.schema.is_view or operator.schema.name in ONLY_GEOMETRY):
         below = contextlib.nullcontext if operator.schema.is_view else below_autograd
         return on_device(operator, lambda *values: still_on_device(compute(*values)), below)
-    if compute is not None and operator.name.removeprefix("aten::") in MADE_OF_OPERATORS:
+    if compute is not None and is_made_of_operators(operator):
         return on_device(operator, compute)
     functional = operator.variant_of
     if functional is None or not may_run(functional):

@@ -73,6 +73,7 @@ METHODS = {
     "upsample_bicubic2d": ("cubic", 2),
     "_upsample_bilinear2d_aa": ("linear_aa", 2),
     "_upsample_bicubic2d_aa": ("cubic_aa", 2),
+    "_upsample_lanczos2d_aa": ("lanczos_aa", 2),
 }
 
 
