@@ -4,15 +4,16 @@ The arrays are small: only their types and layouts count."""
 import numpy as np
 
 from readtorch.aten.native.cuda import (
-    bags, bands, batch_norm, combining, convolution, ctc, distances, embedding, factors, foreach, functions,
-    grid_sampler, indexing, jacobi, layer_norm, loops, loss, matmul, ordered, padding, permutations, pooling, rejection,
-    samples, scan, segments, softmax, sort, volume_pooling, volumes,
+    bags, bands, batch_norm, bessel, bits, combining, convolution, ctc, distances, embedding, factors, foreach, functions,
+    grid_sampler, indexing, jacobi, layer_norm, loops, loss, matmul, ordered, padding, permutations, polynomials, pooling,
+    rejection, samples, scan, segments, softmax, sort, special, volume_pooling, volumes,
 )
 from readtorch.aten.native.cuda import copy as copies
 from readtorch.aten.native.cuda import distributions as random
 from readtorch.aten.native.cuda import reduce as reductions
 from readtorch.aten.native.cuda.arg_reduce import arg_reduce, greatest, least
 from readtorch.aten.native.cuda.reduce import reduce
+from readtorch.aten.native.special_pairs import POLYNOMIALS
 from tests.cuda.launches import aligned, floats
 
 f32 = np.float32
@@ -30,6 +31,23 @@ def pointwise_cases():
         yield f"strided {inputs}", loops.pointwise, (function, [m.transpose(2, 0, 1)] * inputs,
                                                      floats(4, 2, 3), ALPHA)
         yield f"double {inputs}", loops.pointwise, (function, [np.ones(8)] * inputs, np.ones(8), (1.0,))
+
+
+KINDS = {**dict.fromkeys(("gcd", "lcm", "shift_left", "shift_right", "is_negative"), np.int64),
+         **dict.fromkeys(("angle_of_complex", "conjugate"), np.complex64)}
+RESULTS = {"signbit": bool, "is_negative": bool, "is_infinite": bool, "exponent": np.int32, "angle_of_complex": f32}
+
+
+def special_cases():
+    found = {**vars(special), **vars(bessel), **vars(bits)}
+    found = {name: function for name, function in found.items() if signature(function)[-1:] == ("numbers",)}
+    found["polynomial"] = polynomials.value(*POLYNOMIALS["laguerre_polynomial_l"][:2])
+    for name, function in found.items():
+        kind = KINDS.get(name, f32)
+        arrays = [aligned(np.ones(8, kind))] * (len(signature(function)) - 1)
+        out = aligned(np.ones(8, RESULTS.get(name, kind)))
+        numbers = tuple(map(kind, (3, 2, *range(1, special.TERMS + 1))))
+        yield f"special {name}", loops.pointwise, (function, arrays, out, numbers)
 
 
 def signature(function):
@@ -273,11 +291,13 @@ def sample_cases():
     yield "shuffle_equal", permutations.shuffle_equal, (state, np.zeros(8, np.int64), np.arange(8))
 
 
-FAMILIES = [pointwise_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases, indexing_cases,
+FAMILIES = [pointwise_cases, special_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases, indexing_cases,
             loss_cases,
             random_cases, image_cases, sort_cases, foreach_cases, order_cases, resizing_cases, combining_cases,
             factor_cases, volume_cases, row_cases, sample_cases]
-IN_FLOAT64 = ("pointwise sin", "pointwise cos", "cauchy float32")  # CUDA's own functions bring large arguments down so
+IN_FLOAT64 = ("pointwise sin", "pointwise cos", "cauchy float32",  # CUDA's own functions bring large arguments down so
+              "special sinc", "special digamma", "special trigamma", "special spherical_j0",
+              "special polynomial")  # a whole number times a float32 is a float64
 NO_SPILLS = ("softmax", "norm", "matmul", "conv2d")
 
 

@@ -1,5 +1,5 @@
-"""Pointwise operators on CUDA tensors, results and gradients, thread by thread on the kernel simulator: equal to the
-CPU's, in float32 and in float64, and without a race."""
+"""Pointwise operators on CUDA tensors, results and gradients, thread by thread on the kernel simulator: equal
+to the CPU's, in float32 and in float64, and without a race."""
 import math
 
 import pytest
@@ -35,8 +35,8 @@ def of_pairs(function):
 # At the edges too, where gradients may be infinite or differ by their sign: without them.
 RESULTS = {
     **{name: getattr(rt, name) for name in (
-        "angle", "deg2rad", "digamma", "erfinv", "frac", "i0", "isneginf", "isposinf", "isreal", "lgamma", "logit",
-        "rad2deg", "signbit", "sinc")},
+        "angle", "deg2rad", "digamma", "erfinv", "frac", "i0", "isneginf", "isposinf", "isreal", "lgamma",
+        "logit", "rad2deg", "signbit", "sinc")},
     **{name: getattr(special, name) for name in (
         "entr", "erfcx", "i0e", "i1", "i1e", "log_ndtr", "modified_bessel_i0", "modified_bessel_i1",
         "modified_bessel_k0", "modified_bessel_k1", "ndtri", "scaled_modified_bessel_k0",
@@ -57,7 +57,8 @@ RESULTS = {
     "out": lambda x: rt.digamma(x, out=x.new_empty(0)),
 }
 SMOOTH = {
-    **{name: (getattr(rt, name), X[:5]) for name in ("deg2rad", "digamma", "frac", "i0", "rad2deg", "sinc", "angle")},
+    **{name: (getattr(rt, name), X[:5]) for name in (
+        "deg2rad", "digamma", "frac", "i0", "rad2deg", "sinc", "angle")},
     **{name: (getattr(special, name), X[:6]) for name in ("erfcx", "i0e", "i1", "i1e", "log_ndtr")},
     "erfinv": (rt.erfinv, X[:4]),
     "lgamma": (rt.lgamma, ABOVE),
@@ -83,8 +84,8 @@ SMOOTH = {
     "soft_margin_loss": (F.soft_margin_loss, X[:4], rt.tensor([1.0, -1.0, -1.0, 1.0])),
     "multi_margin_loss": (lambda x: F.multi_margin_loss(x, LABELS.to(x.device)), SCORES),
     "multi_margin_loss, weighted": (
-        lambda x, w: F.multi_margin_loss(x, LABELS.to(x.device), 2, 0.75, w.detach(), reduction="none"), SCORES,
-        rt.tensor([1.0, 0.5, 2.0, 3.0])),
+        lambda x, w: F.multi_margin_loss(x, LABELS.to(x.device), 2, 0.75, w.detach(), reduction="none"),
+        SCORES, rt.tensor([1.0, 0.5, 2.0, 3.0])),
     "multi_margin_loss of one": (lambda x: F.multi_margin_loss(x[0], LABELS[0].to(x.device)), SCORES),
     "multilabel_margin_loss": (lambda x: F.multilabel_margin_loss(x, LISTS.to(x.device)), SCORES),
     "multilabel_margin_loss, unreduced": (
@@ -120,7 +121,8 @@ def test_gradients(name, dtype):
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_polynomials(name):
     """float32 numbers are compared with those of float64: the compiled kernels may compute so."""
-    x, n = rt.tensor([0.3, -0.7, 1.0, -1.0]).unsqueeze(1), rt.tensor([-1.0, 0.0, 1.0, 2.5, 7.0, 200.0, math.nan])
+    x = rt.tensor([0.3, -0.7, 1.0, -1.0]).unsqueeze(1)
+    n = rt.tensor([-1.0, 0.0, 1.0, 2.5, 7.0, 200.0, math.nan])
     compare(getattr(special, name), [x, n], rt.float64)
     of_number = getattr(special, name)(x.cuda(), 3).cpu()
     assert rt.allclose(of_number, getattr(special, name)(x, 3), rtol=1e-5)
@@ -133,9 +135,11 @@ INTEGERS = {
     "shifts by numbers": lambda x: (x << 3, x >> 1, 3 << x, 100 >> x, x >> 100),
     "bits of numbers": lambda x: (rt.bitwise_and(5, x), rt.bitwise_or(5, x), rt.bitwise_xor(5, x)),
     "remainder of a number": lambda x: rt.remainder(7, x[1:]),
-    "isin": lambda x: (rt.isin(x, 6), rt.isin(x, 6, invert=True), rt.isin(6, x), rt.isin(6, x[:2], invert=True)),
+    "isin": lambda x: (
+        rt.isin(x, 6), rt.isin(x, 6, invert=True), rt.isin(6, x), rt.isin(6, x[:2], invert=True)),
     "signs": lambda x: (x.signbit(), x.isposinf(), x.isreal(), x.angle(), rt.heaviside(x, x + 1)),
-    "floats": lambda x: (x.erfinv(), special.i0e(x), x.deg2rad(), x.copysign(x), special.xlog1py(x.abs(), x.abs())),
+    "floats": lambda x: (
+        x.erfinv(), special.i0e(x), x.deg2rad(), x.copysign(x), special.xlog1py(x.abs(), x.abs())),
     "conjugates": lambda x: rt.conj_physical(x),
 }
 
@@ -202,7 +206,8 @@ def test_errors_are_the_cpus():
         return caught.type, str(caught.value)
 
     for function in (
-        lambda t: rt.heaviside(t, t.double()), lambda t: rt.signbit(t.to(rt.complex64)), lambda t: rt.polygamma(-1, t),
+        lambda t: rt.heaviside(t, t.double()), lambda t: rt.signbit(t.to(rt.complex64)),
+        lambda t: rt.polygamma(-1, t),
         lambda t: rt.mvlgamma(t, 0), lambda t: F.celu(t, 0), lambda t: rt.frexp(t.int()),
         lambda t: F.multi_margin_loss(t, t.long()), lambda t: F.multi_margin_loss(t, t[0].int()),
         lambda t: F.multilabel_margin_loss(t, t[0].long()), lambda t: rt.isposinf(t, out=t.clone()),

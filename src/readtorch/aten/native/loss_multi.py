@@ -31,7 +31,8 @@ def rows_of(self):
     """The shape of the scores as a matrix: a vector is one sample, a number one sample of one class."""
     shape = self._array.shape
     if len(shape) > 2 or not all(shape[len(shape) == 2:]):
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}")
+        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+                           f"{list(shape)}")
     return (1,) * (2 - len(shape)) + shape
 
 
@@ -55,7 +56,7 @@ def shares(grad, count, reduction):
     return each / each.dtype.type(count) if reduction == MEAN else each
 
 
-# --------------------------------------------------------------------------------------------- one right class
+# -------------------------------------------------------------------------------------------- one right class
 
 @multi_margin_loss.kernel
 def multi_margin_loss_cpu(self, target, p, margin, weight, reduction):
@@ -118,7 +119,7 @@ def multi_margin_loss_backward_cpu(grad_output, self, target, p, margin, weight,
 multi_margin_loss_backward.backward(NOT_IMPLEMENTED)
 
 
-# ----------------------------------------------------------------------------------------- several right classes
+# -------------------------------------------------------------------------------------- several right classes
 
 @multilabel_margin_loss.compose
 def multilabel_margin_loss_composite(self, target, reduction):

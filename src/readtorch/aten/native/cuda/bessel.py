@@ -1,18 +1,18 @@
-"""Bessel functions of single elements, for `pointwise` (loops.py): the modified ones, I and K, of order 0 and 1,
-and the spherical j0.
+"""Bessel functions of single elements, for `pointwise` (loops.py): the modified ones, I and K, of order 0
+and 1, and the spherical j0.
 
 Each computes in the width of its argument from one formula for both orders. "DLMF" numbers are those of the
 Digital Library of Mathematical Functions, dlmf.nist.gov.
 
-In PyTorch: `aten/src/ATen/native/cuda/{UnarySpecialOpsKernel,modified_bessel_*,scaled_modified_bessel_*}.cu` and
-`Math.cuh`, with the Chebyshev coefficients of the Cephes library.
+In PyTorch: `aten/src/ATen/native/cuda/{UnarySpecialOpsKernel,modified_bessel_k0,…}.cu`, with the Chebyshev
+coefficients of the Cephes library.
 """
 import math
 
 FAR, LAST = 20, 40  # from where on I is computed by its asymptotic series, and how many terms that has
 
 
-# --------------------------------------------------------------------------------------------------- growing: I
+# ------------------------------------------------------------------------------------------------- growing: I
 
 
 def scaled_i(x, order):
@@ -63,7 +63,7 @@ def i1(x, numbers):
     return unscaled(math.copysign(scaled_i(abs(x), 1), x), x)
 
 
-# -------------------------------------------------------------------------------------------------- shrinking: K
+# ----------------------------------------------------------------------------------------------- shrinking: K
 
 
 def scaled_k(x, order):
@@ -105,7 +105,7 @@ def k1e(x, numbers):
     return scaled_k(x, 1)
 
 
-# ---------------------------------------------------------------------------------------------------- spherical
+# -------------------------------------------------------------------------------------------------- spherical
 
 
 def spherical_j0(x, numbers):

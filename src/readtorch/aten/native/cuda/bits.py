@@ -1,11 +1,11 @@
 """Functions of signs, bits and divisors of single elements, for `pointwise` (loops.py).
 
 In PyTorch: `aten/src/ATen/native/cuda/{CopysignKernel,StepKernel,GcdLcmKernel,BinaryShiftOpsKernels,
-BinaryMiscBackwardOpsKernels,UnaryFractionKernels,UnaryComplexKernels,UnarySignKernels}.cu`.
+BinaryGeometricKernels,UnaryFractionKernels,UnaryComplexKernels,UnarySignKernels}.cu`.
 """
 import math
 
-# ------------------------------------------------------------------------------------------------------- signs
+# ------------------------------------------------------------------------------------------------------ signs
 
 
 def copysign(x, y, numbers):
@@ -44,7 +44,7 @@ def conjugate(z, numbers):
     return z.conjugate()
 
 
-# ------------------------------------------------------------------------------------------- parts of a number
+# ------------------------------------------------------------------------------------------ parts of a number
 
 
 def times(x, numbers):
@@ -72,7 +72,7 @@ def hypot(x, y, numbers):
     return math.hypot(x, y)
 
 
-# ------------------------------------------------------------------------------------------ divisors and shifts
+# ---------------------------------------------------------------------------------------- divisors and shifts
 
 
 def common_divisor(x, y):

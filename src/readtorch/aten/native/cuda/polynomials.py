@@ -2,7 +2,8 @@
 
 The steps are those of the CPU's kernels (../special_pairs.py).
 
-In PyTorch: a file for each family, `aten/src/ATen/native/cuda/{chebyshev_polynomial_t,hermite_polynomial_h,…}.cu`.
+In PyTorch: a file for each family,
+`aten/src/ATen/native/cuda/{chebyshev_polynomial_t,hermite_polynomial_h,…}.cu`.
 """
 import functools
 import math

@@ -1,9 +1,9 @@
-"""Special functions of single elements, for `pointwise` (loops.py): what belongs to the normal distribution, the
-gamma functions, entropy and logarithms of ratios. (bessel.py: Bessel functions.)
+"""Special functions of single elements, for `pointwise` (loops.py): what belongs to the normal distribution,
+the gamma functions, entropy and logarithms of ratios. (bessel.py: Bessel functions.)
 
 Each computes in the width of its arguments, float32 or float64, from a formula that is good in both: series,
-continued fractions and Newton's or Halley's steps rather than tables of coefficients, which are another for each
-width. "DLMF" numbers are those of the Digital Library of Mathematical Functions, dlmf.nist.gov.
+continued fractions and Halley's steps rather than tables of coefficients, which are others for each width.
+"DLMF" numbers are those of the Digital Library of Mathematical Functions, dlmf.nist.gov.
 
 In PyTorch: `aten/src/ATen/native/cuda/{UnarySpecialOpsKernel,UnaryGammaKernels,ZetaKernel,IGammaKernel,
 LogAddExpKernel}.cu` and `Math.cuh`, mostly with the coefficients of the Cephes library.
@@ -62,7 +62,7 @@ def sinc(x, numbers):
     return math.sin(product) / product if x != type(x)(0) else type(x)(1)
 
 
-# ------------------------------------------------------------------------------- error function, turned around
+# ------------------------------------------------------------------------------ error function, turned around
 
 SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
 TAYLOR = (1 / SLOPE, math.pi / 12 / SLOPE, 7 * math.pi**2 / 480 / SLOPE)
@@ -85,7 +85,7 @@ def erfinv_inside(y):
 
 
 def erfcinv_small(q):
-    """x with erfc(x) = q, for 0 <= q <= 1/2: Winitzki's approximation of erf solved for x, then three steps."""
+    """x with erfc(x) = q, for 0 <= q <= 1/2: Winitzki's formula for erf solved for x, then three steps."""
     if q == type(q)(0):
         return type(q)(math.inf)
     size = math.log(q * (type(q)(2) - q))
@@ -124,8 +124,8 @@ LEVELS = 50
 
 
 def exp_of_square(x):
-    """exp(x²) for a small x. The error of a rounded x² would be multiplied by x²: x is taken apart into a part of few
-    bits, whose square is exact, and a rest."""
+    """exp(x²) for a small x. The error of a rounded x² would be multiplied by x²: x is taken apart into
+    a part of few bits, whose square is exact, and a rest."""
     part = type(x)(math.floor(x * type(x)(16))) / type(x)(16)
     return math.exp(part * part) * math.exp((x - part) * (x + part))
 
@@ -256,7 +256,7 @@ def polygamma(x, numbers):
     return numbers[1] * zeta(numbers[0], x, numbers[2:])
 
 
-# ---------------------------------------------------------------------------------- incomplete gamma functions
+# --------------------------------------------------------------------------------- incomplete gamma functions
 
 MOST_TERMS = 2000
 

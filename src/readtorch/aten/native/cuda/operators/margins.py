@@ -1,7 +1,7 @@
-"""Margins between the scores of one sample: multi_margin_loss and multilabel_margin_loss, from other operators.
+"""Margins between the scores of one sample: multi_margin_loss and multilabel_margin_loss, of other operators.
 
-In PyTorch: kernels of their own, `aten/src/ATen/native/cuda/{MultiMarginLoss,MultiLabelMarginCriterion}.cu`. There as
-here, labels that are out of range are found by the device.
+In PyTorch: kernels of their own, `aten/src/ATen/native/cuda/{MultiMarginLoss,MultiLabelMarginCriterion}.cu`.
+There as here, labels that are out of range are found by the device.
 """
 
 from .....c10.tensor_impl import dtype_of
@@ -29,7 +29,7 @@ def shares(grad, count, reduction):
     return grad.reshape(-1, 1) / (max(count, 1) if reduction == MEAN else 1)
 
 
-# --------------------------------------------------------------------------------------------- one right class
+# -------------------------------------------------------------------------------------------- one right class
 
 
 def gaps(x, labels, margin):
@@ -54,12 +54,12 @@ def multi_margin_loss_backward_cuda(grad_output, self, target, p, margin, weight
     x, labels = as_rows(self), target.reshape(-1, 1)
     z = gaps(x, labels, margin)
     slope = (z > 0).to(dtype_of(x)) if p == 1 else 2 * z
-    slope = slope / x._array.shape[1] if weight is None else slope * weight.reshape(-1)[labels] / x._array.shape[1]
-    slope = slope.scatter(1, labels, -slope.sum(1, True))
+    slope = slope if weight is None else slope * weight.reshape(-1)[labels]
+    slope = slope.scatter(1, labels, -slope.sum(1, True)) / x._array.shape[1]
     return owned((slope * shares(grad_output, x._array.shape[0], reduction)).reshape(self._array.shape))
 
 
-# ----------------------------------------------------------------------------------------- several right classes
+# -------------------------------------------------------------------------------------- several right classes
 
 
 def listed_labels(target):
@@ -69,7 +69,7 @@ def listed_labels(target):
 
 
 def violations(x, labels, listed, is_target):
-    """max(0, 1 - x[n, labels[n, i]] + x[n, j]) as (n, i, j); 0 where i is not listed or j is a right class."""
+    """max(0, 1 - x[n, labels[n, i]] + x[n, j]) as (n, i, j); 0 where i is not listed or j is a right one."""
     z = (x.unsqueeze(1) - x.gather(1, labels).unsqueeze(2) + 1).clamp(min=0)
     return z * listed.unsqueeze(2) * (is_target == 0).unsqueeze(1)
 

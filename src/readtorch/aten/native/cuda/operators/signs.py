@@ -1,7 +1,7 @@
 """Signs, bits, divisors and the parts of numbers.
 
-In PyTorch: `aten/src/ATen/native/cuda/{CopysignKernel,StepKernel,GcdLcmKernel,BinaryShiftOpsKernels,UnaryFractionKernels,
-UnaryComplexKernels}.cu`.
+In PyTorch: `aten/src/ATen/native/cuda/{CopysignKernel,StepKernel,GcdLcmKernel,BinaryShiftOpsKernels,
+BinaryGeometricKernels,UnaryFractionKernels,UnaryComplexKernels}.cu`.
 """
 
 import math
@@ -35,7 +35,8 @@ def signbit_cuda(self):
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     if dtype is scalar_type.bool:
         return constant(self, False)
-    return apply(bits.signbit if dtype.category == FLOAT else bits.is_negative, [self], (), dtype, scalar_type.bool)
+    function = bits.signbit if dtype.category == FLOAT else bits.is_negative
+    return apply(function, [self], (), dtype, scalar_type.bool)
 
 
 def which_infinity(name, value):
@@ -69,7 +70,7 @@ def number_isin_cuda(element, test_elements, assume_unique, invert):
     return at.logical_not(found) if invert else found
 
 
-# ------------------------------------------------------------------------------------------- angles, conjugates
+# ----------------------------------------------------------------------------------------- angles, conjugates
 
 
 @cuda_kernel(operator_named("angle"))
@@ -90,7 +91,7 @@ def conj_physical_cuda_(self):
     return write_back(self, conj_physical_cuda(self)) if dtype_of(self).is_complex else self
 
 
-# ------------------------------------------------------------------------------------------------------- signs
+# ------------------------------------------------------------------------------------------------------ signs
 
 
 def copysign_cuda(self, other):
@@ -147,7 +148,7 @@ def ldexp_cuda(self, other):
     return at.mul(self, at.pow(2.0, other))
 
 
-# ----------------------------------------------------------------------------------------- divisors and shifts
+# ---------------------------------------------------------------------------------------- divisors and shifts
 
 
 def of_integers(name, function):

@@ -25,7 +25,7 @@ def is_wide(dtype):
     return op_math_type(dtype) is dtype
 
 
-# -------------------------------------------------------------------------------------------------- one tensor
+# ------------------------------------------------------------------------------------------------- one tensor
 
 
 def of_one(name, function, narrow=True, numbers=NEVER):
@@ -107,11 +107,11 @@ def mvlgamma_cuda(self, p):
     return at.lgamma(self.unsqueeze(-1) + shifts).sum(-1) + p * (p - 1) * math.log(math.pi) / 4
 
 
-# ------------------------------------------------------------------------------------------------- two tensors
+# ------------------------------------------------------------------------------------------------ two tensors
 
 
 def of_two(name, function, first="self", second="other", narrow=False, numbers=lambda common: NEVER):
-    """A function of two tensors, and of a tensor and a number. numbers: the function's, by the common dtype."""
+    """A function of two tensors, and of a tensor and a number. numbers: its own, by the common dtype."""
     refusal = not_implemented(f"{name.removeprefix('special_')}_cuda")
 
     def kernel(x, y):
