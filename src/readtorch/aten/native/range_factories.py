@@ -87,7 +87,7 @@ def warn_of_range():
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior "
                   "is inconsistent with "
                   "Python's range builtin. Instead, use torch.arange, which produces values in [start, "
-                  "end).", stacklevel=5)
+                  "end).", stacklevel=6)
 
 
 @range_.kernel

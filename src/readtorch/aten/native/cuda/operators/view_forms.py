@@ -5,9 +5,11 @@ In PyTorch: `aten/src/ATen/native/{TensorShape,TensorTransformations}.cpp`, for 
 
 from .....c10.dispatch_key import CPU
 from .....c10.scalar_type import get_default_dtype
-from .....c10.tensor_impl import strides_of
+from .....c10.tensor_impl import storage_impl, strides_of
+from .....c10.tensor_impl import storage_offset as storage_offset_of
 from .....c10.wrap_dim import wrap_dim
 from ....functions import at
+from ...joining import check_chunk_cat
 from ...tensor_iterator import result_type
 from ...tensor_transformations import check_rot90
 from ...view_copies import COPIED
@@ -38,6 +40,11 @@ def copied(view):
 for _name in COPIED:
     if _name not in ("view_as_real", "view_as_complex"):
         copying_form(_name)
+
+
+@cuda_kernel(operator_named("diagonal_copy"))
+def diagonal_copy_cuda(self, offset, dim1, dim2):
+    return copied(self.diagonal(offset, dim1, dim2))
 
 
 @cuda_kernel(operator_named("narrow_copy"))
@@ -76,6 +83,18 @@ scatter_into("slice_scatter", lambda t, *place: at.slice(t, *place))
 scatter_into("select_scatter", lambda t, dim, index: t.select(dim, index))
 scatter_into("diagonal_scatter", lambda t, *place: t.diagonal(*place))
 
+
+@cuda_kernel(operator_named("as_strided_scatter"))
+def as_strided_scatter_cuda(self, src, size, stride, storage_offset):
+    """The strides are those of the whole storage, so that is what is copied."""
+    count = storage_impl(self).nbytes // self._array.itemsize
+    whole = clone_cuda(at.as_strided(self, (count,), (1,), 0), None)
+    result = at.as_strided(whole, self._array.shape, strides_of(self), storage_offset_of(self))
+    target = at.as_strided(result, size, stride, storage_offset)
+    copy_elements(src, target)
+    return owned(result)
+
+
 # ------------------------------------------------------------------------------------- turned and put together
 
 
@@ -109,3 +128,15 @@ def block_diag_cuda(tensors):
         copy_elements(b, result.narrow(0, row, height).narrow(1, column, width))
         row, column = row + height, column + width
     return result
+
+
+@cuda_kernel(operator_named("_chunk_cat"))
+def chunk_cat_cuda(tensors, dim, num_chunks):
+    """Each tensor is cut into so many chunks along `dim`, padded with zeros; chunk i of all of them form row i."""
+    dim = check_chunk_cat(tensors, dim, num_chunks)
+    rows = []
+    for t in tensors:
+        shape = t._array.shape
+        padding = [0, 0] * (len(shape) - dim - 1) + [0, -shape[dim] % num_chunks]
+        rows.append(at.constant_pad_nd(t, padding).reshape((*shape[:dim], num_chunks, -1)))
+    return at.cat(rows, -1)
