@@ -86,7 +86,7 @@ def quotations(doctree, docname: str) -> list[Mention]:
         _, section = section_of(node)
         parts = PANEL.split(text)
         for i, part in enumerate(parts):
-            places = [match.groupdict() for match in PLACE.finditer(part)]
+            places = [match.groupdict() for match in PLACE.finditer(part.replace("<wbr>", ""))]
             if places:
                 anchor = unused(f"quoted-{slug(unescape(places[0]['name']))}", taken)
                 parts[i] = part.replace('<code class="rt-name">', f'<code class="rt-name" id="{anchor}">', 1)

@@ -331,6 +331,15 @@ def test_house_map_rooms_and_walk(visit, page_with):
         press(page, ".", ".")
         assert "enters" in page.locator(".rt-now").inner_text()
         assert page.locator(".rt-mark").count() == 1
+        drawn, box = page.locator(".rt-room:visible"), page.locator(".rt-check input")
+        assert 4 < drawn.count() < 12, "those that the walk enters"
+        box.check()
+        assert drawn.count() == page.locator(".rt-room").count() > 40
+        page.locator(".rt-room", has_text="front door").click()
+        box.uncheck()
+        assert drawn.count() < 12 and title.inner_text() != "readtorch", "a room that is drawn"
+        page.locator(".rt-detail .rt-link").last.click()
+        assert page.locator(".rt-room[aria-pressed='true']").is_visible()
         assert seen.problems == []
 
 

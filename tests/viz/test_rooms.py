@@ -62,7 +62,7 @@ def test_what_a_room_says_of_itself(tmp_path):
 
 def test_sentences():
     text = "`Size`: what `x.shape` is, e.g. here. And more.\n\nNot this."
-    assert first_sentence(text) == "what x.shape is, e.g. here."
+    assert first_sentence(text) == "What x.shape is, e.g. here."
     assert counterpart_in("In PyTorch: `c10/core/Device.h` and `b.cpp`.") == "c10/core/Device.h and b.cpp"
     assert counterpart_in("nothing of the kind") is None
 

@@ -197,11 +197,16 @@ def _cell(head: str, place) -> str:
     if place is None:
         return '<td role="cell" class="rt-none">–</td>'
     name, where, url = place
-    link = f'<a href="{escape(url)}">{escape(where)}</a>' if url else escape(where)
+    link = f'<a href="{escape(url)}">{_breakable(where, "/|:")}</a>' if url else _breakable(where, "/|:")
     return (
-        f'<td role="cell" data-head="{escape(head)}"><code class="rt-name">{escape(name)}</code> '
+        f'<td role="cell" data-head="{escape(head)}"><code class="rt-name">{_breakable(name, "::|[.:]")}</code> '
         f'<span class="rt-where">{link}</span></td>'
     )
+
+
+def _breakable(text: str, separator: str) -> str:
+    """A long name or path may go on in the next line after a separator, rather than within a word."""
+    return re.sub(rf"(?<=\w)({separator})(?=\w)", r"\1<wbr>", escape(text))
 
 
 def _marked(text: str) -> str:

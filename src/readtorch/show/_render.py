@@ -7,6 +7,7 @@ and layout are `show.css`.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
@@ -110,7 +111,8 @@ def colour_of(pair: Pair) -> int:
 def colour(quote: Quote) -> list[str]:
     """The lines of a quote as HTML. No element crosses a line, so that each can stand by itself."""
     lines: list[str] = [""]
-    for kind, text in get_lexer_by_name(quote.language, stripnl=False, ensurenl=False).get_tokens("\n".join(quote.lines)):
+    source = "\n".join(re.sub(r" +\\$", r" \\", line) for line in quote.lines)  # a macro's far column of backslashes
+    for kind, text in get_lexer_by_name(quote.language, stripnl=False, ensurenl=False).get_tokens(source):
         css = next((name for group, name in COLOURS if kind in group), None)
         for n, piece in enumerate(text.split("\n")):
             if n:

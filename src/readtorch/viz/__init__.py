@@ -142,13 +142,15 @@ def house_map(call=None, title="The house"):
     """The rooms of ``src/readtorch``, their counterparts in PyTorch, and who imports whom (the chapter "One
     training step, end to end").
 
-    call: a function without arguments; it is run once and the rooms that it enters can be stepped through.
-    Run it once before, or the walk shows what is only made at first use.
+    call: a function without arguments; it is run once and the rooms that it enters can be stepped through. Only
+    they are drawn at first. Run it once before, or the walk shows what is only made at first use.
     """
     from ._widgets import HouseMap
     from .rooms import survey, trace_rooms
 
-    return HouseMap(survey(), trace_rooms(call) if call else None, title=title)
+    trace = trace_rooms(call) if call else None
+    first = trace["steps"][0]["room"] if trace and trace["steps"] else ""
+    return HouseMap(survey(), trace, title=title, selected=first)
 
 
 def import_timeline(programs, run=0, selected="", zoom="", title="Import timeline"):

@@ -26,7 +26,7 @@ FACES = 1
 MOST_STEPS = 600
 
 IN_PYTORCH = re.compile(r"In PyTorch: (.+?)(?:\.(?:\s|$)|\n\n|$)", re.DOTALL)
-CHAPTER = re.compile(r'xplained in the chapter "([^"]+)"')
+CHAPTER = re.compile(r'chapters? "([^"]+)"')
 
 
 @dataclass
@@ -108,7 +108,7 @@ def new_room(name, path, tree, modules) -> Room:
         tree = modules.get(path.parent / "__init__.py")
     text = tree and ast.get_docstring(tree) or ""
     chapter = CHAPTER.search(text)
-    return Room(name, floor_of(name), first_sentence(text), counterpart_in(text), chapter and chapter[1])
+    return Room(name, floor_of(name), first_sentence(text), counterpart_in(text), chapter and " ".join(chapter[1].split()))
 
 
 def counterpart_in(text: str) -> str | None:
@@ -127,8 +127,9 @@ def describe_file(path, tree) -> FileRecord:
 
 def first_sentence(text: str) -> str:
     """Of the first paragraph, without quoting marks and without the module's own name in front."""
-    paragraph = " ".join(text.partition("\n\n")[0].split()).replace("`", "")
-    return re.sub(r"^[\w.]+: ", "", re.split(r"(?<=[.!?])\s(?=[A-Z])", paragraph)[0])
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    sentence = re.sub(r"^`?[\w./]+`?: (.)", lambda first: first[1].upper(), re.split(r"(?<=[.!?])\s(?=[A-Z])", paragraph)[0])
+    return sentence.replace("`", "")
 
 
 def imported_modules(path: Path, tree, package: Path) -> set[Path]:

@@ -27,7 +27,7 @@ def watch_calls(call, on_call):
 
 @dataclass
 class SourceNote:
-    """Lines of a function. ``file`` is relative to the package; ``cut``: lines are missing at the end."""
+    """Lines of a function. ``file``: see ``file_name``; ``cut``: lines are missing at the end."""
 
     name: str
     file: str
@@ -56,8 +56,10 @@ def in_package(code) -> bool:
 
 
 def file_name(code) -> str:
-    """``c10/device.py`` for a file of the package; otherwise the name alone."""
+    """``c10/device.py`` for a file of the package, "cell" in a notebook; otherwise the name alone."""
     if code.co_filename.startswith(GENERATED):
         return "generated"
     path = Path(code.co_filename)
+    if path.parent.name.startswith("ipykernel_"):  # its files are named by a number
+        return "cell"
     return path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else path.name

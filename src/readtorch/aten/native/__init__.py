@@ -1,6 +1,7 @@
 """Kernels and derivatives, one family of operators a file.
 
-In PyTorch: `aten/src/ATen/native` and `tools/autograd/derivatives.yaml`, here side by side.
+In PyTorch: `aten/src/ATen/native` and `tools/autograd/derivatives.yaml`, here side by side. Explained in the
+chapters "One operator call" and "Autograd".
 """
 from . import (  # noqa: F401
     activation,

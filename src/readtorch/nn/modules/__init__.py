@@ -1,4 +1,4 @@
-"""All layers. In PyTorch: `torch/nn/modules/__init__.py`."""
+"""All layers. In PyTorch: `torch/nn/modules/__init__.py`. See the chapter "Layers, functional, init"."""
 from readtorch.nn.modules.activation import *  # noqa: F403
 from readtorch.nn.modules.batchnorm import *  # noqa: F403
 from readtorch.nn.modules.adaptive import *  # noqa: F403

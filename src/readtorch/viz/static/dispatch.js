@@ -1,7 +1,7 @@
 // Dispatch stepper: one operator call, step by step, with the key sets at every step.
 
 const sourceTitle = ({ name, file, first }) =>
-  file === "generated" ? `${name}, generated` : `${name}, ${file}:${first}`;
+  ({ generated: `${name}, generated`, cell: `${name}, line ${first} of the cell` })[file] ?? `${name}, ${file}:${first}`;
 
 // Does the operator's name stand above this step? It does where a call of an operator begins.
 function startsCall(steps, i) {

@@ -8,6 +8,10 @@ function render({ model, el }) {
   const rooms = new Map(floors.flatMap((floor) => floor.rooms).map((room) => [room.path, room]));
   const chosen = () => rooms.get(model.get("selected")) ?? [...rooms.values()][0];
   const steps = trace ? trace.steps : [];
+  // A walk enters a few rooms of many: only they are drawn, until somebody wants to see all.
+  const walked = new Set(steps.map(({ room }) => room));
+  let all = !walked.size;
+  const isDrawn = (path) => all || walked.has(path);
   const goTo = (step) => {
     model.set("step", step);
     assign(model, "selected", step > 0 ? steps[step - 1].room : model.get("selected"));
@@ -23,23 +27,32 @@ function render({ model, el }) {
       set: goTo,
     });
   const buttons = new Map([...rooms.values()].map((room) => [room.path, drawRoom(room)]));
+  const everything = h("input", {
+    type: "checkbox",
+    onchange: () => {
+      all = everything.checked;
+      if (isDrawn(chosen().path)) update();
+      else assign(model, "selected", steps[0].room);
+    },
+  });
   const arrows = s("svg", { class: "rt-arrows", "aria-hidden": "true" });
+  const storeys = floors.map((floor) =>
+    h(
+      "div",
+      { class: "rt-floor" },
+      h("p", { class: "rt-floorname" }, floor.name),
+      h(
+        "div",
+        { class: "rt-rooms" },
+        floor.rooms.map((room) => buttons.get(room.path)),
+      ),
+    ),
+  );
   const house = h(
     "div",
     { class: "rt-house", role: "group", "aria-label": "Rooms, upper floors first. Arrow keys move." },
     arrows,
-    floors.map((floor) =>
-      h(
-        "div",
-        { class: "rt-floor" },
-        h("p", { class: "rt-floorname" }, floor.name),
-        h(
-          "div",
-          { class: "rt-rooms" },
-          floor.rooms.map((room) => buttons.get(room.path)),
-        ),
-      ),
-    ),
+    storeys,
   );
   const detail = detailBox();
   const code = trace && h("div", { class: "rt-walked" });
@@ -47,7 +60,18 @@ function render({ model, el }) {
     "div",
     { class: "rt-w rt-map", role: "group", "aria-label": data.title },
     h("p", { class: "rt-title" }, data.title),
-    trace && [h("div", { class: "rt-bar" }, play.buttons), play.slider, play.now, code],
+    trace && [
+      h(
+        "div",
+        { class: "rt-bar" },
+        play.buttons,
+        h("span", { class: "rt-spring" }),
+        walked.size ? h("label", { class: "rt-check" }, everything, ` all ${rooms.size} rooms`) : null,
+      ),
+      play.slider,
+      play.now,
+      code,
+    ],
     h("div", { class: "rt-cols" }, house, detail),
     legend(
       [
@@ -84,19 +108,19 @@ function render({ model, el }) {
 
   // ---- moving: along a floor, or to the nearest room of the next one
   function along(by) {
-    const order = [...rooms.keys()];
+    const order = [...rooms.keys()].filter(isDrawn);
     buttons.get(order[order.indexOf(chosen().path) + by])?.focus();
   }
   function across(by) {
-    const at = floors.findIndex((floor) => floor.rooms.includes(chosen())),
-      next = floors[at + by];
+    const drawn = floors.map((floor) => floor.rooms.filter(({ path }) => isDrawn(path))).filter((one) => one.length);
+    const next = drawn[drawn.findIndex((floor) => floor.includes(chosen())) + by];
     if (!next) return;
     const middle = (path) => {
       const r = buttons.get(path).getBoundingClientRect();
       return r.left + r.width / 2;
     };
     const here = middle(chosen().path);
-    const nearest = [...next.rooms].sort(
+    const nearest = [...next].sort(
       (a, b) => Math.abs(middle(a.path) - here) - Math.abs(middle(b.path) - here),
     )[0];
     buttons.get(nearest.path).focus();
@@ -130,19 +154,27 @@ function render({ model, el }) {
     arrows.setAttribute("width", house.clientWidth);
     arrows.setAttribute("height", house.clientHeight);
     arrows.replaceChildren(
-      ...Object.keys(chosen().imports).map((to) => arrow(chosen().path, to, "rt-import")),
-      ...chosen().imported_by.map((from) => arrow(from, chosen().path, "rt-import rt-importby")),
+      ...Object.keys(chosen().imports)
+        .filter(isDrawn)
+        .map((to) => arrow(chosen().path, to, "rt-import")),
+      ...chosen()
+        .imported_by.filter(isDrawn)
+        .map((from) => arrow(from, chosen().path, "rt-import rt-importby")),
     );
   }
   const resized = new ResizeObserver(drawArrows);
   resized.observe(house);
 
   // ---- details
+  function visit(path) {
+    assign(model, "selected", path); // which draws all rooms if this one was not drawn
+    buttons.get(path).focus();
+  }
   const link = (path, note) =>
     h(
       "li",
       {},
-      linkButton(roomName(rooms.get(path)), () => buttons.get(path).focus()),
+      linkButton(roomName(rooms.get(path)), () => visit(path)),
       note && h("span", { class: "rt-dim" }, ` ${note}`),
     );
   function detailOf(room) {
@@ -200,6 +232,10 @@ function render({ model, el }) {
   function update() {
     const room = chosen(),
       been = new Map();
+    all ||= !isDrawn(room.path);
+    everything.checked = all;
+    for (const [path, button] of buttons) button.hidden = !isDrawn(path);
+    floors.forEach((floor, i) => (storeys[i].hidden = !floor.rooms.some(({ path }) => isDrawn(path))));
     steps
       .slice(0, model.get("step"))
       .forEach((one, i) => been.set(one.room, [...(been.get(one.room) ?? []), i + 1]));

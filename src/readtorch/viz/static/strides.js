@@ -64,6 +64,7 @@ function render({ model, el }) {
       ["rt-c-used", "in the chosen view"],
       ["rt-c-pick", "the picked element"],
       ["rt-c-free", "not in the chosen view"],
+      ["rt-c-same", "another element in the same place"],
     ]),
     h(
       "p",
