@@ -6,8 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from readtorch.show import _chapters
+
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf8")
+
+
+def test_the_quotations_of_the_guide_fit():
+    assert _chapters.problems(ROOT / "CONTRIBUTING.md") == []
+    assert len(list(_chapters.calls(GUIDE))) == 2
 
 
 def test_an_operator_in_one_file(tmp_path):
