@@ -137,7 +137,7 @@ function render({ model, el }) {
       row.box.checked = !hidden().has(i);
       row.value.textContent = numberText(paths[i].losses[step()]);
     });
-    const said = shown().map((i) => `${paths[i].label} ${numberText(paths[i].losses[step()])}`);
+    const said = shown().map((i) => `${numberText(paths[i].losses[step()])} (${paths[i].label})`);
     play.show(said.length ? `After ${plural(step(), "step")}: loss ${said.join(", ")}.` : "Nothing is shown.");
     drawChart();
   }
