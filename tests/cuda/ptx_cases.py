@@ -243,7 +243,8 @@ def factor_cases():
 
 def volume_cases():
     for dtype in (np.float32, np.float64):
-        x, small, where = np.ones((1, 2, 4, 4, 4), dtype), np.ones((1, 2, 2, 2, 2), dtype), np.zeros((1, 2, 2, 2, 2), np.int64)
+        x, small = np.ones((1, 2, 4, 4, 4), dtype), np.ones((1, 2, 2, 2, 2), dtype)
+        where = np.zeros((1, 2, 2, 2, 2), np.int64)
         name, two = dtype.__name__, ((2, 2, 2), (2, 2, 2), (0, 0, 0))
         yield f"avg_pool3d {name}", volume_pooling.avg_pool3d, (x, *two, True, 0, small)
         yield f"avg_pool3d backward {name}", volume_pooling.avg_pool3d_backward, (small, *two, True, 0, x)
@@ -253,7 +254,8 @@ def volume_cases():
                (x, (1, 2, 2), np.ones((1, 2, 3), dtype), (0, 1, 2), small, where))
         grid, points = np.ones((1, 5, 3), dtype), np.ones((1, 2, 5), dtype)
         for mode in (0, 1):
-            yield f"grid_sampler of volumes {mode} {name}", grid_sampler.sample, (x, grid, mode, 2, False, points)
+            yield (f"grid_sampler of volumes {mode} {name}", grid_sampler.sample,
+                   (x, grid, mode, 2, False, points))
             yield (f"grid_sampler of volumes backward {mode} {name}", grid_sampler.sample_backward,
                    (points, x, grid, mode, 2, False, x.copy(), grid.copy()))
 
@@ -270,13 +272,15 @@ def row_cases():
                (pairs[0, :, 0].copy(), x[0], 2.0, pairs[0, :, 0].copy(), x[0].copy()))
         for how in segments.HOW:
             yield f"segments {how} {name}", segments.reduce, (how, x, edges, dtype(0), y, dtype(0))
-            yield f"segments backward {how} {name}", segments.reduce_backward, (how, y, y, x, edges, dtype(0), x.copy())
+            yield (f"segments backward {how} {name}", segments.reduce_backward,
+                   (how, y, y, x, edges, dtype(0), x.copy()))
         yield f"logcumsumexp {name}", scan.logcumsumexp, (x, 1, x.copy())
     for dtype in (np.float32, np.float64, np.int32, np.int64):
         x = np.ones((3, 4), dtype)
         yield (f"cummax {dtype.__name__}", scan.running_extreme,
                (scan.at_least, x, 1, x.copy(), x.astype(np.int64)))
-    yield "cummin", scan.running_extreme, (scan.at_most, floats(3, 4), 1, floats(3, 4), np.zeros((3, 4), np.int64))
+    x = floats(3, 4)
+    yield "cummin", scan.running_extreme, (scan.at_most, x, 1, x.copy(), np.zeros((3, 4), np.int64))
 
 
 def sample_cases():

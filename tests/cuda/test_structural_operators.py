@@ -1,5 +1,8 @@
-"""Operators on CUDA tensors that look at places rather than at numbers: pooling of volumes, scans, elements put and
-taken, distances, segments, samples. Results and gradients, thread by thread, as on the CPU, and without a race."""
+"""Operators on CUDA tensors that look at places rather than at numbers: pooling of volumes, scans, elements put
+and taken, distances, segments, samples, factors. Results and gradients, thread by thread, are the CPU's, and
+without a race.
+"""
+
 import numpy as np
 import pytest
 
@@ -20,20 +23,37 @@ TABLE = {
     "avg_pool3d, ceil": (lambda x: F.avg_pool3d(x[0], 3, 2, 1, True, False), VOLUME.double()),
     "avg_pool3d, divisor": (lambda x: F.avg_pool3d(x, 2, divisor_override=3), VOLUME),
     "max_pool3d": (lambda x: F.max_pool3d(x, (2, 3, 2), (1, 2, 1), (1, 1, 0), return_indices=True), VOLUME),
-    "max_pool3d, dilated": (lambda x: F.max_pool3d(x[0], 2, 1, 0, (2, 1, 2), True, return_indices=True), VOLUME),
+    "max_pool3d, dilated": (
+        lambda x: F.max_pool3d(x[0], 2, 1, 0, (2, 1, 2), True, return_indices=True),
+        VOLUME,
+    ),
     "max_pool3d, overlapping": (
-        lambda x: F.max_pool3d(x.to(memory_format=rt.channels_last_3d), 2, 1), VOLUME.double()),
+        lambda x: F.max_pool3d(x.to(memory_format=rt.channels_last_3d), 2, 1),
+        VOLUME.double(),
+    ),
     "adaptive_max_pool3d": (lambda x: F.adaptive_max_pool3d(x, (3, 2, 3), return_indices=True), VOLUME),
     "fractional_max_pool2d": (
-        lambda x, s: F.fractional_max_pool2d(x, (2, 3), (3, 2), return_indices=True, _random_samples=s.detach()),
-        IMAGE, rt.tensor([[[0.3, 0.8]], [[0.6, 0.1]]])),
+        lambda x, s: F.fractional_max_pool2d(
+            x, (2, 3), (3, 2), return_indices=True, _random_samples=s.detach()
+        ),
+        IMAGE,
+        rt.tensor([[[0.3, 0.8]], [[0.6, 0.1]]]),
+    ),
     "fractional_max_pool3d": (
-        lambda x, s: F.fractional_max_pool3d(x[0], (2, 2, 1), (2, 3, 1), return_indices=True,
-                                             _random_samples=s.detach()),
-        VOLUME, rt.tensor([[[0.3, 0.8, 0.9], [0.2, 0.5, 0.7]]])),
-    "max_unpool2d": (lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(5, 6)), IMAGE),
-    "max_unpool3d": (lambda x: F.max_unpool3d(*F.max_pool3d(x, 2, return_indices=True), 2, output_size=(4, 5, 3)),
-                     VOLUME),
+        lambda x, s: F.fractional_max_pool3d(
+            x[0], (2, 2, 1), (2, 3, 1), return_indices=True, _random_samples=s.detach()
+        ),
+        VOLUME,
+        rt.tensor([[[0.3, 0.8, 0.9], [0.2, 0.5, 0.7]]]),
+    ),
+    "max_unpool2d": (
+        lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(5, 6)),
+        IMAGE,
+    ),
+    "max_unpool3d": (
+        lambda x: F.max_unpool3d(*F.max_pool3d(x, 2, return_indices=True), 2, output_size=(4, 5, 3)),
+        VOLUME,
+    ),
     "cummax": (lambda x: x.cummax(1), ROWS),
     "cummax of columns": (lambda x: x.cummax(0), ROWS.double()),
     "cummin": (lambda x: x.cummin(-1), ROWS),
@@ -43,67 +63,150 @@ TABLE = {
     "logcumsumexp": (lambda x: x.logcumsumexp(0), numbers(5, 3)),
     "logcumsumexp, infinite": (
         lambda x: x.detach().logcumsumexp(1),
-        rt.tensor([[-float("inf"), -float("inf"), 1.0], [2.0, float("inf"), float("inf")]])),
+        rt.tensor([[-float("inf"), -float("inf"), 1.0], [2.0, float("inf"), float("inf")]]),
+    ),
     "take": (lambda x, n: x.t().take(n), IMAGE[0, 0], PLACES),
     "put": (lambda x, n, y: x.put(n, y[:2]), IMAGE[0, 0], PLACES, numbers(3, 3)),
     "put in place": (lambda x, n, y: x.t().clone().t().put_(n, y[:2]), IMAGE[0, 0], PLACES, numbers(3, 3)),
     "put, adding": (lambda x, n, y: x.put(n % 2, y[:2], True), IMAGE[0, 0], PLACES, numbers(3, 3)),
     "take_along_dim": (lambda x, n: rt.take_along_dim(x, n % 5 - 5, 0), IMAGE[0, 0, :, :3], PLACES),
     "masked_scatter": (lambda x, m, y: x.masked_scatter(m > 3, y), numbers(3), PLACES, numbers(2, 4)),
-    "masked_scatter_": (lambda x, m, y: x.clone().masked_scatter_(m[0] > 3, y), numbers(2, 3), PLACES, numbers(2, 4)),
+    "masked_scatter_": (
+        lambda x, m, y: x.clone().masked_scatter_(m[0] > 3, y),
+        numbers(2, 3),
+        PLACES,
+        numbers(2, 4),
+    ),
     "index_fill": (lambda x, n: x.index_fill(1, n[0], 7), IMAGE[0, 0, :, :6], ORDER),
-    "index_fill by a tensor": (lambda x, n, v: x.index_fill(0, n[0].int(), v), IMAGE[0, 0], ORDER, rt.tensor(2.0)),
+    "index_fill by a tensor": (
+        lambda x, n, v: x.index_fill(0, n[0].int(), v),
+        IMAGE[0, 0],
+        ORDER,
+        rt.tensor(2.0),
+    ),
     "index_fill_": (lambda x, n: x.clone().index_fill_(-1, n[1], -1), IMAGE[0, 0], ORDER),
-    **{f"index_reduce {how} {own}": (
-        lambda x, n, y, how=how, own=own: x.index_reduce(1, n[0] % (2 if own else 5), y, how, include_self=own),
-        numbers(2, 4), ORDER, numbers(2, 3) + 0.75) for how in ("prod", "mean", "amax", "amin") for own in (True, False)},
+    **{
+        f"index_reduce {how} {own}": (
+            lambda x, n, y, how=how, own=own: x.index_reduce(
+                1, n[0] % (2 if own else 5), y, how, include_self=own
+            ),
+            numbers(2, 4),
+            ORDER,
+            numbers(2, 3) + 0.75,
+        )
+        for how in ("prod", "mean", "amax", "amin")
+        for own in (True, False)
+    },
     "index_reduce of integers": (lambda n, m: n.index_reduce(1, m[0] % 3, m + 1, "mean"), PLACES, ORDER),
-    "nonzero_static": (lambda n: (rt.nonzero_static(n > 3, size=2), rt.nonzero_static(n > 3, size=9, fill_value=-3)),
-                       PLACES),
+    "nonzero_static": (
+        lambda n: (rt.nonzero_static(n > 3, size=2), rt.nonzero_static(n > 3, size=9, fill_value=-3)),
+        PLACES,
+    ),
     "renorm": (lambda x: x.renorm(2, 1, 1.5), numbers(2, 3)),
     "histc": (lambda x: (x.histc(4), x.histc(3, -0.5, 0.75), x.histc(2, 1, 2)), numbers(2, 3)),
-    **{f"cdist {p}": (lambda x, y, p=p: rt.cdist(x, y, p), numbers(2, 3, 2), numbers(4, 2) + 0.25)
-       for p in (0, 1, 1.5, 2, 3, float("inf"))},
+    **{
+        f"cdist {p}": (lambda x, y, p=p: rt.cdist(x, y, p), numbers(2, 3, 2), numbers(4, 2) + 0.25)
+        for p in (0, 1, 1.5, 2, 3, float("inf"))
+    },
     "cdist by a product": (
-        lambda x, y: rt.cdist(x, y, compute_mode="use_mm_for_euclid_dist"), numbers(2, 3), numbers(4, 3) + 0.25),
-    **{f"pdist {p}": (lambda x, p=p: F.pdist(x, p), numbers(4, 3).double()) for p in (0, 1, 2, 2.5, float("inf"))},
-    **{f"segment_reduce {how}": (
-        lambda x, n, how=how: rt.segment_reduce(x, how, lengths=n[0], axis=0), numbers(5, 2), LENGTHS)
-       for how in ("sum", "mean", "prod", "max", "min")},
+        lambda x, y: rt.cdist(x, y, compute_mode="use_mm_for_euclid_dist"),
+        numbers(2, 3),
+        numbers(4, 3) + 0.25,
+    ),
+    **{
+        f"pdist {p}": (lambda x, p=p: F.pdist(x, p), numbers(4, 3).double())
+        for p in (0, 1, 2, 2.5, float("inf"))
+    },
+    **{
+        f"segment_reduce {how}": (
+            lambda x, n, how=how: rt.segment_reduce(x, how, lengths=n[0], axis=0),
+            numbers(5, 2),
+            LENGTHS,
+        )
+        for how in ("sum", "mean", "prod", "max", "min")
+    },
     "segment_reduce, offsets": (
-        lambda x, n: rt.segment_reduce(x, "mean", offsets=n.cumsum(1) - 2, axis=1, initial=1), numbers(2, 5), LENGTHS),
-    **{f"grid_sample of a volume {mode} {padding} {align}": (
-        lambda x, g, m=mode, p=padding, a=align: F.grid_sample(x, g * 0.15 - 1, m, p, a), VOLUME, numbers(1, 1, 2, 2, 3))
-       for mode, padding, align in [("bilinear", "zeros", False), ("bilinear", "reflection", True),
-                                    ("nearest", "border", True)]},
-    "copies of views": (lambda x: (rt.expand_copy(x[:, :, :1], (2, 1, 4, 6)), rt.select_copy(x, 0, 1), *rt.unbind_copy(x),
-                                   rt.t_copy(x[0, 0]), rt.narrow_copy(x, 2, 1, 2), rt.unfold_copy(x, 3, 2, 3)), IMAGE),
+        lambda x, n: rt.segment_reduce(x, "mean", offsets=n.cumsum(1) - 2, axis=1, initial=1),
+        numbers(2, 5),
+        LENGTHS,
+    ),
+    **{
+        f"grid_sample of a volume {mode} {padding} {align}": (
+            lambda x, g, m=mode, p=padding, a=align: F.grid_sample(x, g * 0.15 - 1, m, p, a),
+            VOLUME,
+            numbers(1, 1, 2, 2, 3),
+        )
+        for mode, padding, align in [
+            ("bilinear", "zeros", False),
+            ("bilinear", "reflection", True),
+            ("nearest", "border", True),
+        ]
+    },
+    "copies of views": (
+        lambda x: (
+            rt.expand_copy(x[:, :, :1], (2, 1, 4, 6)),
+            rt.select_copy(x, 0, 1),
+            *rt.unbind_copy(x),
+            rt.t_copy(x[0, 0]),
+            rt.narrow_copy(x, 2, 1, 2),
+            rt.unfold_copy(x, 3, 2, 3),
+        ),
+        IMAGE,
+    ),
     "slice_scatter": (lambda x, y: rt.slice_scatter(x, y, 1, 1, 6, 2), IMAGE[0, 0], numbers(5, 3)),
     "select_scatter": (lambda x, y: rt.select_scatter(x.t(), y, 0, 2), IMAGE[0, 0], numbers(5)),
     "diagonal_scatter": (lambda x, y: rt.diagonal_scatter(x, y, 1), IMAGE[0, 0], numbers(5)),
-    "as_strided_scatter": (lambda x, y: rt.as_strided_scatter(x, y, (2, 2), (1, 3), 1), IMAGE[0, 0], numbers(2, 2)),
+    "as_strided_scatter": (
+        lambda x, y: rt.as_strided_scatter(x, y, (2, 2), (1, 3), 1),
+        IMAGE[0, 0],
+        numbers(2, 2),
+    ),
     "diagonal_copy": (lambda x: rt.diagonal_copy(x, 1), IMAGE[0, 0]),
     "chunk_cat": (lambda x, y: rt._chunk_cat([x.detach(), y.detach()], 0, 2), numbers(5, 2), numbers(4)),
     "rot90": (lambda x: (rt.rot90(x), rt.rot90(x, 2), rt.rot90(x, -1), rt.rot90(x, 4)), IMAGE[0, 0]),
     "block_diag": (lambda x, y: rt.block_diag(x, y[0], y[0, 0]), numbers(2, 3), numbers(2, 2)),
     "weight_norm": (lambda v, g: rt._weight_norm(v, g[0], 0), numbers(3, 2, 2) + 0.1, numbers(1, 3, 1, 1)),
     "weight_norm of columns": (lambda v, g: rt._weight_norm(v, g, 1), numbers(3, 2) + 0.1, numbers(1, 2)),
-    "pack_padded_sequence": (lambda x: rt._pack_padded_sequence(x, rt.tensor([3, 2]), False)[0], numbers(3, 2, 2)),
+    "pack_padded_sequence": (
+        lambda x: rt._pack_padded_sequence(x, rt.tensor([3, 2]), False)[0],
+        numbers(3, 2, 2),
+    ),
     "channel_shuffle": (lambda x: F.channel_shuffle(x, 3), numbers(1, 6, 1, 2)),
     "affine_grid": (lambda t: F.affine_grid(t, (1, 1, 3, 2), True), numbers(1, 2, 3)),
     "rrelu": (lambda x: F.rrelu(x - 1), numbers(2, 3)),
     "conv_tbc": (lambda x, w, b: rt.conv_tbc(x, w, b, 1), numbers(4, 1, 2), numbers(2, 2, 3), numbers(3)),
     "masked softmax": (lambda x, m: rt._masked_softmax(x, m > 4, 1, 2), numbers(2, 3), PLACES),
-    "windows": (lambda x: (rt.hann_window(5, device=x.device), rt.kaiser_window(1, False, device=x.device),
-                           rt.blackman_window(4, False, dtype=rt.float64, device=x.device),
-                           rt.bartlett_window(4, device=x.device), rt.hamming_window(3, device=x.device)), ROWS),
-    "numbers in a row": (lambda x: (rt.logspace(0, 2, 5, device=x.device), rt.logspace(1, 3, 3, 2, dtype=rt.int64, device=x.device),
-                                    rt.tril_indices(3, 4, 1, device=x.device), rt.triu_indices(2, 3, device=x.device),
-                                    rt.empty_permuted((2, 3), (1, 0), device=x.device).zero_()), ROWS),
+    "windows": (
+        lambda x: (
+            rt.hann_window(5, device=x.device),
+            rt.kaiser_window(1, False, device=x.device),
+            rt.blackman_window(4, False, dtype=rt.float64, device=x.device),
+            rt.bartlett_window(4, device=x.device),
+            rt.hamming_window(3, device=x.device),
+        ),
+        ROWS,
+    ),
+    "numbers in a row": (
+        lambda x: (
+            rt.logspace(0, 2, 5, device=x.device),
+            rt.logspace(1, 3, 3, 2, dtype=rt.int64, device=x.device),
+            rt.tril_indices(3, 4, 1, device=x.device),
+            rt.triu_indices(2, 3, device=x.device),
+            rt.empty_permuted((2, 3), (1, 0), device=x.device).zero_(),
+        ),
+        ROWS,
+    ),
     "nansum": (lambda x: (x.nansum(), x.nansum(1), x.nanmean(0)), ROWS),
     "isin of numbers": (lambda n: (rt.isin(n, 4), rt.isin(7, n, invert=True)), PLACES),
-    "masked index": (lambda x, n: rt.ops.aten._unsafe_masked_index(x, n > 4, [n, None], 3.0), numbers(5), PLACES),
-    "native_batch_norm": (lambda x: rt._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5), numbers(3, 2)),
+    "masked index": (
+        lambda x, n: rt.ops.aten._unsafe_masked_index(x, n > 4, [n, None], 3.0),
+        numbers(5),
+        PLACES,
+    ),
+    "native_batch_norm": (
+        lambda x: rt._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5),
+        numbers(3, 2),
+    ),
 }
 
 
@@ -139,19 +242,22 @@ def empty(n, dtype):
     return rt.empty(n, dtype=dtype, device="cuda")
 
 
-@pytest.mark.parametrize("draw", [
-    lambda: empty(9, rt.float32).geometric_(0.25),
-    lambda: empty(5, rt.int64).geometric_(0.1),
-    lambda: empty(7, rt.float64).cauchy_(1, 2),
-    lambda: empty(7, rt.float32).cauchy_(),
-    lambda: empty(6, rt.uint8).random_(),
-    lambda: empty(6, rt.int64).random_(),
-    lambda: empty(6, rt.int32).random_(),
-    lambda: empty(6, rt.float32).random_(),
-    lambda: rt.randperm(0, device="cuda"),
-    lambda: rt.randperm(13, device="cuda", dtype=rt.int32),
-    lambda: rt.randperm(70, generator=rt.Generator("cuda").manual_seed(3), device="cuda"),
-])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: empty(9, rt.float32).geometric_(0.25),
+        lambda: empty(5, rt.int64).geometric_(0.1),
+        lambda: empty(7, rt.float64).cauchy_(1, 2),
+        lambda: empty(7, rt.float32).cauchy_(),
+        lambda: empty(6, rt.uint8).random_(),
+        lambda: empty(6, rt.int64).random_(),
+        lambda: empty(6, rt.int32).random_(),
+        lambda: empty(6, rt.float32).random_(),
+        lambda: rt.randperm(0, device="cuda"),
+        lambda: rt.randperm(13, device="cuda", dtype=rt.int32),
+        lambda: rt.randperm(70, generator=rt.Generator("cuda").manual_seed(3), device="cuda"),
+    ],
+)
 def test_numbers_of_simulated_devices(draw):
     """NumPy computes them from the same Philox states."""
     results = []
@@ -179,15 +285,18 @@ def test_equal_keys_are_shuffled():
     assert ours.tolist() == theirs.tolist() != sorted(theirs)
 
 
-@pytest.mark.parametrize("draw, mean, variance", [
-    (lambda ones: rt.poisson(ones * 2.5), 2.5, 2.5),
-    (lambda ones: rt.poisson(ones * 40), 40, 40),
-    (lambda ones: rt.binomial(ones * 12, ones * 0.75), 9, 2.25),
-    (lambda ones: rt.binomial(ones * 100, ones * 0.3), 30, 21),
-    (lambda ones: rt._standard_gamma(ones * 0.5), 0.5, 0.5),
-    (lambda ones: rt._standard_gamma(ones * 3), 3, 3),
-    (lambda ones: rt._sample_dirichlet(ones.view(-1, 2) * 2)[:, 0], 0.5, 0.05),
-])
+@pytest.mark.parametrize(
+    "draw, mean, variance",
+    [
+        (lambda ones: rt.poisson(ones * 2.5), 2.5, 2.5),
+        (lambda ones: rt.poisson(ones * 40), 40, 40),
+        (lambda ones: rt.binomial(ones * 12, ones * 0.75), 9, 2.25),
+        (lambda ones: rt.binomial(ones * 100, ones * 0.3), 30, 21),
+        (lambda ones: rt._standard_gamma(ones * 0.5), 0.5, 0.5),
+        (lambda ones: rt._standard_gamma(ones * 3), 3, 3),
+        (lambda ones: rt._sample_dirichlet(ones.view(-1, 2) * 2)[:, 0], 0.5, 0.05),
+    ],
+)
 def test_moments_of_samples(draw, mean, variance):
     rt.manual_seed(1)
     found = draw(rt.ones(600, device="cuda")).cpu()
@@ -220,8 +329,12 @@ def test_rrelu_in_training():
     assert ((0.25 <= x.grad) & (x.grad < 0.5)).all() and rt.allclose(y, x * x.grad) and x.grad.std() > 0
 
 
-MATRICES = rt.tensor([[[4.0, 2.0, -1.0], [2.0, 5.0, 0.5], [-1.0, 0.5, 3.0]],
-                      [[2.0, 0.0, 1.0], [0.0, 1.0, 0.5], [1.0, 0.5, 6.0]]])
+MATRICES = rt.tensor(
+    [
+        [[4.0, 2.0, -1.0], [2.0, 5.0, 0.5], [-1.0, 0.5, 3.0]],
+        [[2.0, 0.0, 1.0], [0.0, 1.0, 0.5], [1.0, 0.5, 6.0]],
+    ]
+)
 SIDES = numbers(2, 3, 2)
 FACTORS = {
     "lu": lambda a, b: rt.linalg.lu(a - 2)[1:],
@@ -240,8 +353,11 @@ FACTORS = {
     "pinv": lambda a, b: rt.linalg.pinv(b[0]),
     "pinv of a symmetric one": lambda a, b: rt.linalg.pinv(a[0], hermitian=True),
     "pinv, some values left out": lambda a, b: rt.linalg.pinv(a.detach(), atol=3.0),
-    "matrix_rank": lambda a, b: (rt.linalg.matrix_rank(a), rt.linalg.matrix_rank(a, atol=3.0, rtol=0.1),
-                                 rt.linalg.matrix_rank(a, 3.0, hermitian=True)),
+    "matrix_rank": lambda a, b: (
+        rt.linalg.matrix_rank(a),
+        rt.linalg.matrix_rank(a, atol=3.0, rtol=0.1),
+        rt.linalg.matrix_rank(a, 3.0, hermitian=True),
+    ),
     "lstsq": lambda a, b: rt.linalg.lstsq(b[0], a[0], driver="gels")[:2],
     "lstsq, wide": lambda a, b: rt.linalg.lstsq(b[0].mT, b[0, :2, 0], driver="gels")[0],
     "matrix_exp": lambda a, b: rt.linalg.matrix_exp(a[0, :2, :2] / 2),

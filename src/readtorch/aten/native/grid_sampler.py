@@ -191,7 +191,7 @@ affine_grid_generator_backward = native_function(f"affine_grid_generator_backwar
 
 
 def base_grid(theta, size, align_corners):
-    """(x, y, 1) or (x, y, z, 1) for each pixel: (N, pixels, D + 1). It depends on sizes alone: the host makes it."""
+    """(x, y, 1) or (x, y, z, 1) for each pixel: (N, pixels, D + 1), made by the host from sizes alone."""
     sizes = size[2:]
     grid = np.ones((size[0], *sizes, len(sizes) + 1), np.float64)
     for d, n in enumerate(reversed(sizes)):

@@ -89,7 +89,8 @@ def kaiser(n, length, beta):
     """A Bessel function of the height of a half circle; beta: how narrow."""
     middle = (length - 1) / 2
     x = ((n.double() if n.dtype is scalar_type.float64 else n.float()) - middle) / middle
-    return (at.i0(beta * at.sqrt(1 - x * x)) / at.i0(at.full((), beta, dtype=x.dtype, device=x.device))).to(n.dtype)
+    whole = at.i0(at.full((), beta, dtype=x.dtype, device=x.device))
+    return (at.i0(beta * at.sqrt(1 - x * x)) / whole).to(n.dtype)
 
 
 window_function("bartlett_window", bartlett)

@@ -5,9 +5,9 @@
     pdist(x, p, out)                           x (N, M), out: row 0 - row 1, row 0 - row 2 … row 1 - row 2 …
     pdist_backward(grad, x, p, distances, out)
 
-Grid: blocks of 256 threads with a grid-stride loop: forward a thread for each distance, backward one for each
-element of x, which gathers what the distances of its row pull at it. The norm is one of five, each with functions
-of its own: p = 0 (how many elements differ), 1, 2, inf, and any other.
+Grid: blocks of 256 threads with a grid-stride loop: forward a thread for each distance, backward one for
+each element of x, which gathers what the distances of its row pull at it. The norm is one of five, each with
+functions of its own: p = 0 (how many elements differ), 1, 2, inf, and any other.
 
 In PyTorch: `aten/src/ATen/native/cuda/DistanceKernel.cu`.
 """
@@ -26,8 +26,8 @@ def cdist(x, y, p, out):
 
 
 def cdist_backward(grad, x, y, p, distances, out):
-    run(cdist_backward_kernel(kind_of(p)), out, contiguous(grad), contiguous(x), contiguous(y), out.dtype.type(p),
-        contiguous(distances), out)
+    run(cdist_backward_kernel(kind_of(p)), out, contiguous(grad), contiguous(x), contiguous(y),
+        out.dtype.type(p), contiguous(distances), out)
 
 
 def pdist(x, p, out):
@@ -74,7 +74,7 @@ def norm(kind):
         return total ** (type(p)(1) / p) if kind == OTHER else total
 
     def slope(difference, length, p):
-        """The norm's derivative by one difference; 0 where the rows are equal, and where the difference is 0."""
+        """The norm's derivative by one difference; 0 where that is 0, and where the rows are equal."""
         number = type(difference)
         sign = number(1) if difference > number(0) else number(-1) if difference < number(0) else number(0)
         if kind == 1:

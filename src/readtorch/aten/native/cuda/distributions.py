@@ -1,5 +1,5 @@
-"""Random tensors: uniform, normal, exponential, geometric, cauchy, integers, bernoulli, and dropout. (samples.py:
-multinomial; rejection.py: distributions whose samples take a different number of draws each; permutations.py.)
+"""Random tensors: uniform, normal, exponential, geometric, cauchy, integers, bernoulli, and dropout.
+(samples.py: multinomial; rejection.py: samples that take a different number of draws each; permutations.py.)
 
     uniform(state, out, low, high)        state: (seed, offset) of the device's generator
 
@@ -71,8 +71,8 @@ def bernoulli(state, out, p, most_blocks=MOST_BLOCKS):
 
 
 def bernoulli_each(state, p, out):
-    """Likewise, each with a probability of its own. Four neighbours take the numbers of one evaluation, whatever
-    the dtype. p, out: contiguous."""
+    """Likewise, each with a probability of its own. Four neighbours take the numbers of one evaluation,
+    whatever the dtype. p, out: contiguous."""
     if out.size:
         launch(bernoulli_each_kernel, blocks_of(out.size, 4 * THREADS, 1 << 30), THREADS, *map(u64, state), flat(p),
                out.reshape(-1))

@@ -1,12 +1,12 @@
-"""grid_sampler of images and of volumes: each point of a grid says where to look, and what lies there is mixed from
-its neighbours.
+"""grid_sampler of images and of volumes: each point of a grid says where to look, and what lies there is
+mixed from its neighbours.
 
     sample(x, grid, mode, padding, align_corners, out)             out: zeros
     sample_backward(grad, x, grid, …, grad_x, grad_grid)           grad_x: zeros
 
 What the neighbours are along one dimension, with what weights and slopes, is told in Note [ Taps ] in
-../grid_sampler_taps.py. Grid: blocks of 256 threads with a grid-stride loop, a thread for each point; it goes over
-the taps and the channels. Gradients of elements are added atomically: points may share them.
+../grid_sampler_taps.py. Grid: blocks of 256 threads with a grid-stride loop, a thread for each point; it
+goes over the taps and the channels. Gradients of elements are added atomically: points may share them.
 
 In PyTorch: `aten/src/ATen/native/cuda/GridSampler.{cu,cuh}`.
 """
@@ -25,7 +25,8 @@ def sample(x, grid, mode, padding, align_corners, out):
     """x (N, C, H, W), grid (N, points, 2), out (N, C, points); or x (N, C, D, H, W), grid (N, points, 3)."""
     if out.size:
         make = sample_kernel if x.ndim == 4 else volume_kernel
-        launch(make(mode, padding, align_corners, x.dtype.type), points(grid), THREADS, contiguous(x), grid, out)
+        kernel = make(mode, padding, align_corners, x.dtype.type)
+        launch(kernel, points(grid), THREADS, contiguous(x), grid, out)
 
 
 def sample_backward(grad, x, grid, mode, padding, align_corners, grad_x, grad_grid):
@@ -87,7 +88,8 @@ def placing(padding, align_corners, dtype):
 
 @functools.cache
 def tapping(mode, padding, align_corners, dtype):
-    """tap(k, coordinate, size): of the k-th neighbour the index (-1: there is none), the weight and its slope."""
+    """tap(k, coordinate, size): of the k-th neighbour the index (-1: there is none), the weight and its
+    slope."""
     if mode == BICUBIC:
         return cubic_tapping(padding, align_corners, dtype)
     place_of = placing(padding, align_corners, dtype)

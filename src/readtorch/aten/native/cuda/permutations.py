@@ -1,11 +1,11 @@
 """randperm: 0, 1, 2 … in the order that sorts random keys.
 
-Keys that are equal would keep their numbers in order. How many bits of a key count is chosen so that this is rare;
-where it happens, the thread of the first of some equal keys shuffles what belongs to them (Fisher and Yates) by
-numbers of its own. Grid: a thread for each key, in blocks of 512.
+Keys that are equal would keep their numbers in order. How many bits of a key count is chosen so that this is
+rare; where it happens, the thread of the first of some equal keys shuffles what belongs to them (Fisher and
+Yates) by numbers of its own. Grid: a thread for each key, in blocks of 512.
 
-In PyTorch: `aten/src/ATen/native/cuda/{Randperm.cu,Randperm.cuh}`. Written from these; no permutation that PyTorch
-gave on a GPU was at hand to compare with.
+In PyTorch: `aten/src/ATen/native/cuda/{Randperm.cu,Randperm.cuh}`. Written from these; no permutation that
+PyTorch gave on a GPU was at hand to compare with.
 """
 import math
 
@@ -32,7 +32,9 @@ def shuffle_equal(state, keys, order):
 
 def shuffle_kernel(seed, offset, keys, order):
     first = cuda.grid(1)
-    if first >= keys.size - 1 or keys[first] != keys[first + 1] or (first > 0 and keys[first] == keys[first - 1]):
+    if first >= keys.size - 1 or keys[first] != keys[first + 1]:
+        return
+    if first > 0 and keys[first] == keys[first - 1]:
         return
     end = first + 1
     while end < keys.size and keys[end] == keys[first]:

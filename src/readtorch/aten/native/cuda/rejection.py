@@ -1,13 +1,15 @@
-"""Samples for which it is not known beforehand how many random numbers they take: Poisson, binomial and gamma.
+"""Samples for which it is not known beforehand how many random numbers they take: Poisson, binomial and
+gamma.
 
     sample(draw, state, parameters, out)       draw: one_poisson, one_binomial or one_gamma
 
-Grid: blocks of 256 threads with a grid-stride loop. The number of an element, not of a thread, is part of the
-Philox counter, so results do not depend on the grid. Each step takes two words of an evaluation as one number of 53
-bits. The methods are those of the CPU (../cpu/rejection_loops.py); the generator moves on by DRAWS_USED.
+Grid: blocks of 256 threads with a grid-stride loop. The number of an element, not of a thread, is part of
+the Philox counter, so results do not depend on the grid. Each step takes two words of an evaluation as one
+number of 53 bits. The methods are those of the CPU (../cpu/rejection_loops.py); the generator moves on by
+DRAWS_USED.
 
-In PyTorch: `aten/src/ATen/native/cuda/Distributions.cu`, which draws a Poisson number by cuRAND's `curand_poisson`,
-and one word for each uniform number: other samples of the same distributions.
+In PyTorch: `aten/src/ATen/native/cuda/Distributions.cu`, which draws a Poisson number by cuRAND's
+`curand_poisson`, and one word for each uniform number: other samples of the same distributions.
 """
 import functools
 import math
@@ -20,7 +22,7 @@ from .distributions import unit_64
 from .loops import THREADS
 from .philox import philox
 
-DRAWS_USED = 256  # of one element; samples that take more, which hardly ever happens, run into the next call's
+DRAWS_USED = 256  # of one element; a sample that takes more (hardly ever) runs into the next call's
 u64 = np.uint64
 
 

@@ -27,7 +27,8 @@ def reduce(how, x, edges, start, out, of_empty):
 
 def reduce_backward(how, grad, out, x, edges, start, result):
     if out.size:
-        launch(backward_kernel(how), blocks_of(out.size, THREADS), THREADS, grad, out, x, edges, start, result)
+        grid = blocks_of(out.size, THREADS)
+        launch(backward_kernel(how), grid, THREADS, grad, out, x, edges, start, result)
 
 
 def place(e, shape):

@@ -3,14 +3,15 @@
     avg_pool3d(x, window, stride, padding, count_include_pad, divisor, out)      and its backward
     max_pool3d(x, window, stride, padding, dilation, out, indices)
     adaptive_max_pool3d(x, out, indices)
-    fractional_max_pool(x, window, samples, columns, out, indices)               two dimensions: three, the first 1
+    fractional_max_pool(x, window, samples, columns, out, indices)      images: volumes of depth 1
 
-All arrays are (N, C, D, H, W). An index (int64) says where in its volume, counted through, a maximum lies. Grid:
-blocks of 256 threads with a grid-stride loop, a thread for each result. What an average sends back is gathered by
-a thread for each element of the input. A maximum sends its gradient to one place: that is `scatter_add` of
-indexing.py, along the volume.
+All arrays are (N, C, D, H, W). An index (int64) says where in its volume, counted through, a maximum lies.
+Grid: blocks of 256 threads with a grid-stride loop, a thread for each result. What an average sends back is
+gathered by a thread for each element of the input. A maximum sends its gradient to one place: that is
+`scatter_add` of indexing.py, along the volume.
 
-In PyTorch: `aten/src/ATen/native/cuda/{AveragePool3d,DilatedMaxPool3d,AdaptiveMaxPooling3d,FractionalMaxPool2d,
+In PyTorch:
+`aten/src/ATen/native/cuda/{AveragePool3d,DilatedMaxPool3d,AdaptiveMaxPooling3d,FractionalMaxPool2d,
 FractionalMaxPool3d}.cu`.
 """
 from numba import cuda
@@ -21,7 +22,8 @@ from .rows import contiguous
 
 def avg_pool3d(x, window, stride, padding, count_include_pad, divisor, out):
     """divisor: what to divide by, or 0 for the number of elements in the window."""
-    run(average_kernel, out, contiguous(x), (*window, *stride, *padding, int(count_include_pad), divisor), out)
+    numbers = (*window, *stride, *padding, int(count_include_pad), divisor)
+    run(average_kernel, out, contiguous(x), numbers, out)
 
 
 def avg_pool3d_backward(grad, window, stride, padding, count_include_pad, divisor, grad_input):
@@ -38,7 +40,8 @@ def adaptive_max_pool3d(x, out, indices):
 
 
 def fractional_max_pool(x, window, samples, columns, out, indices):
-    """samples (N, C, dimensions): numbers of [0, 1); columns: which of them belongs to depth, height and width."""
+    """samples (N, C, dimensions): numbers of [0, 1); columns: which of them belongs to depth, height and
+    width."""
     run(fractional_max_kernel, out, contiguous(x), window, contiguous(samples), columns, out, indices)
 
 
@@ -53,7 +56,8 @@ def voxel(e, shape):
 
 
 def greatest(x, n, c, layers, rows, columns):
-    """The greatest element of a window and its place; a nan wins. layers, rows, columns: (begin, end, step)."""
+    """The greatest element of a window and its place; a nan wins. layers, rows, columns: (begin, end, step)
+    each."""
     height, width = x.shape[3], x.shape[4]
     place = (layers[0] * height + rows[0]) * width + columns[0]
     best = x[n, c, layers[0], rows[0], columns[0]]

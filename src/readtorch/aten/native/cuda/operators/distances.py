@@ -20,7 +20,7 @@ from .pointwise import operator_named
 from .reductions import LONG, converted
 from .registration import broadcast_shape, cuda_kernel, empty
 
-# --------------------------------------------------------------------------------------------------- distances
+# -------------------------------------------------------------------------------------------------- distances
 
 
 def batches(x1, x2):
@@ -87,7 +87,7 @@ def pdist_backward_cuda(grad, self, p, pdist):
     return result
 
 
-# ---------------------------------------------------------------------------------------------------- segments
+# --------------------------------------------------------------------------------------------------- segments
 
 
 def edges_of(lengths, offsets):
@@ -101,7 +101,8 @@ def edges_of(lengths, offsets):
 
 def check_lengths(data, lengths, axis, unsafe):
     """The host waits for the sums unless it is told not to look."""
-    if lengths._array.shape[:-1] != data._array.shape[: lengths._array.ndim - 1] or lengths._array.ndim - 1 != axis:
+    shape, before = lengths._array.shape, lengths._array.ndim - 1
+    if shape[:-1] != data._array.shape[:before] or before != axis:
         raise RuntimeError(
             "segment_reduce(): Expected lengths to be of shape data.shape[:axis] with one dimension more."
         )
@@ -116,7 +117,8 @@ def check_lengths(data, lengths, axis, unsafe):
 
 def around(array, axis):
     """(outer, n, inner) around a dimension."""
-    return contiguous(array).reshape(math.prod(array.shape[:axis]), array.shape[axis], math.prod(array.shape[axis + 1:]))
+    before, size, after = array.shape[:axis], array.shape[axis], array.shape[axis + 1:]
+    return contiguous(array).reshape(math.prod(before), size, math.prod(after))
 
 
 def how_and_start(reduce, initial):
@@ -150,5 +152,6 @@ def segment_reduce_backward_cuda(grad, output, data, reduce, lengths, offsets, a
     wide = op_math_type(dtype_of(data)).numpy
     g, y, x = (around(converted(t, wide)._array, axis) for t in (grad, output, data))
     result = filled(empty(data._array.shape, wide), 0)
-    segments.reduce_backward(how, g, y, x, edges_of(lengths, offsets), wide.type(start), around(result._array, axis))
+    edges = edges_of(lengths, offsets)
+    segments.reduce_backward(how, g, y, x, edges, wide.type(start), around(result._array, axis))
     return converted(result, data._array.dtype)

@@ -1,4 +1,5 @@
-"""The fast path of inference through an encoder layer: a whole layer in one operator, its attention in another.
+"""The fast path of inference through an encoder layer: a whole layer in one operator, its attention in
+another.
 
 They are made of other operators, as on the CPU, and serve both; what looks at elements is here.
 

@@ -1,5 +1,6 @@
-"""What layers are made of besides convolutions and normalizations: weight normalization, packed sequences, shuffled
-channels, affine grids, randomized leaky relu, convolution over time; batch normalization under its other schemas.
+"""What layers are made of besides convolutions and normalizations: weight normalization, packed sequences,
+shuffled channels, affine grids, randomized leaky relu, convolution over time; batch normalization under its
+other schemas.
 
 In PyTorch: `aten/src/ATen/native/cuda/{WeightNorm,AffineGridGenerator,RreluWithNoise}.cu`,
 `aten/src/ATen/native/{PackedSequence,ChanelShuffle,ConvolutionTBC,Normalization}.cpp`.
@@ -25,7 +26,7 @@ from .reductions import converted
 from .registration import cuda_kernel, empty, owned
 from .resizing import in_format_of
 
-# ----------------------------------------------------------------------------------------- weight normalization
+# --------------------------------------------------------------------------------------- weight normalization
 
 
 def summed_but(t, dim):
@@ -65,7 +66,7 @@ def pack_padded_sequence_cuda(input, lengths, batch_first):
     return at.cat(pieces), wrap(sizes)
 
 
-# ------------------------------------------------------------------------------------------- channels and grids
+# ----------------------------------------------------------------------------------------- channels and grids
 
 
 def shuffle_channels(self, groups):
@@ -87,11 +88,12 @@ def affine_grid_cuda(theta, size, align_corners):
     return owned(points.view(size[0], *size[2:], len(size) - 2))
 
 
-# ------------------------------------------------------------------------------------------------------- rrelu
+# ------------------------------------------------------------------------------------------------------ rrelu
 
 
 def slopes(self, lower, upper, training, generator):
-    """The factor of each element: 1 where positive, else drawn from [lower, upper) (its middle outside training)."""
+    """The factor of each element: 1 where positive, else drawn from [lower, upper) (its middle outside
+    training)."""
     factors = empty(self._array.shape, self._array.dtype)
     if training:
         uniform_cuda_(factors, lower, upper, generator)
@@ -125,7 +127,7 @@ def rrelu_backward_cuda(grad_output, self, noise, lower, upper, training, self_i
     return at.where(self > 0, grad_output, grad_output * ((lower + upper) / 2))
 
 
-# --------------------------------------------------------------------------------------- convolution over time
+# -------------------------------------------------------------------------------------- convolution over time
 
 
 @cuda_kernel(operator_named("conv_tbc"))
@@ -149,7 +151,8 @@ def conv_tbc_backward_cuda(self, input, weight, bias, pad):
     for k, (source, target) in enumerate(
             overlaps(x._array.shape[0], grad._array.shape[0], w._array.shape[0], pad)):
         dx[source].add_(grad[target] @ w[k].t())
-        pieces.append(x[source].reshape(-1, x._array.shape[2]).t() @ grad[target].reshape(-1, w._array.shape[2]))
+        seen, given = x[source].reshape(-1, x._array.shape[2]), grad[target].reshape(-1, w._array.shape[2])
+        pieces.append(seen.t() @ given)
     return tuple(converted(d, self._array.dtype) for d in (dx, at.stack(pieces), grad.sum((0, 1))))
 
 
@@ -188,7 +191,7 @@ def without_update(input, weight, bias, running_mean, running_var, momentum, eps
 
 
 @cuda_kernel(operator_named("batch_norm_backward"))
-def batch_norm_backward_cuda(grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps,
-                             output_mask, reserve):
-    return at.native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_var,
-                                         update, eps, output_mask)
+def batch_norm_backward_cuda(grad_out, input, weight, running_mean, running_var, save_mean, save_var, update,
+                             eps, output_mask, reserve):
+    return at.native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean,
+                                         save_var, update, eps, output_mask)

@@ -1,8 +1,8 @@
-"""What follows from the factors of linear_algebra.py: LU unpacked, Cholesky's and triangular equations, reflections,
-pseudo-inverse and rank, least squares, the exponential of a matrix; and cross products.
+"""What follows from the factors of linear_algebra.py: LU unpacked, Cholesky's and triangular equations,
+reflections, pseudo-inverse and rank, least squares, the exponential of a matrix; and cross products.
 
-In PyTorch: `aten/src/ATen/native/cuda/linalg/BatchLinearAlgebra.cpp`, `aten/src/ATen/native/{BatchLinearAlgebra,
-LinearAlgebra}.cpp`, `aten/src/ATen/native/cuda/CrossKernel.cu`.
+In PyTorch: `aten/src/ATen/native/cuda/linalg/BatchLinearAlgebra.cpp`,
+`aten/src/ATen/native/{BatchLinearAlgebra,LinearAlgebra}.cpp`, `aten/src/ATen/native/cuda/CrossKernel.cu`.
 """
 
 import math
@@ -72,7 +72,8 @@ def lu_unpack_cuda(LU_data, LU_pivots, unpack_data, unpack_pivots):
         raise RuntimeError("torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
                            f"{list(LU_data._array.shape)} instead")
     if unpack_pivots and LU_pivots._array.dtype != INT:
-        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
+        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 "
+                           "dtype.\n"
                            "Note: this function is intended to be used with the output produced by "
                            "torch.linalg.lu_factor")
     P = L = U = empty((0,), LU_data._array.dtype)
@@ -83,7 +84,7 @@ def lu_unpack_cuda(LU_data, LU_pivots, unpack_data, unpack_pivots):
     return return_types.lu_unpack(P, L, U)
 
 
-# ------------------------------------------------------------------------------------------ triangular factors
+# ----------------------------------------------------------------------------------------- triangular factors
 
 
 def columns_together(b, A):
@@ -94,8 +95,8 @@ def columns_together(b, A):
 
 @cuda_kernel(operator_named("triangular_solve"))
 def triangular_solve_cuda(self, A, upper, transpose, unitriangular):
-    check_systems(self, A, "triangular_solve", "torch.triangular_solve: Expected {} to have at least 2 dimensions, "
-                                               "but it has {} dimensions instead")
+    check_systems(self, A, "triangular_solve", "torch.triangular_solve: Expected {} to have at least 2 "
+                                               "dimensions, but it has {} dimensions instead")
     x, a = columns_together(self, A)
     seen = stack(a).swapaxes(1, 2) if transpose else stack(a)
     factors.solve_triangular(seen, stack(x), upper != transpose, unitriangular)
@@ -105,7 +106,8 @@ def triangular_solve_cuda(self, A, upper, transpose, unitriangular):
 @cuda_kernel(operator_named("cholesky_solve"))
 def cholesky_solve_cuda(self, input2, upper):
     """X in L Lᵀ X = self, or Uᵀ U X = self."""
-    check_systems(self, input2, "cholesky_solve", "{} should have at least 2 dimensions, but has {} dimensions instead")
+    check_systems(self, input2, "cholesky_solve", "{} should have at least 2 dimensions, but has {} "
+                                                  "dimensions instead")
     x, a = columns_together(self, input2)
     lower = stack(a).swapaxes(1, 2) if upper else stack(a)
     factors.solve_triangular(lower, stack(x), upper=False)
@@ -119,7 +121,7 @@ def cholesky_inverse_cuda(self, upper):
     return cholesky_solve_cuda(units(self._array.shape, self._array.dtype), self, upper)
 
 
-# ------------------------------------------------------------------------------------------------- reflections
+# ------------------------------------------------------------------------------------------------ reflections
 
 
 @cuda_kernel(operator_named("geqrf"))
@@ -159,7 +161,7 @@ def ormqr_cuda(self, input2, input3, left, transpose):
     return columns_of(q @ input3 if left else input3 @ q)
 
 
-# ------------------------------------------------------------------------- pseudo-inverse, rank, least squares
+# ------------------------------------------------------------------------ pseudo-inverse, rank, least squares
 
 
 def on_this_device(number, dtype):
@@ -203,7 +205,11 @@ def rank(A, atol, rtol, hermitian):
 
 cuda_kernel(operator_named("linalg_matrix_rank.atol_rtol_tensor"))(rank)
 cuda_kernel(operator_named("linalg_matrix_rank.atol_rtol_float"))(rank)
-cuda_kernel(operator_named("linalg_matrix_rank"))(lambda self, tol, hermitian: rank(self, tol, 0.0, hermitian))
+
+
+@cuda_kernel(operator_named("linalg_matrix_rank"))
+def rank_by_tolerance(self, tol, hermitian):
+    return rank(self, tol, 0.0, hermitian)
 
 
 @cuda_kernel(operator_named("linalg_lstsq"))
@@ -230,8 +236,8 @@ def lstsq_cuda(self, b, rcond, driver):
 # ----------------------------------------------------------------------------------------------- exponentials
 
 def series(A):
-    """The power series of exp up to A¹⁵ with six products: four polynomials in A, A² and A³, which are those in A⁴.
-    For a norm up to 1/2, more terms would change nothing."""
+    """The power series of exp up to A¹⁵ with six products: four polynomials in A, A² and A³, which are those
+    in A⁴. For a norm up to 1/2, more terms would change nothing."""
     powers = [units(A._array.shape, A._array.dtype), A, A @ A]
     powers.append(powers[2] @ A)
     fourth, result = powers[2] @ powers[2], None
@@ -243,8 +249,8 @@ def series(A):
 
 @cuda_kernel(operator_named("linalg_matrix_exp"))
 def matrix_exp_cuda(self):
-    """exp(A) = exp(A / 2ˢ) squared s times. The host waits for the norm. (In PyTorch: polynomials of degree 1 to 18,
-    each matrix's by its norm.)"""
+    """exp(A) = exp(A / 2ˢ) squared s times. The host waits for the norm. (In PyTorch: polynomials of degree
+    1 to 18, each matrix's by its norm.)"""
     check_square(self, "linalg.matrix_exp")
     check_floating(self, "linalg.matrix_exp", low_precision=True)
     if not self._array.size:
@@ -259,7 +265,7 @@ def matrix_exp_cuda(self):
     return result.contiguous()
 
 
-# ------------------------------------------------------------------------------------------- cross products, …
+# ------------------------------------------------------------------------------------------ cross products, …
 
 
 @cuda_kernel(operator_named("linalg_cross"))
@@ -269,8 +275,8 @@ def cross_cuda(self, other, dim):
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     axis = wrap_dim(dim, len(shapes[0]))
     if shapes[0][axis] != 3 or shapes[1][axis] != 3:
-        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {shapes[0][axis]} and "
-                           f"{shapes[1][axis]}")
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {shapes[0][axis]} "
+                           f"and {shapes[1][axis]}")
     common, shape = result_type(self, other), broadcast_shape(*shapes)
     x, y = (t.to(common).expand(shape) for t in (self, other))
     return x.roll(-1, axis) * y.roll(-2, axis) - x.roll(-2, axis) * y.roll(-1, axis)

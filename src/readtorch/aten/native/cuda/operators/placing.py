@@ -95,11 +95,12 @@ def check_masked_scatter(self, mask, source):
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
                            f"{type_name(self)} and {type_name(source)}")
     if mask._array.dtype != BOOL:
-        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {type_name(mask)}")
+        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype "
+                           f"{type_name(mask)}")
 
 
 def scattered(self, mask, source):
-    """A true element of the mask takes the element of `source` whose number is how many were true before it."""
+    """Where the mask is true: the element of `source` whose number is how many were true before."""
     check_masked_scatter(self, mask, source)
     if not (self._array.size and source._array.size):
         return clone_cuda(self, None)
@@ -138,7 +139,7 @@ def nonzero_static_cuda(self, size, fill_value):
     return result
 
 
-# ------------------------------------------------------------------------------------------ along one dimension
+# ---------------------------------------------------------------------------------------- along one dimension
 
 
 def fill_slices(self, dim, index, value):
@@ -199,7 +200,8 @@ def renorm_cuda(self, p, dim, maxnorm):
 
 @cuda_kernel(operator_named("histc"))
 def histc_cuda(self, bins, min, max):
-    """Elements outside of the range are counted as 0, in some bin. The host waits for the range if none is given."""
+    """Elements outside of the range are counted as 0, in some bin. The host waits for the range if none is
+    given."""
     dtype = dtype_of(self)
     if not dtype.is_floating_point:
         raise not_implemented("histc_cuda")(dtype)
@@ -211,6 +213,7 @@ def histc_cuda(self, bins, min, max):
     low, high = histogram_range(self._array[:0], low, high)
     x = self.reshape(-1).to(op_math_type(dtype))
     inside = at.logical_and(x >= low, x <= high)
-    places = ((x - low) * (bins / (high - low))).masked_fill(at.logical_not(inside), 0).long().clamp(max=bins - 1)
+    places = ((x - low) * (bins / (high - low))).masked_fill(at.logical_not(inside), 0)
+    places = places.long().clamp(max=bins - 1)
     result = filled(empty((bins,), self._array.dtype), 0)
     return owned(result.scatter_add_(0, places, inside.to(self.dtype)))

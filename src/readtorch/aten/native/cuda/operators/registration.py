@@ -40,8 +40,8 @@ def cuda_kernel(*operators):
 
 
 def on_device(operator, function, below=below_autograd):
-    """`function` on the device of the operator's tensors, or on the one that its `device` argument names. What it
-    calls stays `below` autograd; a view must know whether autograd follows it, and calls nothing."""
+    """`function` on the device of the operator's tensors, or on the one that its `device` argument names.
+    What it calls stays `below` autograd; a view must know whether autograd follows it, and calls nothing."""
     arguments = operator.schema.arguments
     places = [i for i, a in enumerate(arguments) if a.type.is_tensor]
     device_place = next((i for i, a in enumerate(arguments) if a.name == "device"), None)

@@ -33,7 +33,7 @@ from .pointwise import operator_named
 from .reductions import converted
 from .registration import cuda_kernel, empty, format_strides, here, owned
 
-# ----------------------------------------------------------------------------------------------- interpolation
+# ---------------------------------------------------------------------------------------------- interpolation
 
 
 def times_bands(t, bands_of_axes, last_first=False):
@@ -105,7 +105,7 @@ def resizing(name, method, dims):
 for _name, _arguments in METHODS.items():
     resizing(_name, *_arguments)
 
-# ---------------------------------------------------------------------------- adaptive average pooling, volumes
+# -------------------------------------------------------------------------- adaptive average pooling, volumes
 
 
 def shares(size, places):
@@ -192,7 +192,7 @@ for _dims in (1, 2, 3):
     padding_operators(f"reflection_pad{_dims}d", _dims, kernels.mirrored)
     padding_operators(f"replication_pad{_dims}d", _dims, kernels.nearest)
 
-# ------------------------------------------------------------------------------------------ windows as columns
+# ----------------------------------------------------------------------------------------- windows as columns
 
 
 def window_numbers(kernel_size, counts, dilation, padding, stride):
@@ -227,7 +227,7 @@ def col2im_cuda(self, output_size, kernel_size, dilation, padding, stride):
     return result
 
 
-# -------------------------------------------------------------------------------------- channels become pixels
+# ------------------------------------------------------------------------------------- channels become pixels
 
 
 @cuda_kernel(operator_named("pixel_shuffle"))
@@ -265,7 +265,7 @@ def pixel_unshuffle_cuda(self, downscale_factor):
     return in_format_of(self, result)
 
 
-# ---------------------------------------------------------------------------------------------- grids of points
+# -------------------------------------------------------------------------------------------- grids of points
 
 
 def points_of(grid):
@@ -293,8 +293,9 @@ def samplers(dims):
         x, g, points = wide(input), contiguous(wide(grad_output)._array), points_of(grid)
         grad_x = filled(empty(x._array.shape, x._array.dtype), 0)
         grad_grid = empty(grid._array.shape, x._array.dtype)
-        grid_sampler.sample_backward(g.reshape(*g.shape[:2], points.shape[1]), x._array, points, mode, padding_mode,
-                                     align_corners, grad_x._array, grad_grid._array.reshape(points.shape))
+        grid_sampler.sample_backward(g.reshape(*g.shape[:2], points.shape[1]), x._array, points, mode,
+                                     padding_mode, align_corners, grad_x._array,
+                                     grad_grid._array.reshape(points.shape))
         wanted = zip((grad_x, grad_grid), output_mask)
         return tuple(converted(t, input._array.dtype) if is_wanted else None for t, is_wanted in wanted)
 

@@ -1,7 +1,8 @@
-"""Permutations, and samples of distributions with parameters in tensors: poisson, binomial, gamma and Dirichlet
-numbers; cauchy_, geometric_ and random_.
+"""Permutations, and samples of distributions with parameters in tensors: poisson, binomial, gamma and
+Dirichlet numbers; cauchy_, geometric_ and random_.
 
-In PyTorch: `aten/src/ATen/native/cuda/{Randperm,Distributions,DistributionCauchyKernel,DistributionGeometricKernel,
+In PyTorch:
+`aten/src/ATen/native/cuda/{Randperm,Distributions,DistributionCauchyKernel,DistributionGeometricKernel,
 DistributionRandomKernel}.cu`.
 """
 
@@ -51,7 +52,8 @@ def cauchy_cuda_(self, median, sigma, generator):
 
 @cuda_kernel(operator_named("random_"))
 def random_cuda_(self, generator):
-    """Whole numbers from 0 to the largest of an integer type, or as many as a floating one has without gaps."""
+    """Whole numbers from 0 to the largest of an integer type, or as many as a floating one has without
+    gaps."""
     check_kernel_type(self, "random_kernel_cuda", DRAWN)
     dtype = self._array.dtype
     if dtype.kind == "b":

@@ -22,7 +22,10 @@ from .registration import cuda_kernel, empty, here, strides_in_order
 
 
 @cuda_kernel(
-    *[registry[f"aten::logspace{form}"] for form in ("", ".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")]
+    *[
+        registry[f"aten::logspace{form}"]
+        for form in ("", ".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")
+    ]
 )
 def logspace_cuda(start, end, steps, base, dtype, layout, device, pin_memory):
     """`base` to the power of each number that linspace gives."""
@@ -51,8 +54,8 @@ def range_cuda(start, end, step, dtype, layout, device, pin_memory):
 def triangle_indices(name, part):
     @cuda_kernel(operator_named(name))
     def kernel(row, col, offset, dtype, layout, device, pin_memory):
-        """The places of ones in such a matrix, for whose number the host waits. (In PyTorch: each thread works out
-        its own place.)"""
+        """The places of ones in such a matrix, for whose number the host waits. (In PyTorch: each thread
+        works out its own place.)"""
         check_rectangle(name, dtype, row, col, layout, device)
         ones = at.ones((row, col), dtype=scalar_type.float32, device=here())
         return converted(part(ones, offset).nonzero().t().contiguous(), dtype.numpy)

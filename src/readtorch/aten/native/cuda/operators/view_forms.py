@@ -1,4 +1,5 @@
-"""Views in other forms: as copies, as a copy in which a view is replaced; turned, shuffled and put side by side.
+"""Views in other forms: as copies, as a copy in which a view is replaced; turned, shuffled and put side by
+side.
 
 In PyTorch: `aten/src/ATen/native/{TensorShape,TensorTransformations}.cpp`, for all devices.
 """
@@ -52,7 +53,7 @@ def narrow_copy_cuda(self, dim, start, length):
     return copied(self.narrow(dim, start, length))
 
 
-# --------------------------------------------------------------------------------------------- a view replaced
+# -------------------------------------------------------------------------------------------- a view replaced
 
 
 def with_same_strides(self):
@@ -95,7 +96,7 @@ def as_strided_scatter_cuda(self, src, size, stride, storage_offset):
     return owned(result)
 
 
-# ------------------------------------------------------------------------------------- turned and put together
+# ------------------------------------------------------------------------------------ turned and put together
 
 
 @cuda_kernel(operator_named("rot90"))
@@ -115,8 +116,8 @@ def rot90_cuda(self, k, dims):
 def block_diag_cuda(tensors):
     for i, t in enumerate(tensors):
         if t._array.ndim > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
-                               f"{t._array.ndim} dimensions")
+            raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
+                               f"{i} has {t._array.ndim} dimensions")
     if not tensors:
         return empty((1, 0), get_default_dtype().numpy)
     blocks = [t.reshape((1, 1, *t._array.shape)[-2:]) for t in tensors]
@@ -132,7 +133,8 @@ def block_diag_cuda(tensors):
 
 @cuda_kernel(operator_named("_chunk_cat"))
 def chunk_cat_cuda(tensors, dim, num_chunks):
-    """Each tensor is cut into so many chunks along `dim`, padded with zeros; chunk i of all of them form row i."""
+    """Each tensor is cut into so many chunks along `dim`, padded with zeros; chunk i of all of them form row
+    i."""
     dim = check_chunk_cat(tensors, dim, num_chunks)
     rows = []
     for t in tensors:

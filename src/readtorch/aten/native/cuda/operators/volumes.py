@@ -1,6 +1,7 @@
 """Pooling over three dimensions, fractional pooling over two and three, and unpooling.
 
-In PyTorch: `aten/src/ATen/native/cuda/{AveragePool3d,DilatedMaxPool3d,AdaptiveMaxPooling3d,FractionalMaxPool2d,
+In PyTorch:
+`aten/src/ATen/native/cuda/{AveragePool3d,DilatedMaxPool3d,AdaptiveMaxPooling3d,FractionalMaxPool2d,
 FractionalMaxPool3d,MaxUnpooling}.cu`.
 """
 
@@ -24,7 +25,7 @@ from .pointwise import operator_named
 from .reductions import LONG, converted
 from .registration import cuda_kernel, empty, format_strides
 
-# ------------------------------------------------------------------------------------------ shapes and formats
+# ----------------------------------------------------------------------------------------- shapes and formats
 
 
 def volumes(t):
@@ -65,7 +66,7 @@ def in_format_of(self, result):
     return result if suggested is layout.contiguous_format else result.contiguous(memory_format=suggested)
 
 
-# ---------------------------------------------------------------------------------------------------- averages
+# --------------------------------------------------------------------------------------------------- averages
 
 
 @cuda_kernel(operator_named("avg_pool3d"))
@@ -91,7 +92,7 @@ def avg_pool3d_backward_cuda(
     return in_type_of(self, result)
 
 
-# ------------------------------------------------------------------------------------------------------ maxima
+# ----------------------------------------------------------------------------------------------------- maxima
 
 
 @cuda_kernel(operator_named("max_pool3d_with_indices"))
@@ -131,7 +132,7 @@ def adaptive_max_pool3d_backward_cuda(grad_output, self, indices):
     return in_type_of(self, put_back(grad_output, self, indices, 3).contiguous())
 
 
-# ------------------------------------------------------------------------------------------- fractional windows
+# ----------------------------------------------------------------------------------------- fractional windows
 
 
 def fractional_operators(dims, columns):
@@ -162,12 +163,12 @@ def fractional_operators(dims, columns):
 fractional_operators(2, (0, 1, 0))  # the width's number comes first; a depth of 1 needs none
 fractional_operators(3, (0, 1, 2))
 
-# ---------------------------------------------------------------------------------------------------- unpooling
+# -------------------------------------------------------------------------------------------------- unpooling
 
 
 def unpooled(name, self, indices, output_size, dims):
-    """Zeros of `output_size`, with each element at its index. Indices stay unchecked: to look at them, the host
-    would have to wait."""
+    """Zeros of `output_size`, with each element at its index. Indices stay unchecked: to look at them, the
+    host would have to wait."""
     if indices._array.dtype != LONG:
         raise RuntimeError(f"elements in indices should be type int64 but got: {type_name(indices)}")
     unpooling.check_length("output_size", output_size, dims, "(height, width)" if dims == 2 else
