@@ -166,7 +166,7 @@ def import_timeline(programs, run=0, selected="", zoom="", title="Import timelin
     return ImportTimeline(record_imports(programs), title=title, run=run, selected=selected, zoom=zoom)
 
 
-def schedule_plotter(schedules, epochs=100, optimizer=None, measure=None, scale="linear",
+def schedule_plotter(schedules, epochs=100, optimizer=None, measure=None, scale="linear", shown=None,
                      title="Schedule plotter"):
     """The learning rate, and the momentum where it changes, that schedulers set epoch by epoch (the chapter
     "Learning-rate schedulers and SWA").
@@ -175,11 +175,15 @@ def schedule_plotter(schedules, epochs=100, optimizer=None, measure=None, scale=
     At most 10. epochs: at most 1000. optimizer: makes the optimizer of each; SGD with a rate of 0.1 and a
     momentum of 0.9 if None. The rate shown is its first group's.
     measure: the loss as a function of the epoch, for ReduceLROnPlateau. scale: "linear" or "log".
+    shown: the labels of those that are drawn at first, all if None.
     """
     from ._widgets import SchedulePlotter
     from .record_schedules import record_schedules
 
-    return SchedulePlotter(record_schedules(schedules, epochs, optimizer, measure), title=title, scale=scale)
+    data = record_schedules(schedules, epochs, optimizer, measure)
+    labels = [curve["label"] for curve in data["curves"]]
+    hidden = [i for i, label in enumerate(labels) if shown is not None and label not in shown]
+    return SchedulePlotter(data, title=title, scale=scale, hidden=hidden)
 
 
 def loss_surface(function, optimizers, start, x, y, steps=100, minimum=None, step=0,
