@@ -35,18 +35,20 @@ def of_pairs(function):
 # At the edges too, where gradients may be infinite or differ by their sign: without them.
 RESULTS = {
     **{name: getattr(rt, name) for name in (
-        "angle", "deg2rad", "digamma", "erfinv", "frac", "i0", "isneginf", "isposinf", "isreal", "lgamma",
-        "logit", "rad2deg", "signbit", "sinc")},
+        "angle", "ceil", "deg2rad", "digamma", "erfinv", "floor", "frac", "i0", "isneginf", "isposinf",
+        "isreal", "lgamma", "logit", "rad2deg", "round", "signbit", "sinc", "trunc")},
     **{name: getattr(special, name) for name in (
         "entr", "erfcx", "i0e", "i1", "i1e", "log_ndtr", "modified_bessel_i0", "modified_bessel_i1",
         "modified_bessel_k0", "modified_bessel_k1", "ndtri", "scaled_modified_bessel_k0",
         "scaled_modified_bessel_k1", "spherical_bessel_j0")},
     **{name: of_pairs(getattr(rt, name)) for name in (
-        "copysign", "heaviside", "hypot", "logaddexp", "logaddexp2", "nextafter", "igamma", "igammac")},
+        "copysign", "fmod", "heaviside", "hypot", "igamma", "igammac", "logaddexp", "logaddexp2", "nextafter",
+        "remainder")},
     **{name: of_pairs(getattr(special, name)) for name in ("xlog1py", "zeta")},
     **{f"polygamma {n}": lambda x, n=n: rt.polygamma(n, x) for n in range(5)},
     "frexp": lambda x: tuple(rt.frexp(x)),
     "logit within": lambda x: rt.logit(x, 0.1),
+    "large whole numbers": lambda x: (rt.floor(x * 1e30), rt.round(x * 1e12), rt.round(x, decimals=1)),
     "of numbers": lambda x: (special.xlog1py(2.0, x), special.xlog1py(x, -0.5), special.zeta(2.5, x),
                              special.zeta(x, 0.5), x.copysign(-2)),
     "nansum": lambda x: (x[:12].nansum(), x[18:].nansum(0, keepdim=True), x[5:6].nansum(dtype=rt.float64)),

@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 
+from .rounding import ceil_of, floor_of
+
 f32 = np.float32
 
 
@@ -276,11 +278,11 @@ def expm1(x, numbers):
 
 
 def floor(x, numbers):
-    return type(x)(math.floor(x))
+    return floor_of(x)
 
 
 def ceil(x, numbers):
-    return type(x)(math.ceil(x))
+    return ceil_of(x)
 
 
 def elu_of(x, numbers):

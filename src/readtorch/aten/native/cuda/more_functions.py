@@ -8,28 +8,26 @@ others.
 
 import math
 
+from .rounding import ceil_of, floor_of, rint_of, trunc_of
+
 # ----------------------------------------------------------------------------------------------- one argument
 
 
 def floor(x, numbers):
-    return type(x)(math.floor(x))
+    return floor_of(x)
 
 
 def ceil(x, numbers):
-    return type(x)(math.ceil(x))
-
-
-def toward_zero(x):
-    return type(x)(math.floor(x) if x > type(x)(0) else math.ceil(x))
+    return ceil_of(x)
 
 
 def trunc(x, numbers):
-    return toward_zero(x)
+    return trunc_of(x)
 
 
 def nearest(x, numbers):
     """Half to even."""
-    return type(x)(round(x))
+    return rint_of(x)
 
 
 def itself(x, numbers):
@@ -114,11 +112,11 @@ def isinf(x, numbers):
 
 def round_to_parts(x, numbers):
     """Half to even, of x · numbers[0]."""
-    return type(x)(round(x * type(x)(numbers[0]))) / type(x)(numbers[0])
+    return rint_of(x * type(x)(numbers[0])) / type(x)(numbers[0])
 
 
 def round_to_multiples(x, numbers):
-    return type(x)(round(x / type(x)(numbers[0]))) * type(x)(numbers[0])
+    return rint_of(x / type(x)(numbers[0])) * type(x)(numbers[0])
 
 
 def hardsigmoid(x, numbers):
@@ -164,11 +162,13 @@ def floor_divide(x, y, numbers):
 
 
 def trunc_divide(x, y, numbers):
-    return toward_zero(x / y)
+    return trunc_of(x / y)
 
 
 def remainder(x, y, numbers):
-    return x - y * type(x)(math.floor(x / y))
+    """With the sign of y."""
+    r = math.fmod(x, y)
+    return r + y if r != type(x)(0) and (r < type(x)(0)) != (y < type(x)(0)) else r
 
 
 def integer_remainder(x, y, numbers):
