@@ -261,3 +261,10 @@ def column_of_shared(x, out):
 def strided_copy(x, out):
     t = cuda.threadIdx.x
     out[t] = x[8 * t]
+
+
+def several_in_one_line(out):
+    a, b = cuda.shared.array(4, np.float32), cuda.shared.array(4, np.float32)
+    c, d, e, f = 1, cuda.shared.array(4, np.float32), 2, cuda.shared.array(4, np.float32)
+    a[0] = b[0] = d[0] = f[0] = c + e
+    out[0] = a[0]

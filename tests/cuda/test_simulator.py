@@ -265,6 +265,11 @@ def test_bank_conflicts():
     assert recording.races == []
 
 
+def test_names_of_shared_arrays():
+    recording = simulator.record(kernels.several_in_one_line, 1, 1, floats(1))
+    assert [a.array for a in recording.accesses if a.kind == "write"] == ["a", "b", "d", "f", "out"]
+
+
 def from_a_sector(size):
     """Zeros whose first one lies at the beginning of a sector."""
     memory = np.zeros(size + 8, np.float32)

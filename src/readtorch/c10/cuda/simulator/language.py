@@ -210,6 +210,20 @@ class CooperativeGroups:
 
 @functools.lru_cache(1024)
 def name_given(place):
-    """The name of the variable that the result of this instruction is stored in."""
-    behind = (i for i in dis.get_instructions(place.code) if i.offset > place.offset)
-    return next((i.argval for i in behind if i.opname.startswith("STORE")), "array")
+    """The name of the variable that the result of this instruction is stored in, also by `a, b = …, …`."""
+    above = 0  # values that lie on the result
+    for i in dis.get_instructions(place.code):
+        if i.offset <= place.offset:
+            continue
+        names = i.argval if isinstance(i.argval, tuple) else (i.argval,)  # two stores may be one instruction
+        if i.opname.startswith("STORE") and above < i.opname.count("STORE"):
+            return names[above]
+        if i.opname == "SWAP":
+            above = {0: i.arg - 1, i.arg - 1: 0}.get(above, above)
+        elif i.opname == "BUILD_TUPLE":  # UNPACK_SEQUENCE follows, and the first comes to lie on top
+            above = i.arg - 1 - above
+        elif i.opname != "UNPACK_SEQUENCE":
+            above += dis.stack_effect(i.opcode, i.arg, jump=False)
+        if above < 0:
+            break
+    return "array"
