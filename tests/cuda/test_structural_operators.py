@@ -222,6 +222,14 @@ def test_as_on_the_cpu(name):
         assert rt.allclose(result, other, rtol=1e-4, atol=1e-5, equal_nan=True), (result, other)
 
 
+def test_single_elements_and_numbers_in_tensors():
+    x = rt.zeros(2, 3, device="cuda")
+    x[1, 2] = rt.tensor(3.0)
+    x[0, 0] = 2
+    x.add_(rt.ones(3, device="cuda"), alpha=rt.tensor(0.5, device="cuda"))
+    assert x.tolist() == [[2.5, 0.5, 0.5], [0.5, 0.5, 3.5]]
+
+
 def test_views_are_written_in_place():
     """A view knows on a device, too, that autograd follows it."""
     x = rt.ones(2, 3, device="cuda", requires_grad=True)

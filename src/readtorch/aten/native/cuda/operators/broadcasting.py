@@ -66,13 +66,18 @@ def result_strides(shape, tensors):
     return strides_in_order(shape, fastest_first(shape, *strides))
 
 
+def as_number(n):
+    """`n`; of a tensor that was given for a number, the number, for which the host waits."""
+    return n.item() if hasattr(n, "_array") else n
+
+
 def run(function, tensors, numbers, common, out):
     """Launch `function`, adapted to the tensors: Note [ Adapted functions ]."""
     if not out.size:
         return
     number = op_math_type(common).numpy.type
     arrays = [t._array for t in tensors]
-    given = tuple(map(number, numbers)) or (number(0),)
+    given = tuple(number(as_number(n)) for n in numbers) or (number(0),)
     for place in reversed(range(len(tensors))):
         if not is_on_device(tensors[place]):
             if len(arrays) == 2:

@@ -56,7 +56,7 @@ def real_part(array, target):
 def from_host(array, target):
     """Converted and laid out by the host, sent, and copied on the device if `target` has gaps."""
     staged = np.broadcast_to(native_copy.cast(array, target._array.dtype), target._array.shape)
-    copied_into(tensor_on(target.device, np.ascontiguousarray(staged)), target)
+    copied_into(tensor_on(target.device, np.asarray(staged, order="C")), target)
 
 
 def to_host(source, target):
