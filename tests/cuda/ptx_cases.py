@@ -5,7 +5,7 @@ import numpy as np
 
 from readtorch.aten.native.cuda import (
     bags, bands, batch_norm, bessel, bits, combining, convolution, ctc, distances, embedding, factors, foreach, functions,
-    grid_sampler, indexing, jacobi, layer_norm, loops, loss, matmul, more_functions, ordered, padding, permutations,
+    grid_sampler, indexing, jacobi, layer_norm, loops, loss, matmul, more_functions, ordered, oscillating, padding, permutations,
     polynomials, pooling, rejection, samples, scan, segments, softmax, sort, special, volume_pooling, volumes,
 )
 from readtorch.aten.native.cuda import copy as copies
@@ -36,12 +36,12 @@ def pointwise_cases():
 OF_INTEGERS = ("gcd", "lcm", "shift_left", "shift_right", "is_negative", "bitwise_and", "bitwise_or", "bitwise_xor",
                "integer_remainder")
 KINDS = {**dict.fromkeys(OF_INTEGERS, np.int64),
-         **dict.fromkeys(("angle_of_complex", "conjugate"), np.complex64)}
+         **dict.fromkeys(("angle_of_complex", "conjugate", "direction"), np.complex64)}
 RESULTS = {"signbit": bool, "is_negative": bool, "is_infinite": bool, "exponent": np.int32, "angle_of_complex": f32}
 
 
 def special_cases():
-    found = {**vars(more_functions), **vars(special), **vars(bessel), **vars(bits)}
+    found = {**vars(more_functions), **vars(special), **vars(bessel), **vars(oscillating), **vars(bits)}
     found = {name: function for name, function in found.items() if signature(function)[-1:] == ("numbers",)}
     found["polynomial"] = polynomials.value(*POLYNOMIALS["laguerre_polynomial_l"][:2])
     for name, function in found.items():
@@ -303,6 +303,7 @@ FAMILIES = [pointwise_cases, special_cases, reduce_cases, softmax_cases, norm_ca
             factor_cases, volume_cases, row_cases, sample_cases]
 IN_FLOAT64 = ("pointwise sin", "pointwise cos", "cauchy float32",  # CUDA's own functions bring large arguments down so
               "special sinc", "special digamma", "special trigamma", "special spherical_j0", "special tan",
+              "special j0", "special j1", "special y0", "special y1",
               "special polynomial")  # a whole number times a float32 is a float64
 NO_SPILLS = ("softmax", "norm", "matmul", "conv2d")
 

@@ -38,7 +38,8 @@ RESULTS = {
         "angle", "ceil", "deg2rad", "digamma", "erfinv", "floor", "frac", "i0", "isneginf", "isposinf",
         "isreal", "lgamma", "logit", "rad2deg", "round", "signbit", "sinc", "trunc")},
     **{name: getattr(special, name) for name in (
-        "entr", "erfcx", "i0e", "i1", "i1e", "log_ndtr", "modified_bessel_i0", "modified_bessel_i1",
+        "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "entr", "erfcx", "i0e", "i1", "i1e",
+        "log_ndtr", "modified_bessel_i0", "modified_bessel_i1",
         "modified_bessel_k0", "modified_bessel_k1", "ndtri", "scaled_modified_bessel_k0",
         "scaled_modified_bessel_k1", "spherical_bessel_j0")},
     **{name: of_pairs(getattr(rt, name)) for name in (
@@ -163,8 +164,15 @@ def test_bools():
 
 def test_complex_numbers():
     z = rt.tensor([1 + 2j, -1 - 1j, 0j, 3 + 0j])
-    for function in (rt.angle, rt.isreal, rt.conj_physical, lambda z: z.clone().conj_physical_()):
+    for function in (rt.angle, rt.isreal, rt.conj_physical, rt.conj, rt.sgn, lambda z: z.clone().conj_physical_()):
         assert function(z.cuda()).cpu().allclose(function(z))
+
+
+@pytest.mark.parametrize("function", [rt.complex, rt.polar])
+def test_numbers_of_two_parts(function):
+    compare(lambda *parts: rt.view_as_real(function(*parts)), [X[:4], X[3:7]], rt.float32)
+    both = X[:4].view(2, 2), X[5]
+    assert function(*(t.cuda() for t in both)).cpu().allclose(function(*both))
 
 
 def test_randomized_slopes():

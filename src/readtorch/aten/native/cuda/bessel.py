@@ -1,5 +1,5 @@
 """Bessel functions of single elements, for `pointwise` (loops.py): the modified ones, I and K, of order 0
-and 1, and the spherical j0.
+and 1, and the spherical j0. (oscillating.py: J and Y.)
 
 Each computes in the width of its argument from one formula for both orders. "DLMF" numbers are those of the
 Digital Library of Mathematical Functions, dlmf.nist.gov.

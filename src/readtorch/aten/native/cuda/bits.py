@@ -44,6 +44,11 @@ def conjugate(z, numbers):
     return z.conjugate()
 
 
+def direction(z, numbers):
+    """The number on the unit circle; 0 of 0."""
+    return z / math.hypot(z.real, z.imag) if z != type(z)(0) else z
+
+
 # ------------------------------------------------------------------------------------------ parts of a number
 
 

@@ -11,6 +11,7 @@ from ....dispatcher import registry
 from ....functions import at
 from ...tensor_iterator import float_result_type, result_type
 from ...tensor_iterator import scalar_tensor as weak
+from .. import bits
 from .. import functions as f
 from .. import more_functions as g
 from .broadcasting import apply, apply_
@@ -57,7 +58,9 @@ def unary(name, function, dtype=dtype_of, result=None, numbers=lambda *arguments
 
 
 def chosen(function, self):
-    """Rounding leaves integers as they are."""
+    """Rounding leaves integers as they are. The sign of a complex number is a direction."""
+    if function is f.sign and dtype_of(self).is_complex:
+        return bits.direction
     return g.itself if function in ROUNDING and dtype_of(self).category < FLOAT else function
 
 

@@ -1,4 +1,4 @@
-"""Signs, bits, divisors and the parts of numbers.
+"""Signs, bits, divisors, the parts of numbers, and complex numbers from their parts.
 
 In PyTorch: `aten/src/ATen/native/cuda/{CopysignKernel,StepKernel,GcdLcmKernel,BinaryShiftOpsKernels,
 BinaryGeometricKernels,UnaryFractionKernels,UnaryComplexKernels}.cu`.
@@ -11,6 +11,7 @@ from .....c10.scalar_type import COMPLEX, FLOAT, INTEGRAL
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
 from ... import return_types
+from ...complex_parts import complex_type
 from ...tensor_iterator import float_result_type, not_implemented, result_type
 from ...tensor_iterator import scalar_tensor as weak
 from .. import bits
@@ -19,7 +20,7 @@ from .broadcasting import apply
 from .copies import clone_cuda
 from .factories import filled
 from .pointwise import operator_named, own_float
-from .registration import cuda_kernel, empty, write_back
+from .registration import broadcast_shape, cuda_kernel, empty, write_back
 
 # ------------------------------------------------------------------------------------------------- questions
 
@@ -81,7 +82,7 @@ def angle_cuda(self):
     return apply(bits.angle, [self], (), own_float(self))
 
 
-@cuda_kernel(operator_named("_conj_physical"))
+@cuda_kernel(operator_named("_conj"), operator_named("_conj_physical"))
 def conj_physical_cuda(self):
     return apply(bits.conjugate, [self]) if dtype_of(self).is_complex else clone_cuda(self, None)
 
@@ -89,6 +90,27 @@ def conj_physical_cuda(self):
 @cuda_kernel(operator_named("conj_physical_"))
 def conj_physical_cuda_(self):
     return write_back(self, conj_physical_cuda(self)) if dtype_of(self).is_complex else self
+
+
+# ----------------------------------------------------------------------------------------- two numbers make one
+
+
+@cuda_kernel(operator_named("complex"))
+def complex_cuda(real, imag):
+    """Written part by part."""
+    shape = broadcast_shape(real._array.shape, imag._array.shape)
+    result = empty(shape, complex_type(real, imag).numpy)
+    parts = at.view_as_real(result)
+    parts.select(-1, 0).copy_(real)
+    parts.select(-1, 1).copy_(imag)
+    return result
+
+
+@cuda_kernel(operator_named("polar"))
+def polar_cuda(abs, angle):
+    """abs · (cos angle + i sin angle)"""
+    complex_type(abs, angle)
+    return complex_cuda(abs * at.cos(angle), abs * at.sin(angle))
 
 
 # ------------------------------------------------------------------------------------------------------ signs

@@ -13,7 +13,7 @@ from ....functions import at
 from ...special_pairs import POLYNOMIALS
 from ...tensor_iterator import float_result_type, not_implemented, result_type
 from ...tensor_iterator import scalar_tensor as weak
-from .. import bessel, bits, polynomials
+from .. import bessel, bits, oscillating, polynomials
 from .. import special as s
 from .broadcasting import apply
 from .pointwise import NEVER, operator_named, own_float
@@ -54,6 +54,10 @@ for _name, _function in {
     "erfcx": s.erfcx,
     "ndtri": s.ndtri,
     "log_ndtr": s.log_ndtr,
+    "bessel_j0": oscillating.j0,
+    "bessel_j1": oscillating.j1,
+    "bessel_y0": oscillating.y0,
+    "bessel_y1": oscillating.y1,
     "i1": bessel.i1,
     "i1e": bessel.i1e,
     "modified_bessel_i0": bessel.i0,
