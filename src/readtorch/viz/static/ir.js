@@ -106,9 +106,9 @@ function render({ model, el }) {
       line.defines.length
         ? [heading("makes"), factList(line.defines.map(([name, type]) => [`%${name}`, h("code", {}, type)]))]
         : null,
+      line.scope ? [heading("scope"), h("p", {}, h("code", {}, line.scope))] : null,
       related,
       line.place ? [heading("comes from"), h("p", {}, line.place), line.source ? h("pre", { tabindex: 0 }, line.source) : null] : null,
-      line.scope ? [heading("scope"), h("p", {}, h("code", {}, line.scope))] : null,
     ]
       .flat(3)
       .filter(Boolean);
