@@ -164,7 +164,7 @@ def test_bools():
 
 def test_complex_numbers():
     z = rt.tensor([1 + 2j, -1 - 1j, 0j, 3 + 0j])
-    for function in (rt.angle, rt.isreal, rt.conj_physical, rt.conj, rt.sgn, lambda z: z.clone().conj_physical_()):
+    for function in (rt.abs, rt.angle, rt.isreal, rt.conj_physical, rt.conj, rt.sgn, lambda z: z.clone().conj_physical_()):
         assert function(z.cuda()).cpu().allclose(function(z))
 
 
@@ -221,5 +221,6 @@ def test_errors_are_the_cpus():
         lambda t: rt.mvlgamma(t, 0), lambda t: F.celu(t, 0), lambda t: rt.frexp(t.int()),
         lambda t: F.multi_margin_loss(t, t.long()), lambda t: F.multi_margin_loss(t, t[0].int()),
         lambda t: F.multilabel_margin_loss(t, t[0].long()), lambda t: rt.isposinf(t, out=t.clone()),
+        lambda t: t.to(rt.complex64).abs_(), lambda t: rt.nansum(t, out=t.long()),
     ):
         assert message("cuda", function) == message("cpu", function)

@@ -203,6 +203,7 @@ def nansum_out(operator):
     write = operator.out.kernels[CPU]
 
     @operator.out.kernel
+    @any_device
     def check_then_write(self, dim, keepdim, dtype, out):
         if self._array.dtype.kind not in "biu" and out._array.dtype.kind in "biu":
             raise not_implemented("nansum_cpu")(dtype_of(out))

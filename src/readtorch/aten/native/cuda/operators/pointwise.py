@@ -68,7 +68,6 @@ ROUNDING = {g.floor, g.ceil, g.trunc, g.nearest}
 
 for _name, _function in {
     "neg": f.neg,
-    "abs": f.absolute,
     "sign": f.sign,
     "sgn": f.sign,
     "relu": f.relu,
@@ -82,6 +81,22 @@ for _name, _function in {
     "hardsigmoid": g.hardsigmoid,
 }.items():
     unary(_name, _function)
+
+
+
+def length(self):
+    dtype = dtype_of(self)
+    return apply(f.absolute, [self], (), dtype, dtype.to_real() if dtype.is_complex else dtype)
+
+
+def length_(self):
+    if dtype_of(self).is_complex:
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return apply_(f.absolute, self, [])
+
+
+declare("abs", length, length_)
+
 
 for _name, _function in {
     "exp": f.exp,
