@@ -20,7 +20,8 @@ from readtorch.show import _links
 
 BRANCH = "main"
 NOTEBOOKS = "notebooks"  # the branch of .ipynb files; cells are not committed to main
-NEEDED = "readtorch[show,viz,reference,simulator]"  # what a chapter imports
+NEEDED = "show,viz,reference,simulator,tensorboard,onnx"  # what chapters import
+CLONED = "readtorch-book"  # two chapters read files beside the package, so a whole checkout is made
 
 
 # -- addresses ----------------------------------------------------------------------------------------
@@ -100,7 +101,9 @@ def installing(repository: str) -> str:
 import importlib.util
 
 if importlib.util.find_spec("readtorch") is None:
-    %pip install --quiet "{NEEDED} @ git+{repository}"
+    !git clone --quiet --depth 1 {repository} {CLONED}
+    %pip install --quiet "./{CLONED}[{NEEDED}]"
+    %cd -q {CLONED}/book
 ```
 """
 

@@ -94,11 +94,15 @@
 
   // The word of the book nearest to one that it does not have; of equals the most frequent.
   function nearest(index, word) {
+    const counts = new Map(Object.entries(index.words).map(([term, places]) => [term, places.length]));
+    for (const term of index.sections.flatMap(([, title]) => (title.match(NAME) || []).map(normal))) {
+      counts.set(term, 1 + (counts.get(term) || 0));
+    }
     let [best, least] = [null, 1 + (word.length > 2) + (word.length > 5)];
-    for (const [term, places] of Object.entries(index.words)) {
-      if (Math.abs(term.length - word.length) >= least + 1) continue;
-      const far = distance(term, word);
-      if (far < least || (best && far === least && places.length > index.words[best].length)) [best, least] = [term, far];
+    for (const [term, count] of counts) {
+      if (Math.abs(bare(term).length - bare(word).length) > least) continue;
+      const far = distance(bare(term), bare(word));
+      if (far < least || (best && far === least && count > counts.get(best))) [best, least] = [term, far];
     }
     return best;
   }

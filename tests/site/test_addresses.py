@@ -2,6 +2,7 @@
 
 import json
 import threading
+import tomllib
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -39,12 +40,14 @@ def test_an_unknown_repository_is_not(fixture_site):
     assert [link for link in links if any(word in link for word in ("/edit/", "/issues/", "mybinder", "colab"))] == []
 
 
-def test_a_notebook_installs_what_it_needs(published_site, fixture_site):
+def test_a_notebook_installs_what_it_needs(launch, published_site, fixture_site):
     cells = json.loads((published_site / "_sources/book/page.ipynb").read_text())["cells"]
     source = "".join(cells[1]["source"])
     assert cells[1]["cell_type"] == "code"
     assert 'find_spec("readtorch") is None' in source
-    assert f"git+{REPOSITORY}" in source
+    assert f"git clone --quiet --depth 1 {REPOSITORY} " in source
+    project = tomllib.loads((HERE.parents[1] / "pyproject.toml").read_text())["project"]
+    assert set(launch.NEEDED.split(",")) <= set(project["optional-dependencies"])
     first = json.loads((fixture_site / "_sources/book/parts.ipynb").read_text())["cells"][0]
     assert "needs the package `readtorch`" in "".join(first["source"])
 

@@ -110,6 +110,32 @@ def test_what_is_found_is_shown_and_leads_to_its_section(visit, fixture_site):
         assert seen.problems == []
 
 
+@pytest.mark.parametrize(("query", "title", "anchor"), [
+    ("update_bn", "readtorch.optim.swa_utils.update_bn", "readtorch.optim.swa_utils.update_bn"),
+    ("update bn", "readtorch.optim.swa_utils.update_bn", "readtorch.optim.swa_utils.update_bn"),
+    ("quoin", "quoin (of a wall)", "term-quoin-of-a-wall"),
+])
+def test_entries_and_terms_are_found_one_by_one(visit, fixture_site, query, title, anchor):
+    with visit(fixture_site / "search.html", query=f"?q={quote(query)}") as seen:
+        link = seen.page.locator("#rt-search-results a").first
+        assert link.inner_text() == title
+        link.click()
+        seen.page.wait_for_url(f"**/book/api.html#{anchor}")
+        assert seen.page.locator(f"[id='{anchor}']").count() == 1
+        assert seen.problems == []
+
+
+@pytest.mark.parametrize(("query", "better"), [("exercsies", "exercises"), ("setatrt", "__setattr__")])
+def test_a_misspelt_word_gets_a_suggestion(visit, fixture_site, query, better):
+    with visit(fixture_site / "search.html", query=f"?q={quote(query)}") as seen:
+        status = seen.page.locator("#rt-search-status")
+        assert "Did you mean" in status.inner_text() and better in status.inner_text()
+        status.locator("a").click()
+        seen.page.wait_for_url(f"**/search.html?q=*{better}*")
+        seen.page.locator("#rt-search-results a").first.wait_for(timeout=5_000)
+        assert seen.problems == []
+
+
 def test_search_is_reached_from_every_page_by_keyboard(visit, parts):
     with visit(parts) as seen:
         seen.page.keyboard.press("Control+k")
