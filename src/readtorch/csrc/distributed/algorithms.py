@@ -70,9 +70,7 @@ def tree_all_reduce(links, array, op=RedOpType.SUM):
 
 
 def tree_reduce(links, array, op, root=0):
-    """Ranks hand their sum to the one that differs in the lowest bit set, and are done. Only the root keeps
-    it all.
-    """
+    """A rank hands its sum to the one without its lowest set bit, and is done. Only the root keeps it all."""
     me, bit = (links.rank - root) % links.size, 1
     incoming = np.empty_like(array)
     while bit < links.size:

@@ -214,9 +214,7 @@ class Reducer:
         return self.divisor
 
     def _start_complete_buckets(self):
-        """Begin the all-reduce of every bucket whose turn it is. After the last one, finalize when backward
-        is over.
-        """
+        """Begin the all-reduce of each bucket whose turn it is; after the last, wait for backward's end."""
         while self.next_bucket < len(self.buckets) and self.buckets[self.next_bucket].pending == 0:
             self.all_reduce_bucket(self.next_bucket)
             self.next_bucket += 1
