@@ -18,6 +18,7 @@ from ....aten.cpu import vec, vector_math
 from ....aten.cpu.compile import kernel
 from ....aten.native.cpu.reduce_kernels import sum_of  # noqa: F401
 from ....aten.native.cuda import functions
+from ....c10.cuda.compile import Intrinsic
 from ....c10.cuda.simulator.rebuild import names_in
 
 STEP = 1024  # so many elements of a row lie in the cache between the pointwise part and the reduction
@@ -36,6 +37,8 @@ def cpu_form(function):
 def _value(value):
     if value is functions.math:
         return vector_math
+    if isinstance(value, Intrinsic):
+        return value.simulated  # a function of NumPy
     return cpu_form(value) if isinstance(value, types.FunctionType) else value
 
 
