@@ -48,8 +48,8 @@ from .random import (default_generator, fork_rng, get_rng_state, initial_seed, m
 # FloatStorage, LongStorage …: names in checkpoints.
 globals().update(_legacy_storages)
 
-from . import (__future__, compiler, cuda, distributed, fft, func, futures, linalg, multiprocessing, nn, ops, optim, serialization,  # noqa: E402,F401
-               signal, special, testing, utils, version)
+from . import (__future__, accelerator, compiler, cuda, distributed, fft, func, futures, linalg, multiprocessing,  # noqa: E402,F401
+               nn, ops, optim, serialization, signal, special, testing, utils, version)
 from .c10.cuda.errors import AcceleratorError, OutOfMemoryError  # noqa: E402,F401
 from .cuda.streams import Event, Stream  # noqa: E402,F401
 from ._lowrank import pca_lowrank, svd_lowrank  # noqa: E402,F401
