@@ -164,7 +164,8 @@ ONLY_GEOMETRY = {
 MADE_OF_OPERATORS = {
     f"{name}.{form}" for name in ("rand", "randn", "randint") for form in ("out", "generator_out")
 } | {"randint.low_out", "randint.low_generator_out", "normal.float_float_out", "_unsafe_masked_index",
-     "_unsafe_masked_index_put_accumulate"}
+     "_unsafe_masked_index_put_accumulate", "split_copy.Tensor_out", "split_with_sizes_copy.out",
+     "unbind_copy.int_out"}
 WINDOWS = {f"{name}_window" for name in ("bartlett", "blackman", "hamming", "hann", "kaiser")}
 
 
