@@ -18,7 +18,7 @@ import numpy as np
 from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, can_cast
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
-from ..native_function import native_function, write_out
+from ..native_function import any_device, native_function, write_out
 from . import return_types
 from .linalg_common import each_matrix, lapack, wrap_columns
 from .tensor_iterator import not_implemented
@@ -38,13 +38,14 @@ ormqr = native_function(
 def writes_rows(operator, check, *names):
     """Make `operator.out` check its outputs; one that it must resize is laid out by rows, not by columns."""
     @operator.out.kernel
+    @any_device
     def compute_then_copy(*arguments):
         outs = arguments[-len(names):]
         results = operator.call(*arguments[:-len(names)])
         results = (results,) if len(names) == 1 else results
         for name, result, out in zip(names, results, outs):
             check(dtype_of(result), dtype_of(out), name)
-        written = [write_out(wrap(np.ascontiguousarray(r._array)), (o,)) for r, o in zip(results, outs)]
+        written = [write_out(r.contiguous(), (o,)) for r, o in zip(results, outs)]
         return written[0] if len(names) == 1 else type(results)(*written)
 
 
