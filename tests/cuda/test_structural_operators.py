@@ -1,5 +1,5 @@
-"""Operators on CUDA tensors that look at places rather than at numbers: pooling of volumes, scans, elements put
-and taken, distances, segments, samples, factors. Results and gradients, thread by thread, are the CPU's, and
+"""Operators on CUDA tensors that look at places rather than at numbers: pooling of volumes, scans, elements
+put and taken, distances, segments, samples, factors. Results and gradients, thread by thread, are the CPU's, and
 without a race.
 """
 
@@ -243,7 +243,7 @@ def test_views_are_written_in_place():
         cut.mul_(2)
 
 
-# ----------------------------------------------------------------------------------------------------- samples
+# ---------------------------------------------------------------------------------------------------- samples
 
 
 def empty(n, dtype):
