@@ -12,6 +12,7 @@ import html
 import json
 import re
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 from docutils import nodes
@@ -67,7 +68,8 @@ def title_of(part):
 def _read(node, text: list[str], quoted: list[str]) -> None:
     for child in node.children:
         own_title = isinstance(child, nodes.title | nodes.term) and is_part(node)
-        if own_title or isinstance(child, nodes.comment) or is_part(child):
+        places = "rt-places" in getattr(child, "attributes", {}).get("classes", ())  # files are in the index of objects
+        if own_title or places or isinstance(child, nodes.comment) or is_part(child):
             continue
         if isinstance(child, nodes.raw):
             if "html" in child.get("format", "").split():
@@ -121,14 +123,18 @@ def write_index(app, exception):
 
 
 def index_of(pages: dict[str, list[dict]]) -> dict:
-    """Sections as [page, title, anchor]; for every word the sections that have it, as 4 * section + weight."""
+    """Sections as [page, title, anchor], the anchor only if it is not the title; for every word the sections that
+    have it, as 4 * section + weight, each less the one before: a search loads all this, so numbers shall be short.
+    """
     sections, words = [], {}
     for n, page in enumerate(pages.values()):
         for section in page:
             for word, weight in words_of(section).items():
                 words.setdefault(word, []).append(4 * len(sections) + weight)
-            sections.append([n, section["title"], section["anchor"]])
-    return {"pages": list(pages), "sections": sections, "words": dict(sorted(words.items()))}
+            title, anchor = section["title"], section["anchor"]
+            sections.append([n, title] if title == anchor else [n, title, anchor])
+    steps = {word: [b - a for a, b in pairwise([0, *places])] for word, places in sorted(words.items())}
+    return {"pages": list(pages), "sections": sections, "words": steps}
 
 
 def _json(value) -> str:

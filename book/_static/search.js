@@ -177,8 +177,15 @@
     return `${count} section${count > 1 ? "s" : ""} for “${query}”${shown}.`;
   }
 
+  // What rt_search.py wrote in short, in full.
+  function unpack(index) {
+    for (const section of index.sections) if (section.length < 3) section.push(section[1]);
+    for (const places of Object.values(index.words)) for (let n = 1; n < places.length; n++) places[n] += places[n - 1];
+  }
+
   window.rtSearch = {
     index(index) {
+      unpack(index);
       const query = (new URLSearchParams(location.search).get("q") || "").trim();
       const field = document.querySelector(".bd-search-container input[name=q]");
       field.value = query;
