@@ -166,6 +166,7 @@ def test_complex_numbers():
     z = rt.tensor([1 + 2j, -1 - 1j, 0j, 3 + 0j])
     for function in (rt.abs, rt.angle, rt.isreal, rt.conj_physical, rt.conj, rt.sgn, lambda z: z.clone().conj_physical_()):
         assert function(z.cuda()).cpu().allclose(function(z))
+    assert rt.vdot(z.cuda(), z.cuda()).cpu().allclose(rt.vdot(z, z))
 
 
 @pytest.mark.parametrize("function", [rt.complex, rt.polar])

@@ -285,7 +285,7 @@ def cross_cuda(self, other, dim):
 @cuda_kernel(operator_named("vdot"))
 def vdot_cuda(self, other):
     check_dot(self, other, "vdot")
-    return dot_cuda(self, other)
+    return dot_cuda(at.conj_physical(self), other)
 
 
 @cuda_kernel(operator_named("dist"))
