@@ -30,6 +30,9 @@ DIFFERENCES = [
     Difference("native_layer_norm", r"float16 \(b?f16\[1\], \(1\)",
                "a row of one element minus its mean is 0; PyTorch computes x / std - mean / std, of which the rounding "
                "remains"),
+    Difference("nn.functional.multi_head_attention_forward", r" float32 .*: result\[0\]: .*not close",
+               "scores of 10^5: float32 rounds them by a hundredth, a per cent of a softmax's weight; neither library "
+               "is nearer to float64, in which they agree"),
     Difference("TransformerDecoderLayer", r"^forward .*: result 0 has strides \(8, 4, 1\)", FIRST_OPERAND),
     Difference("conj", CONJUGATED, LAZY_CONJ),
     Difference("fft.ifft", CONJUGATED, LAZY_CONJ),
@@ -64,7 +67,7 @@ DIFFERENCES = [
 
 # reason -> names of op_db, or how they begin ("sparse.*")
 LEFT_OUT = {
-    "sparse tensors are left out": ["sparse.*"],
+    "sparse tensors are here for gradients of embeddings and SparseAdam; their matrix products are left out": ["sparse.*"],
     "masked tensors (torch.masked) are left out": ["masked.*"],
     "it compiles code for a GPU while it runs": ["jiterator_*"],
     "complex32, complex numbers of two half floats, is left out": ["chalf"],

@@ -165,7 +165,8 @@ def stack_out(tensors, dim, out):
     arrays, target = [t._array for t in tensors], out._array
     if dim != 0 or not arrays or out._keys & CUDA or not _are_rows(arrays, target):
         return _write_stack(tensors, dim, out)
-    np.concatenate(arrays, out=target.reshape(-1, *target.shape[2:]))
+    count, rows, *rest = target.shape
+    np.concatenate(arrays, out=target.reshape(count * rows, *rest))  # -1 has no answer for what is empty
     out._counter[0] += 1
     return out
 
