@@ -10,7 +10,7 @@ from readtorch.aten.native.special_pairs import POLYNOMIALS
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.launch import launching_by
 from readtorch.nn import functional as F
-from tests.cuda.test_operator_table import device, numbers, results_on  # noqa: F401  (device: a fixture)
+from tests.cuda.test_operator_table import compare, device, numbers, results_on  # noqa: F401  (device: a fixture)
 
 
 TOLERANCES = {rt.float32: (2e-6, 1e-5), rt.float64: (1e-7, 1e-9)}
@@ -96,29 +96,21 @@ SMOOTH = {
 }
 
 
-def compare(function, arguments, dtype):
-    arguments = [a.to(dtype) for a in arguments]
-    rtol, atol = TOLERANCES[dtype]
-    with launching_by(simulator.check):
-        ours = results_on("cuda", function, arguments)
-    expected = results_on("cpu", function, arguments)
-    assert len(ours) == len(expected)
-    for result, other in zip(ours, expected):
-        assert result.dtype == other.dtype and result.shape == other.shape
-        assert rt.allclose(result, other, rtol=rtol, atol=atol, equal_nan=True), (result, other)
+def compare_in(dtype, function, arguments):
+    compare(function, [a.to(dtype) for a in arguments], *TOLERANCES[dtype])
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("name", RESULTS)
 def test_results(name, dtype):
-    compare(lambda x: RESULTS[name](x.detach()), [X], dtype)
+    compare_in(dtype, lambda x: RESULTS[name](x.detach()), [X])
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_gradients(name, dtype):
     function, *arguments = SMOOTH[name]
-    compare(function, arguments, dtype)
+    compare_in(dtype, function, arguments)
 
 
 @pytest.mark.parametrize("name", POLYNOMIALS)
@@ -126,7 +118,7 @@ def test_polynomials(name):
     """float32 numbers are compared with those of float64: the compiled kernels may compute so."""
     x = rt.tensor([0.3, -0.7, 1.0, -1.0]).unsqueeze(1)
     n = rt.tensor([-1.0, 0.0, 1.0, 2.5, 7.0, 200.0, math.nan])
-    compare(getattr(special, name), [x, n], rt.float64)
+    compare_in(rt.float64, getattr(special, name), [x, n])
     of_number = getattr(special, name)(x.cuda(), 3).cpu()
     assert rt.allclose(of_number, getattr(special, name)(x, 3), rtol=1e-5)
 
@@ -171,7 +163,7 @@ def test_complex_numbers():
 
 @pytest.mark.parametrize("function", [rt.complex, rt.polar])
 def test_numbers_of_two_parts(function):
-    compare(lambda *parts: rt.view_as_real(function(*parts)), [X[:4], X[3:7]], rt.float32)
+    compare_in(rt.float32, lambda *parts: rt.view_as_real(function(*parts)), [X[:4], X[3:7]])
     both = X[:4].view(2, 2), X[5]
     assert function(*(t.cuda() for t in both)).cpu().allclose(function(*both))
 

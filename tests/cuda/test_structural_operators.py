@@ -11,7 +11,7 @@ from readtorch import cuda
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.launch import launching_by
 from readtorch.nn import functional as F
-from tests.cuda.test_operator_table import device, numbers, results_on  # noqa: F401  (device: a fixture)
+from tests.cuda.test_operator_table import compare, device, numbers, results_on  # noqa: F401  (device: a fixture)
 
 VOLUME, IMAGE = numbers(1, 2, 4, 5, 3), numbers(2, 1, 5, 6)
 ROWS = rt.tensor([[3.0, 1.0, 2.0, 1.0, 3.0], [0.5, float("nan"), 4.0, float("nan"), 0.5]])
@@ -213,13 +213,7 @@ TABLE = {
 @pytest.mark.parametrize("name", TABLE)
 def test_as_on_the_cpu(name):
     function, *arguments = TABLE[name]
-    with launching_by(simulator.check):
-        ours = results_on("cuda", function, arguments)
-    expected = results_on("cpu", function, arguments)
-    assert len(ours) == len(expected)
-    for result, other in zip(ours, expected):
-        assert result.dtype == other.dtype and result.shape == other.shape
-        assert rt.allclose(result, other, rtol=1e-4, atol=1e-5, equal_nan=True), (result, other)
+    compare(function, arguments)
 
 
 def test_single_elements_and_numbers_in_tensors():

@@ -1,8 +1,7 @@
 """What layers are made of besides convolutions and normalizations: weight normalization, packed sequences,
-shuffled channels, affine grids, randomized leaky relu, convolution over time; batch normalization under its
-other schemas.
+shuffled channels, affine grids, convolution over time; batch normalization under its other schemas.
 
-In PyTorch: `aten/src/ATen/native/cuda/{WeightNorm,AffineGridGenerator,RreluWithNoise}.cu`,
+In PyTorch: `aten/src/ATen/native/cuda/{WeightNorm,AffineGridGenerator}.cu`,
 `aten/src/ATen/native/{PackedSequence,ChanelShuffle,ConvolutionTBC,Normalization}.cpp`.
 """
 
@@ -18,10 +17,8 @@ from ...packed_sequence import batch_sizes_of
 from ...pixel_shuffle import check_groups
 from ...weight_norm import check_types
 from .copies import clone_cuda
-from .factories import filled
 from .normalization import wide
 from .pointwise import operator_named
-from .randoms import uniform_cuda_
 from .reductions import converted
 from .registration import cuda_kernel, empty, owned
 from .resizing import in_format_of
@@ -86,45 +83,6 @@ cuda_kernel(operator_named("native_channel_shuffle"))(shuffle_channels)
 def affine_grid_cuda(theta, size, align_corners):
     points = base_grid(theta, size, align_corners).bmm(theta.transpose(1, 2))
     return owned(points.view(size[0], *size[2:], len(size) - 2))
-
-
-# ------------------------------------------------------------------------------------------------------ rrelu
-
-
-def slopes(self, lower, upper, training, generator):
-    """The factor of each element: 1 where positive, else drawn from [lower, upper) (its middle outside
-    training)."""
-    factors = empty(self._array.shape, self._array.dtype)
-    if training:
-        uniform_cuda_(factors, lower, upper, generator)
-    else:
-        filled(factors, (lower + upper) / 2)
-    return factors.masked_fill(self > 0, 1)
-
-
-def rrelu(self, noise, lower, upper, training, generator):
-    """Nobody but backward reads the noise, which the node has saved already: this counts as no write."""
-    factors = slopes(self, lower, upper, training, generator)
-    if training:
-        version = noise._counter[0]
-        noise.copy_(factors)
-        noise._counter[0] = version
-    return self * factors
-
-
-cuda_kernel(operator_named("rrelu_with_noise"))(rrelu)
-
-
-@cuda_kernel(operator_named("rrelu_with_noise_"))
-def rrelu_cuda_(self, *arguments):
-    return self.copy_(rrelu(self, *arguments))
-
-
-@cuda_kernel(operator_named("rrelu_with_noise_backward"))
-def rrelu_backward_cuda(grad_output, self, noise, lower, upper, training, self_is_result):
-    if training and upper - lower > 1e-6:
-        return grad_output * noise
-    return at.where(self > 0, grad_output, grad_output * ((lower + upper) / 2))
 
 
 # -------------------------------------------------------------------------------------- convolution over time

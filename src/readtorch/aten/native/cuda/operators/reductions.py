@@ -75,12 +75,6 @@ def sum_dim_cuda(self, dim, keepdim, dtype):
     return reduced(kernels.SUM, self, reduced_axes(self, dim), keepdim, sum_type(self._array, dtype).numpy)
 
 
-@cuda_kernel(operator_named("nansum"))
-def nansum_cuda(self, dim, keepdim, dtype):
-    known = self.masked_fill(self.isnan(), 0) if dtype_of(self).category >= FLOAT else self
-    return sum_dim_cuda(known, dim, keepdim, dtype)
-
-
 @cuda_kernel(operator_named("mean"))
 def mean_cuda(self, dtype):
     return mean_dim_cuda(self, None, False, dtype)

@@ -33,6 +33,8 @@ def cuda_kernel(*operators):
 
     def register(function):
         for operator in operators:
+            if CUDA in operator.kernels:  # the first would be dead code
+                raise RuntimeError(f"'{operator.name}' has a CUDA kernel already")
             operator.kernel(on_device(operator, function), key=CUDA)
         return function
 

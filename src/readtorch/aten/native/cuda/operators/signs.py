@@ -60,17 +60,6 @@ def isreal_cuda(self):
     return at.imag(self) == 0 if dtype_of(self).is_complex else constant(self, True)
 
 
-@cuda_kernel(operator_named("isin.Tensor_Scalar"))
-def isin_number_cuda(elements, test_element, assume_unique, invert):
-    return at.ne(elements, test_element) if invert else at.eq(elements, test_element)
-
-
-@cuda_kernel(operator_named("isin.Scalar_Tensor"))
-def number_isin_cuda(element, test_elements, assume_unique, invert):
-    found = at.eq(test_elements, element).any()
-    return at.logical_not(found) if invert else found
-
-
 # ----------------------------------------------------------------------------------------- angles, conjugates
 
 
