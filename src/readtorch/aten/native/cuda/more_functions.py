@@ -8,17 +8,9 @@ others.
 
 import math
 
-from .rounding import ceil_of, floor_of, rint_of, trunc_of
+from .rounding import rint_of, trunc_of
 
 # ----------------------------------------------------------------------------------------------- one argument
-
-
-def floor(x, numbers):
-    return floor_of(x)
-
-
-def ceil(x, numbers):
-    return ceil_of(x)
 
 
 def trunc(x, numbers):

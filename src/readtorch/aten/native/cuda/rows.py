@@ -18,6 +18,8 @@ def as_rows(x, dim):
     if x.ndim == 0:
         return strided(x, (1, 1, 1), (0, 0, 0))
     dim %= x.ndim
+    if 0 in x.shape:  # its strides say nothing
+        return strided(x, (math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1:])), (0, 0, 0))
     outer, inner = one_step(x, range(dim)), one_step(x, range(dim + 1, x.ndim))
     if outer is None or inner is None:
         return as_rows(contiguous(x), dim)

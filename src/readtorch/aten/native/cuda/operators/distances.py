@@ -14,7 +14,7 @@ from ...segment_reduce import NAMES, REDUCTIONS
 from ...tensor_iterator import not_implemented
 from .. import distances as kernels
 from .. import segments
-from ..rows import contiguous
+from ..rows import as_rows, contiguous
 from .factories import filled
 from .pointwise import operator_named
 from .reductions import LONG, converted
@@ -115,12 +115,6 @@ def check_lengths(data, lengths, axis, unsafe):
                            "data.size(lengths.dim()-1) when !unsafe.")
 
 
-def around(array, axis):
-    """(outer, n, inner) around a dimension."""
-    before, size, after = array.shape[:axis], array.shape[axis], array.shape[axis + 1:]
-    return contiguous(array).reshape(math.prod(before), size, math.prod(after))
-
-
 def how_and_start(reduce, initial):
     how = NAMES.get(reduce, reduce)
     if how not in REDUCTIONS:
@@ -140,7 +134,7 @@ def segment_reduce_cuda(data, reduce, lengths, indices, offsets, axis, unsafe, i
     shape = data._array.shape
     result = empty((*shape[:axis], edges.shape[1] - 1, *shape[axis + 1:]), x._array.dtype)
     number = x._array.dtype.type
-    segments.reduce(how, around(x._array, axis), edges, number(start), around(result._array, axis),
+    segments.reduce(how, as_rows(x._array, axis), edges, number(start), as_rows(result._array, axis),
                     number(math.nan if initial is None else initial))
     return converted(result, data._array.dtype)
 
@@ -150,8 +144,8 @@ def segment_reduce_backward_cuda(grad, output, data, reduce, lengths, offsets, a
     axis = wrap_dim(axis, data._array.ndim)
     how, start = how_and_start(reduce, initial)
     wide = op_math_type(dtype_of(data)).numpy
-    g, y, x = (around(converted(t, wide)._array, axis) for t in (grad, output, data))
+    g, y, x = (as_rows(converted(t, wide)._array, axis) for t in (grad, output, data))
     result = filled(empty(data._array.shape, wide), 0)
     edges = edges_of(lengths, offsets)
-    segments.reduce_backward(how, g, y, x, edges, wide.type(start), around(result._array, axis))
+    segments.reduce_backward(how, g, y, x, edges, wide.type(start), as_rows(result._array, axis))
     return converted(result, data._array.dtype)

@@ -64,15 +64,15 @@ def chosen(function, self):
     return g.itself if function in ROUNDING and dtype_of(self).category < FLOAT else function
 
 
-ROUNDING = {g.floor, g.ceil, g.trunc, g.nearest}
+ROUNDING = {f.floor, f.ceil, g.trunc, g.nearest}
 
 for _name, _function in {
     "neg": f.neg,
     "sign": f.sign,
     "sgn": f.sign,
     "relu": f.relu,
-    "floor": g.floor,
-    "ceil": g.ceil,
+    "floor": f.floor,
+    "ceil": f.ceil,
     "trunc": g.trunc,
     "round": g.nearest,
     "silu": f.silu,
