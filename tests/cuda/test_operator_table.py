@@ -39,6 +39,8 @@ TABLE = {
         rt.tensor([[3, 2, 1, 0]] * 2)),
     "bucketize": (lambda s, v: rt.bucketize(v, s[0], out_int32=True), SORTED, numbers(3, 2)),
     "bucketize of a number": (lambda s: rt.bucketize(2, s[0], right=True), SORTED),
+    "sums of nothing": (
+        lambda x: (x[:, :, :0].sum(), x[:0].sum((0, 2)), x[:0].prod(), x[:, :0].mean((1, 2))), numbers(2, 3, 2)),
     "kthvalue": (lambda x: x[:1].kthvalue(2, 1), ROWS),
     "median": (lambda x: x.median(1), ROWS),
     "median of all": (lambda x: x[:1].median(), ROWS),

@@ -16,6 +16,7 @@ In PyTorch: `aten/src/ATen/native/cuda/Reduce.cuh`, `ReduceSumProdKernel.cu`, `R
 others.
 """
 import functools
+import math
 import typing
 
 import numpy as np
@@ -138,6 +139,8 @@ def run(reduction, x, out, identity, n):
 def as_outer_n_inner(x, dims):
     """x as (outer, n, inner), n made of `dims`; copied where its strides do not allow it."""
     kept = [d for d in range(x.ndim) if d not in dims]
+    if 0 in x.shape:  # its strides say nothing; there is a result, so what is kept is not empty
+        return strided(x, (math.prod(x.shape[d] for d in kept), 0, 1), (0, 0, 0))
     n, rest = merged(x, dims), merged(x, kept)
     if len(n) > 1 or len(rest) > 2:
         fresh = scratch(x, tuple(x.shape[d] for d in (*kept, *dims)), x.dtype)
