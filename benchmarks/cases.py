@@ -302,17 +302,24 @@ for _name, _sizes in {"4 KB samples": (1024, 0, 4096, 32), "600 KB samples": (15
             lambda api, sizes=_sizes, workers=_workers: _loader(api, *sizes, workers))
 
 
-# Fused chains: ten pointwise operators, compiled here, eager there. `python -m benchmarks.fusion` also times torch.jit
+# Fused chains: eight pointwise operators, compiled here, eager there. `python -m benchmarks.fusion` also times torch.jit
 # and torch.compile
 
 
-def chain_of_pointwise(api, x, y):
-    return api.tanh((x * y + 1.0) * 0.5 - y) * api.sigmoid(x) + api.exp(-y)
+def eight_operators(api, x, y):
+    return api.tanh((x * y + 1.0) * 0.5) * api.sigmoid(x) + api.exp(y)
+
+
+def six_functions_two_products(api, x, y):
+    return api.log1p(api.exp(api.tanh(api.sigmoid(api.sin(api.exp(x)) * y)))) * y
+
+
+CHAINS = {"eight operators": eight_operators, "six functions, two products": six_functions_two_products}
 
 
 def _fused(api, n, backward):
     def function(x, y):
-        return chain_of_pointwise(api, x, y)
+        return eight_operators(api, x, y)
     if api.__name__ == "readtorch":
         function = api.compile(function)
     x, y = api.randn(n, requires_grad=backward), api.rand(n, requires_grad=backward)

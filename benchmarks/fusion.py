@@ -1,91 +1,128 @@
-"""Ten pointwise operators in a row: PyTorch eager, torch.jit, torch.compile and our compile, interleaved, one thread.
+"""Eight pointwise operators: PyTorch eager, torch.jit, torch.compile and our compile, in turns, one thread.
 
     python -m benchmarks.fusion [sizes …]              forward, without a graph
     python -m benchmarks.fusion --backward [sizes …]   forward and backward, for both operands
 
-torch.compile needs a C++ compiler. Times are medians of processor seconds; a ratio is the median of the ratios
-of the rounds, in each of which everybody runs once: what disturbs a round disturbs both sides of its ratio.
+Each way has a process of its own, since readtorch tells the C library to keep freed memory, which PyTorch by itself
+does not. All take turns on one core. Times are medians of processor seconds; a ratio is the median of the ratios of
+the rounds, in each of which everybody runs once: what disturbs a round disturbs both sides of its ratio.
+torch.compile needs a C++ compiler.
 """
 import os
 
 os.environ.update(OMP_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
 
+import importlib  # noqa: E402
+import multiprocessing  # noqa: E402
 import statistics  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
 import warnings  # noqa: E402
 
-import readtorch  # noqa: E402
-import torch  # noqa: E402
-
 from benchmarks import record  # noqa: E402
-from benchmarks.cases import chain_of_pointwise  # noqa: E402
+from benchmarks.__main__ import stay_on_cores  # noqa: E402
+from benchmarks.cases import CHAINS  # noqa: E402
 
 SIZES = [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
+ROUNDS = 15
 
 
-def there(x, y):
-    return chain_of_pointwise(torch, x, y)
-
-
-def here(x, y):
-    return chain_of_pointwise(readtorch, x, y)
-
-
-def contestants():
-    """name -> (function, library)"""
+def traced(torch, chain):
     warnings.simplefilter("ignore", DeprecationWarning)
-    example = torch.rand(8), torch.rand(8)
+    return torch.jit.trace(chain, (torch.rand(8), torch.rand(8)))
+
+
+def compiled(torch, chain):
     torch._dynamo.config.recompile_limit = 100
-    return {"torch eager": (there, torch), "torch.jit": (torch.jit.trace(there, example), torch),
-            "torch.compile": (torch.compile(there, dynamic=False), torch),
-            "readtorch.compile": (readtorch.compile(here), readtorch)}
+    return torch.compile(chain, dynamic=False)
 
 
-def forward(function, x, y, gradient):
-    function(x, y)
+WAYS = {
+    "torch eager": ("torch", lambda torch, chain: chain),
+    "torch.jit": ("torch", traced),
+    "torch.compile": ("torch", compiled),
+    "readtorch.compile": ("readtorch", lambda readtorch, chain: readtorch.compile(chain)),
+}
 
 
-def forward_and_backward(function, x, y, gradient):
-    function(x, y).backward(gradient)
-    x.grad = y.grad = None
+class Contestant:
+    """The driver's end of a process that times one way."""
+
+    def __init__(self, way):
+        self.connection, theirs = multiprocessing.Pipe()
+        self.process = multiprocessing.Process(target=serve, args=(way, theirs), daemon=True)
+        self.process.start()
+
+    def ask(self, *request):
+        self.connection.send(request)
+        return self.connection.recv()
 
 
-def rounds(functions, n, run, samples=11):
-    """name -> microseconds a call, one number a round."""
-    learns = run is forward_and_backward
-    operands = {lib: (lib.randn(n).requires_grad_(learns), lib.rand(n).requires_grad_(learns), lib.ones(n))
-                for lib in (torch, readtorch)}
-    calls = max(1, 100_000 // n)
-    for function, lib in functions.values():
-        for _ in range(3):
-            run(function, *operands[lib])
-    times = {name: [] for name in functions}
-    for _ in range(samples):
-        for name, (function, lib) in functions.items():
-            start = time.process_time_ns()
-            for _ in range(calls):
-                run(function, *operands[lib])
-            times[name].append((time.process_time_ns() - start) / calls / 1000)
-    return times
+def serve(way, connection):
+    """Answer ("prepare", name of a chain, elements, whether backward) and ("sample",), until ("stop",)."""
+    library, make = WAYS[way]
+    api = importlib.import_module(library)
+    api.set_num_threads(1)
+    while (request := connection.recv()) != ("stop",):
+        if request[0] == "prepare":
+            run, calls = prepared(api, make, *request[1:])
+            connection.send(None)
+        else:
+            connection.send(microseconds(run, calls))
 
 
-def main(sizes, run=forward):
-    torch.set_num_threads(1)
-    readtorch.set_num_threads(1)
-    functions, rows = contestants(), []
-    for n in sizes:
-        times = rounds(functions, n, run)
-        eager = times["torch eager"]
-        found = {name: statistics.median(each) for name, each in times.items()}
-        ratios = {name: statistics.median(t / e for t, e in zip(each, eager)) for name, each in times.items()}
-        shown = "  ".join(f"{name} {ratio:.3f}" for name, ratio in ratios.items() if name != "torch eager")
-        print(f"{n:>10,} elements: torch eager {found['torch eager']:.1f} us; over it: {shown}", flush=True)
-        rows.append({"elements": n} | {name: round(value, 2) for name, value in found.items()})
-    record.write("fusion" if run is forward else "fusion_backward", rows)
+def prepared(api, make, name, n, backward):
+    """The function to time, and how many calls make a sample."""
+    function = CHAINS[name]
+    chain = make(api, lambda x, y: function(api, x, y))
+    x, y, ones = api.randn(n, requires_grad=backward), api.rand(n, requires_grad=backward), api.ones(n)
+
+    def forward_and_backward():
+        x.grad = y.grad = None
+        chain(x, y).backward(ones)
+
+    run = forward_and_backward if backward else lambda: chain(x, y)
+    for _ in range(3):
+        run()
+    return run, max(1, 100_000 // n)
+
+
+def microseconds(run, calls):
+    """Of the processor, a call."""
+    start = time.process_time_ns()
+    for _ in range(calls):
+        run()
+    return (time.process_time_ns() - start) / calls / 1000
+
+
+def measured(contestants, name, n, backward):
+    """A row of the result file, and the ratios to PyTorch eager."""
+    for contestant in contestants.values():
+        contestant.ask("prepare", name, n, backward)
+    times = {way: [] for way in contestants}
+    for _ in range(ROUNDS):
+        for way, contestant in contestants.items():
+            times[way].append(contestant.ask("sample"))
+    eager = times["torch eager"]
+    ratios = {way: statistics.median(t / e for t, e in zip(each, eager)) for way, each in times.items()}
+    return {"chain": name, "elements": n} | {w: round(statistics.median(t), 2) for w, t in times.items()}, ratios
+
+
+def main(sizes, backward):
+    stay_on_cores(1)
+    contestants, rows = {way: Contestant(way) for way in WAYS}, []
+    for name in CHAINS:
+        for n in sizes:
+            row, ratios = measured(contestants, name, n, backward)
+            shown = "  ".join(f"{way} {ratio:.3f}" for way, ratio in ratios.items() if way != "torch eager")
+            print(f"{name}, {n:>10,} elements: torch eager {row['torch eager']:.1f} us; over it: {shown}", flush=True)
+            rows.append(row)
+    for contestant in contestants.values():
+        contestant.connection.send(("stop",))
+    record.write("fusion_backward" if backward else "fusion", rows)
 
 
 if __name__ == "__main__":
-    backward = "--backward" in sys.argv
+    multiprocessing.set_start_method("spawn")
     given = [int(size) for size in sys.argv[1:] if size != "--backward"]
-    main(given or SIZES, forward_and_backward if backward else forward)
+    main(given or SIZES, "--backward" in sys.argv)

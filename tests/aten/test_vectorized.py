@@ -1,6 +1,7 @@
 """The functions that vectorize, and the compiled loops over many float32: values, special values, any axes, threads."""
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,71 +9,92 @@ from hypothesis import strategies as st
 
 import readtorch
 import torch
-from readtorch.aten.cpu import vec
+from readtorch.aten.cpu import vec, vector_math
 from readtorch.aten.cpu.compile import kernel
+from readtorch.aten.cpu.interleave import interleave
 from tests.reference import both
 
 
-@kernel
-def exp(x, out):
-    for i in range(x.size):
-        out[i] = vec.exp(x[i])
+def over_many(function):
+    @kernel
+    def loop(x, out):
+        for i in range(x.size):
+            out[i] = function(x[i])
+    return loop
 
 
-@kernel
-def log(x, out):
-    for i in range(x.size):
-        out[i] = vec.log(x[i])
+LOOPS = {name: over_many(getattr(vector_math, name))
+         for name in ("exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos")} | {"sigmoid": over_many(vec.sigmoid)}
 
 
-@kernel
-def tanh(x, out):
-    for i in range(x.size):
-        out[i] = vec.tanh(x[i])
-
-
-@kernel
-def erf(x, out):
-    for i in range(x.size):
-        out[i] = vec.erf(x[i])
-
-
-@kernel
-def sigmoid(x, out):
-    for i in range(x.size):
-        out[i] = vec.sigmoid(x[i])
-
-
-def applied(function, x):
+def applied(name, x):
     out = np.empty_like(x)
-    function(x, out)
+    LOOPS[name](x, out)
     return out
 
 
-def in_float64(name, x):
-    return getattr(torch, name)(torch.from_numpy(x).double()).numpy()
+def exact(name, x):
+    """Of each number of x, in forty digits."""
+    with mpmath.workdps(40):
+        function = getattr(mpmath, name, lambda v: 1 / (1 + mpmath.exp(-v)))
+        return [function(mpmath.mpf(float(v))) for v in x]
 
 
-FUNCTIONS = [(exp, np.linspace(-87, 88, 40001), 1.5), (log, np.exp(np.linspace(-87, 88, 40001)), 1.5),
-             (tanh, np.linspace(-10, 10, 40001), 6), (erf, np.linspace(-5, 5, 40001), 6),
-             (sigmoid, np.linspace(-80, 80, 40001), 3)]
+def numbers(name, dtype):
+    """Where the function changes, and all over the range in which its value is a normal number."""
+    draw, top = np.random.default_rng(0), 87 if dtype is np.float32 else 708
+    near = np.concatenate([draw.standard_normal(700), draw.standard_normal(700) * 1e-3, draw.uniform(-12, 12, 700)])
+    if name in ("log", "log1p"):
+        far = np.exp(draw.uniform(-top, top, 1000))
+        return np.concatenate([np.abs(near), far]) if name == "log" else np.concatenate([near[near > -1], far])
+    if name in ("sin", "cos"):
+        return np.concatenate([near, draw.uniform(-1e4, 1e4, 700), 10 ** draw.uniform(4, 38 if dtype is np.float32 else 300, 700)])
+    return np.concatenate([near, draw.uniform(-top, top, 1000)])
 
 
-@pytest.mark.parametrize("function, x, units", FUNCTIONS, ids=lambda v: getattr(v, "__name__", ""))
-def test_errors_in_units_of_the_last_place(function, x, units):
-    x = x.astype(np.float32)
-    expected = in_float64(function.__name__, x)
-    error = np.abs(applied(function, x) - expected) / np.spacing(np.abs(expected).astype(np.float32))
-    assert error.max() <= units
+UNITS = {"exp": 1.5, "expm1": 2, "log": 1.5, "log1p": 2.5, "tanh": 6, "erf": 6, "sin": 3, "cos": 3, "sigmoid": 3}
 
 
-@pytest.mark.parametrize("function", [exp, log, tanh, erf, sigmoid], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_special_values(function, dtype):
-    x = np.array([math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-40, -1e-40, 1000, -1000, 88.72, -103], dtype)
-    with np.errstate(all="ignore"):
-        expected = in_float64(function.__name__, x).astype(dtype)
-    np.testing.assert_allclose(applied(function, x), expected, rtol=1e-4, atol=1e-38)
+@pytest.mark.parametrize("name", LOOPS)
+def test_errors_in_units_of_the_last_place(name, dtype):
+    x = numbers(name, dtype).astype(dtype)
+    for given, found, expected in zip(x, applied(name, x), exact(name, x)):
+        unit = np.spacing(max(abs(dtype(float(expected))), np.finfo(dtype).tiny))
+        assert abs(mpmath.mpf(float(found)) - expected) <= UNITS[name] * float(unit), (given, found, expected)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_special_values(name, dtype):
+    x = np.array([math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-40, -1e-40, 1000, -1000, 88.72, -103, 1, -1], dtype)
+    expected = getattr(torch, name)(torch.from_numpy(x).double()).to(getattr(torch, dtype.__name__)).numpy()
+    found = applied(name, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-38)
+    assert np.array_equal(np.signbit(found[3:5]), np.signbit(expected[3:5])), "the sign of zero"
+
+
+def test_tanh_and_sigmoid_stay_below_one():
+    x = np.linspace(5, 30, 200_001).astype(np.float32)
+    for name in ("tanh", "sigmoid"):
+        assert applied(name, x).max() == 1
+
+
+@kernel
+def interleaved(x, out):
+    for i in range(x.size):
+        out[i] = vec.tanh(vec.exp(x[i]))
+        interleave()
+
+
+@given(st.integers(0, 700), st.sampled_from([np.float32, np.float64]))
+@settings(max_examples=30, deadline=None)
+def test_several_vectors_at_a_time_and_the_rest(n, dtype):
+    """See Note [ Several vectors at a time ]: every length leaves another rest."""
+    x = np.random.default_rng(n).standard_normal(n).astype(dtype)
+    out = np.empty_like(x)
+    interleaved(x, out)
+    np.testing.assert_allclose(out, np.tanh(np.exp(x)), rtol=1e-6)
 
 
 @given(st.permutations(range(3)), st.sets(st.integers(0, 2)), st.booleans())

@@ -1,11 +1,13 @@
 """exp, log, tanh, sigmoid, erf of one number, without a branch or a call: LLVM makes vector instructions of a loop over them.
 
 Note [ Functions that vectorize ]
-A loop that calls libm computes one number at a time. So the float32 forms here are polynomials, with conditions written
-as choices between two values. exp and log go back to the Cephes library (S. Moshier), tanh and erf are the rational
-approximations of Eigen and XLA. Errors stay below 2 units in the last place (tanh, erf: 6). `exp` of a very negative
-number underflows through the denormal numbers to 0, as it should: attention relies on exp(-inf) = 0. float64 arguments
-go to libm.
+A loop that calls libm computes one number at a time. So the forms here are polynomials, with conditions written as
+choices between two values. log of float32 goes back to the Cephes library (S. Moshier), that of float64 to fdlibm
+(Sun Microsystems), erf is the rational approximation of Eigen and XLA; the other coefficients have the least greatest
+relative error in their interval (found with the algorithms of E. Remez and C. Lawson). Errors stay below 2 units in the
+last place; for sigmoid and float64's tanh below 3, for float32's tanh and erf below 6. `exp` of a very negative number
+underflows through the denormal numbers to 0, as it should: attention relies on exp(-inf) = 0. erf of a float64 goes to
+libm. sin and cos are in sine.py.
 
 In PyTorch: `aten/src/ATen/cpu/vec/vec512/vec512_float.h`, which calls the SLEEF library.
 """
@@ -18,33 +20,22 @@ from numba.extending import intrinsic, overload
 from .multiply_add import fma
 from .compile import scalar
 
-f32, i32 = np.float32, np.int32
+f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
 ZERO, HALF, ONE, TWO = f32(0), f32(0.5), f32(1), f32(2)
-LOG2_E, LOG_2_HIGH, LOG_2_LOW = f32(1.44269504088896341), f32(0.693359375), f32(-2.12194440e-4)
 
 
-@intrinsic
-def bits_of(typing_context, x):
-    """The bits of a float32, as an int32."""
-    def emit(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(types.int32))
-    return types.int32(types.float32), emit
+def reinterpreted(given, wanted):
+    """A function from one type to another of the same width that keeps the bits."""
+    @intrinsic
+    def convert(typing_context, x):
+        def emit(context, builder, signature, arguments):
+            return builder.bitcast(arguments[0], context.get_value_type(wanted))
+        return wanted(given), emit
+    return convert
 
 
-@intrinsic
-def float_of(typing_context, bits):
-    """The float32 that has these bits."""
-    def emit(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(types.float32))
-    return types.float32(types.int32), emit
-
-
-@intrinsic
-def nearest(typing_context, x):
-    """The nearest whole number, a half going to the even one."""
-    def emit(context, builder, signature, arguments):
-        return builder.call(builder.module.declare_intrinsic("llvm.rint", [arguments[0].type]), arguments)
-    return x(x), emit
+bits_of, float_of = reinterpreted(types.float32, types.int32), reinterpreted(types.int32, types.float32)
+bits_of_f64, float_of_f64 = reinterpreted(types.float64, types.int64), reinterpreted(types.int64, types.float64)
 
 
 def choose(name):
@@ -63,6 +54,21 @@ def choose(name):
 greater, smaller = choose("maxnum"), choose("minnum")
 
 
+def bound(name, comparison):
+    """The same with a nan kept: `limit` if `x` is beyond it. (Two of Python's `if`s become one of three branches.)"""
+    @intrinsic
+    def pick(typing_context, x, limit):
+        def emit(context, builder, signature, arguments):
+            x, limit = arguments
+            return builder.select(builder.fcmp_ordered(comparison, x, limit), limit, x)
+        return x(x, x), emit
+    pick.__name__ = name
+    return pick
+
+
+at_least, at_most = bound("at_least", "<"), bound("at_most", ">")
+
+
 @scalar
 def horner(x, c):
     """c₀ xⁿ + … + cₙ, each step a multiply-add."""
@@ -76,42 +82,69 @@ def constants(*values):
     return tuple(f32(v) for v in values)
 
 
-EXP = constants(1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
-EXP_LEAST, EXP_GREATEST = f32(-104), f32(89)
+# ----------------------------------------------------------------------------------------------------------- exp
 
 
-@scalar
-def power_of_two(n):
-    """2ⁿ for -126 <= n <= 127, made from its exponent; infinity for 128."""
-    return float_of((n + i32(127)) << i32(23))
+def exponentials(number, digits, bits_of, float_of, least, greatest, high, low, coefficients):
+    """exp and expm1 for one format of numbers, whose mantissas have so many digits.
+
+    least, greatest: beyond these eˣ is 0 or infinity. high + low: log 4. coefficients: of (eʳ - 1 - r) / r².
+    """
+    # The numbers around this one are whole: to add it rounds, and the sum's last bits are the rounded number.
+    to_whole = number(1.5 * 2.0**digits)
+    per_log_4, one, many = number(1 / (float(high) + float(low))), number(1), number(int(digits))
+
+    @scalar
+    def parts(x):
+        """x = n log 4 + r: (eʳ - 1, 2ⁿ)."""
+        x = at_most(at_least(x, least), greatest)
+        shifted = fma(x, per_log_4, to_whole)
+        n = shifted - to_whole
+        r = fma(n, -low, fma(n, -high, x))
+        power = float_of((bits_of(shifted) << digits) + bits_of(one))  # n goes into the exponent
+        return fma(horner(r, coefficients), r * r, r), power
+
+    @scalar
+    def exp(x):
+        """eʳ 2ⁿ 2ⁿ: in two steps, since 4ⁿ may not be a normal number."""
+        more, power = parts(x)
+        return (more + one) * power * power
+
+    @scalar
+    def expm1(x):
+        """4ⁿ (eʳ - 1) + (4ⁿ - 1), which keeps the digits of a small x; of -0, too."""
+        more, power = parts(x)
+        whole = power * power
+        few = fma(whole, more, whole - one) if x != 0 else x
+        return (more + one) * power * power if x > many else few
+
+    return exp, expm1
 
 
-@scalar
-def exp_f32(x):
-    """x = n log 2 + r, so eˣ = 2ⁿ eʳ. 2ⁿ is multiplied in two halves, as it may not be a normal number."""
-    x = EXP_LEAST if x < EXP_LEAST else x
-    x = EXP_GREATEST if x > EXP_GREATEST else x
-    n = nearest(x * LOG2_E)
-    r = fma(n, -LOG_2_LOW, fma(n, -LOG_2_HIGH, x))
-    y = fma(horner(r, EXP) * r, r, r) + ONE
-    whole = i32(n)
-    half = whole >> i32(1)
-    return y * power_of_two(half) * power_of_two(whole - half)
+exp_f32, expm1_f32 = exponentials(
+    f32, i32(23), bits_of, float_of, f32(-104), f32(89), f32(1.38671875), f32(-4.2438888e-4),
+    constants(1.960930967e-4, 1.410633442e-3, 8.336154744e-3, 4.166117683e-2, 1.666660905e-1, 5.000003576e-1))
+exp_f64, expm1_f64 = exponentials(
+    f64, i64(52), bits_of_f64, float_of_f64, -746.0, 710.0, 1.3862943611197807, 1.0995846037416742e-13,
+    (1.5935543673751773e-10, 2.106242319149735e-09, 2.50550358444504e-08, 2.755615696267179e-07,
+     2.7557300627675395e-06, 2.480159083443528e-05, 0.00019841269892862504, 0.001388888888356935,
+     0.008333333333269794, 0.04166666666670213, 0.16666666666666938, 0.4999999999999993))
 
-
-NORMAL_LEAST = f32(-87)
+LOG_2, LOG_2_HIGH, LOG_2_LOW = 0.6931471805599453, f32(0.693359375), f32(-2.12194440e-4)
+EXP_NARROW = constants(1.38131448e-3, 8.36941879e-3, 4.16684560e-2, 1.66665152e-1, 4.99999940e-1)
+TO_WHOLE, DIGITS = f32(1.5 * 2**23), i32(23)
+NORMAL_LEAST, NORMAL_GREATEST = f32(-87.33), f32(88.73)
 
 
 @scalar
 def exp_normal(x):
-    """eˣ of a float32, where it is a normal number: e^-87 for less, infinity from 88.4 on. A nan is not kept.
-
-    A third faster than `exp`: for sums like 1 + eˣ, which feel no difference.
-    """
-    x = greater(smaller(x, EXP_GREATEST), NORMAL_LEAST)
-    n = nearest(x * LOG2_E)
+    """eˣ from the least normal number on, infinity above 88.3. Quicker, for sums like 1 + eˣ that feel no difference."""
+    x = at_most(at_least(x, NORMAL_LEAST), NORMAL_GREATEST)
+    shifted = fma(x, f32(1 / LOG_2), TO_WHOLE)
+    n = shifted - TO_WHOLE
     r = fma(n, -LOG_2_LOW, fma(n, -LOG_2_HIGH, x))
-    return (fma(horner(r, EXP) * r, r, r) + ONE) * power_of_two(i32(n))
+    y = fma(horner(r, EXP_NARROW), r * r, r) + ONE
+    return y * float_of((bits_of(shifted) << DIGITS) + bits_of(ONE))
 
 
 LOG = constants(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
@@ -137,17 +170,36 @@ def log_f32(x):
     return y if x > ZERO else (-INFINITY if x == ZERO else NAN)
 
 
-TANH_ODD = constants(-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
-                     1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03)
-TANH_EVEN = constants(1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
-TANH_GREATEST = f32(7.99881172180175781)  # where tanh rounds to 1
+LOG_F64 = (0.1479742422410504, 0.15313912163270227, 0.18183569362948215, 0.2222219848395708, 0.28571428743175215,
+           0.3999999999941155, 0.6666666666666735)
+SQRT_HALF_BITS = i64(np.float64(np.sqrt(0.5)).view(np.int64))
+MANTISSA, LEAST_NORMAL_F64 = i64(2**52 - 1), 2.0**-1022
+LOG_2_HIGH_F64, LOG_2_LOW_F64 = 0.693147180559663, 2.8235290563031577e-13
+
+
+@scalar
+def log_f64(x):
+    """The same, but for the polynomial: with s = t / (2 + t), log(1 + t) = 2 artanh s."""
+    denormal = x < LEAST_NORMAL_F64
+    bits = bits_of_f64(x * 2.0**54 if denormal else x) - SQRT_HALF_BITS
+    exponent = f64(bits >> i64(52)) - (54.0 if denormal else 0.0)
+    t = float_of_f64((bits & MANTISSA) + SQRT_HALF_BITS) - 1.0
+    s, half = t / (2.0 + t), 0.5 * t * t
+    y = fma(exponent, LOG_2_LOW_F64, s * fma(horner(s * s, LOG_F64), s * s, half))
+    y = fma(exponent, LOG_2_HIGH_F64, t - (half - y))
+    y = y if x < np.inf else x
+    return y if x > 0 else (-np.inf if x == 0 else np.nan)
+
+
+TANH_ODD = constants(1.37147680e-8, 2.08654637e-5, 3.51105793e-3, 1.33940235e-1, 1)
+TANH_EVEN = constants(7.92282833e-7, 3.31100455e-4, 2.59357467e-2, 4.67273414e-1, 1)
+TANH_GREATEST = f32(8.202901)  # where the quotient is 1; above it rounding would make it more
 
 
 @scalar
 def tanh_f32(x):
     """x times a quotient of polynomials in x²."""
-    t = TANH_GREATEST if x > TANH_GREATEST else x
-    t = -TANH_GREATEST if t < -TANH_GREATEST else t
+    t = at_least(at_most(x, TANH_GREATEST), -TANH_GREATEST)
     square = t * t
     return t * horner(square, TANH_ODD) / horner(square, TANH_EVEN)
 
@@ -162,14 +214,13 @@ ERF_GREATEST = f32(4)
 @scalar
 def erf_f32(x):
     """As tanh."""
-    t = ERF_GREATEST if x > ERF_GREATEST else x
-    t = -ERF_GREATEST if t < -ERF_GREATEST else t
+    t = at_least(at_most(x, ERF_GREATEST), -ERF_GREATEST)
     square = t * t
     return t * horner(square, ERF_ODD) / horner(square, ERF_EVEN)
 
 
 def by_width(name, narrow, wide):
-    """A function for kernels: `narrow` for float32 arguments, libm for float64."""
+    """A function for kernels: `narrow` for float32 arguments, `wide` for float64."""
     def function(x):
         raise TypeError(f"{name} is for compiled loops")
 
@@ -179,14 +230,28 @@ def by_width(name, narrow, wide):
     return function
 
 
-exp = by_width("exp", exp_f32, math.exp)
-log = by_width("log", log_f32, math.log)
-tanh = by_width("tanh", tanh_f32, math.tanh)
+@scalar
+def tanh_f64(x):
+    """(e²ˣ - 1) / (e²ˣ + 1)."""
+    more = expm1_f64(2 * at_most(at_least(x, -20.0), 20.0))
+    return more / (more + 2)
+
+
+exp = by_width("exp", exp_f32, exp_f64)
+expm1 = by_width("expm1", expm1_f32, expm1_f64)
+log = by_width("log", log_f32, log_f64)
+tanh = by_width("tanh", tanh_f32, tanh_f64)
 erf = by_width("erf", erf_f32, math.erf)
 
 
 @scalar
-def sigmoid(x):
-    """1 / (1 + e⁻ˣ), of either width."""
-    one = type(x)(1)
-    return one / (one + exp(-x))
+def sigmoid_f32(x):
+    return ONE / (ONE + exp_normal(-x))
+
+
+@scalar
+def sigmoid_f64(x):
+    return 1 / (1 + exp_f64(-x))
+
+
+sigmoid = by_width("sigmoid", sigmoid_f32, sigmoid_f64)

@@ -86,17 +86,10 @@ def tanh_backward(grad, y, out):
         out[i] = grad[i] * (ONE - y[i] * y[i])
 
 
-@scalar
-def logistic(x):
-    """1 / (1 + e⁻ˣ); a nan is not kept."""
-    return ONE / (ONE + vec.exp_normal(-x))
-
-
 @kernel
 def sigmoid(x, out):
     for i in range(x.size):
-        y = logistic(x[i])
-        out[i] = y if x[i] == x[i] else x[i]
+        out[i] = vec.sigmoid(x[i])
 
 
 @kernel
@@ -108,13 +101,12 @@ def silu(x, out):
 @kernel
 def silu_backward(grad, x, out):
     for i in range(x.size):
-        s = logistic(x[i])
+        s = vec.sigmoid(x[i])
         out[i] = grad[i] * s * (ONE + x[i] * (ONE - s))
 
 
 # ------------------------------------------------------------------------------------------------------- gelu
 
-LEAST = f32(-87)  # what `vec.exp_normal` can tell from 0
 SQRT_HALF = f32(math.sqrt(0.5))
 DENSITY = f32(1 / math.sqrt(2 * math.pi))  # of the normal distribution at 0
 SQRT_2_OVER_PI, CUBIC = f32(math.sqrt(2 / math.pi)), f32(0.044715)
@@ -134,8 +126,7 @@ def gelu(x, out):
 @kernel
 def gelu_backward(grad, x, out):
     for i in range(x.size):
-        exponent = -HALF * x[i] * x[i]
-        density = DENSITY * vec.exp_normal(exponent) if exponent > LEAST else ZERO
+        density = DENSITY * vec.exp(-HALF * x[i] * x[i])
         out[i] = grad[i] * (normal_cdf(x[i]) + x[i] * density)
 
 
@@ -223,4 +214,4 @@ def mish(x, out):
 def mish_backward(grad, x, out):
     for i in range(x.size):
         t = tanh_softplus(x[i])
-        out[i] = grad[i] * (t + x[i] * logistic(x[i]) * (ONE - t * t))
+        out[i] = grad[i] * (t + x[i] * vec.sigmoid(x[i]) * (ONE - t * t))

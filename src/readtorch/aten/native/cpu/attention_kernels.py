@@ -20,14 +20,6 @@ from ...cpu.blas import gemm
 from ...cpu.compile import fast_kernel, scalar
 
 ZERO, ONE, MINUS_INFINITY = np.float32(0), np.float32(1), np.float32(-np.inf)
-LEAST = np.float32(-87)  # eˣ of less is no normal number any more: it counts as 0
-
-
-@scalar
-def weight(x):
-    """eˣ for x <= 0, and 0 for what is hidden: e^-inf. A nan stays."""
-    y = vec.exp_normal(x)
-    return y if x > LEAST else (ZERO if x <= LEAST else x)
 
 
 @scalar
@@ -79,7 +71,7 @@ def exponentials(row, visible, end):
     top = ZERO if top == MINUS_INFINITY else top  # a row that may look nowhere: all weights 0, not nan
     total = ZERO
     for j in range(end):
-        y = weight(row[j] - top)
+        y = vec.exp(row[j] - top)
         y = y if j < visible else ZERO
         row[j] = y
         total += y
@@ -119,7 +111,7 @@ def attend(q, k, v, mask, masked, is_causal, factor, out, logsumexp, begin, end)
 def slopes(row, grad_row, logsumexp, delta, visible, end):
     """From scores and the gradients of the weights: the weights again, and the gradients of the scores."""
     for j in range(end):
-        y = weight(row[j] - logsumexp)
+        y = vec.exp(row[j] - logsumexp)
         y = y if j < visible else ZERO
         row[j] = y
         grad_row[j] = y * (grad_row[j] - delta) if j < visible else ZERO

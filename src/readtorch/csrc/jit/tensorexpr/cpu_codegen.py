@@ -17,6 +17,10 @@ import os
 import pathlib
 import sys
 import tempfile
+import types
+
+from ....aten.native.cuda import functions
+from ....c10.cuda.simulator.rebuild import names_in
 
 HEAD = '''"""A fused kernel, written by readtorch. See readtorch/csrc/jit/tensorexpr/cpu_codegen.py."""
 from math import inf, nan  # noqa: F401
@@ -39,6 +43,7 @@ def flat_source(nest, singles):
     lines += [f"    {line}" for line in outside] + [f"    for i in range({outputs[0]}.size):"]
     lines += [f"        {line}" for line in inside + _assignments(nest)]
     lines += [f"        {name}[i] = {output.name}" for name, output in zip(outputs, nest.outputs)]
+    lines += [f"        {line}" for line in _remark(nest)]
     return module_text(nest, lines)
 
 
@@ -65,6 +70,7 @@ def rows_source(nest, layout):
             f"            {line}" for line in loads + _assignments(nest)
         ]
         lines += [f"            line{k}[j] = {output.name}" for k, output in enumerate(nest.outputs)]
+        lines += [f"            {line}" for line in _remark(nest)]
     return module_text(nest, lines, any(o.reduction for o in nest.outputs))
 
 
@@ -83,6 +89,7 @@ def _reducing(nest, reduced, walked, loads):
     body += [
         f"{f'part{k}' if k in reduced else f'piece{k}'}[j] = {o.name}" for k, o in enumerate(nest.outputs)
     ]
+    body += _remark(nest)
     lines += ["            for j in range(few):"] + [f"                {line}" for line in body]
     for k in reduced:
         one = (
@@ -107,12 +114,24 @@ def _assignments(nest):
     return [f"{a.target} = {a.text}  # {a.node.kind()}" for a in nest.assignments]
 
 
+def _remark(nest):
+    """The last line of a loop. See Note [ Several vectors at a time ]."""
+    return ["interleave()"] if any(map(is_polynomial, nest.functions)) else []
+
+
+@functools.cache
+def is_polynomial(name):
+    """Whether the function `name` uses the module `math`, by itself or by what it calls."""
+    function = getattr(functions, name, None)
+    called = names_in(function.__code__) if isinstance(function, types.FunctionType) else set()
+    return "math" in called or any(map(is_polynomial, called))
+
+
 def module_text(nest, lines, reduces=False):
     """The text of a module with this function."""
-    names = sorted(nest.functions | ({"sum_of", "greatest_of", "maximum", "STEP"} if reduces else set())) or [
-        "copy"
-    ]
-    return HEAD.format(names=", ".join(names)) + "\n\n@kernel\n" + "\n".join(lines) + "\n"
+    names = nest.functions | ({"sum_of", "greatest_of", "maximum", "STEP"} if reduces else set())
+    names |= {"interleave"} if _remark(nest) else set()
+    return HEAD.format(names=", ".join(sorted(names) or ["copy"])) + "\n\n@kernel\n" + "\n".join(lines) + "\n"
 
 
 # -------------------------------------------------------------------------------------------------- compiling

@@ -16,6 +16,7 @@ from numba import njit
 
 from ....aten.cpu import vec, vector_math
 from ....aten.cpu.compile import kernel
+from ....aten.cpu.interleave import interleave  # noqa: F401
 from ....aten.native.cpu.reduce_kernels import sum_of  # noqa: F401
 from ....aten.native.cuda import functions
 from ....c10.cuda.compile import Intrinsic
@@ -37,6 +38,8 @@ def cpu_form(function):
 def _value(value):
     if value is functions.math:
         return vector_math
+    if value is functions.logistic:
+        return vec.sigmoid
     if isinstance(value, Intrinsic):
         return value.simulated  # a function of NumPy
     return cpu_form(value) if isinstance(value, types.FunctionType) else value
