@@ -40,13 +40,14 @@ ANY_SIZE = {
 
 
 class Entry:
-    """One graph of a function with its guards. run(*arguments) returns MISS if they do not hold."""
+    """One graph of a function with its guards. run(list of arguments) returns MISS if they do not hold."""
 
     def __init__(self, capture, guards, run, graph, is_static):
         self.guards = guards
         self.run = run
         self.graph = graph
         self.is_static = is_static
+        self.count = None  # of arguments, if all are given by position and none is a list or the like
         self.fast = NOTHING  # functions of the arguments that check their guards and run in one
 
 
@@ -73,6 +74,11 @@ class CompiledFunction:
         """A call that no front function took."""
         if trace_under_way() is not None or self.given_up:
             return self.function(*args, **kwargs)
+        for entry in self.entries:
+            if entry.count == len(args) and not kwargs:
+                result = entry.run(args)
+                if result is not MISS:
+                    return result
         leaves, spec = tree_flatten((args, kwargs))
         for entry in self.entries:
             if entry.spec == spec:
@@ -164,10 +170,11 @@ class CompiledFunction:
         entry = Entry(capture, guards, None, graph, is_static)
         entry.spec = spec
         entry.run = _entry_function(capture, guards, run_graph, len(leaves))
-        positional = spec == tree_flatten((tuple(leaves), {}))[1] and len(capture.tensors) == len(leaves)
+        if spec == tree_flatten((tuple(leaves), {}))[1]:
+            entry.count = len(leaves)
         only_kernel = getattr(run_graph, "only_kernel", None)
         if (
-            positional
+            entry.count == len(capture.tensors)
             and only_kernel
             and not is_static
             and len(guards.texts) == on_arguments + 1

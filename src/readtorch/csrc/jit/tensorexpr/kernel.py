@@ -40,7 +40,7 @@ class TensorExprKernel:
     def __init__(self, graph, unfused_runs=0):
         self.graph = graph
         self.unfused_runs = unfused_runs
-        self.fast = []
+        self.fast, self.on_arrays = [], []
         self.plans = {}
         self.reasons = []
         self.gradients = {}  # what is differentiated, and for which operands -> what computes the gradients
@@ -77,6 +77,10 @@ class TensorExprKernel:
     def compute(self, values):
         """The outputs' arrays, or None where no kernel serves."""
         arguments = [v._array if isinstance(v, TensorImpl) else v for v in values]
+        for function in self.on_arrays:
+            results = function(*arguments)
+            if results is not MISS:
+                return results
         signature = tuple(
             [(a.dtype, a.shape, a.strides) if isinstance(a, np.ndarray) else type(a) for a in arguments]
         )
@@ -97,15 +101,13 @@ class TensorExprKernel:
         if len(self.plans) < MOST_PLANS:
             self.plans[signature] = plan
         if isinstance(plan, FlatPlan) and plan.placement.plain and plan.tensors:
-            self.add_fast(plan, values)
+            self.add_fast(plan)
         return plan
 
-    def add_fast(self, plan, values):
-        source = guarded_source(plan, values)
-        if source not in [f.source for f in self.fast]:
-            function = guarded_function(plan, source)
-            function.source = source
-            self.fast.append(function)
+    def add_fast(self, plan):
+        for functions, source in ((self.fast, guarded_source(plan)), (self.on_arrays, array_source(plan))):
+            if source not in [f.source for f in functions]:
+                functions.append(guarded_function(plan, source))
 
     def unfused(self, values, reason=None):
         """Run the graph operator by operator."""
@@ -132,63 +134,78 @@ def one_or_all(results):
 # ------------------------------------------------------------------------------------------ guarded functions
 
 
-def guarded_source(plan, values):
+def guarded_source(plan):
     """A function that checks whether the flat kernel serves, calls it and wraps what it made.
 
     Guards: every operand is a plain CPU tensor without history, of the dtype and number of dimensions that
     the kernel was compiled for (numba itself refuses others), all of one shape but for single numbers, and
     without gaps.
     """
-    inputs = plan.nest.inputs
-    tensors = [i for i in plan.tensors]
-    full = [i for i in tensors if i not in plan.singles] or tensors
-    single = [i for i in tensors if i in plan.singles and i not in full]
-    ndim = len(plan.placement.shape)
-    names = ", ".join(x.name for x in inputs)
-    first = full[0]
-    checks = [
-        f"({' | '.join(f'x{i}._keys' for i in tensors)}) & (tls.mask if changed else DEFAULT_MASK) != CPU"
-    ]
-    checks += [f"a{i}.shape != shape" for i in full[1:]]
-    checks += [f"a{i}.shape" for i in single]
-    if ndim != 1:
-        checks += [f"not a{i}.flags.c_contiguous" for i in full] + [f"len(shape) != {ndim}"]
-    lines = [f"def fused_call({names}):", "    try:"]
-    lines += [f"        a{i} = x{i}._array" for i in tensors]
-    lines += [
-        f"        shape = a{first}.shape",
-        f"        if {' or '.join(checks)}: return MISS",
-        "    except AttributeError:",
-        "        return MISS",
-    ]
-    outs = [f"out{k}" for k in range(len(plan.dtypes))]
-    lines += [f"    {out} = empty(shape, dtype{k})" for k, out in enumerate(outs)]
-    flat = [x.name if not x.is_tensor else f"a{i}" for i, x in enumerate(inputs)]
-    results = list(outs)
-    if ndim != 1:
-        flat = [f"{text}.reshape(-1)" if i in full else text for i, text in enumerate(flat)]
-        results = [f"{out}.reshape(-1)" for out in outs]
-    operands = ", ".join(flat)
-    lines += [
-        "    try:",
-        f"        if out0.size < {2 * GRAIN}:",
-        f"            kernel({operands}, {', '.join(results)})",
-        "        else:",
-        f"            run_flat(kernel, ({operands},), singles, ({', '.join(results)},))",
-        "    except TypeError:",
-        "        return MISS",
-    ]
-    for k, out in enumerate(outs):
+    keys = " | ".join(f"x{i}._keys" for i in plan.tensors)
+    checks = [f"({keys}) & (tls.mask if changed else DEFAULT_MASK) != CPU", *_array_checks(plan)]
+    lines = [f"def fused_call({_inputs(plan)}):", "    try:"]
+    lines += [f"        a{i} = x{i}._array" for i in plan.tensors]
+    lines += _checked(plan, checks)
+    for k in range(len(plan.dtypes)):
         lines += [
             f"    t{k} = new(Tensor)",
-            f"    t{k}._array = {out}",
+            f"    t{k}._array = out{k}",
             f"    t{k}._keys = CPU_TENSOR",
             f"    t{k}._counter = [0]",
             f"    t{k}._edge = NO_EDGE",
             f"    t{k}._storage_impl = t{k}._base = t{k}._meta = None",
         ]
-    lines.append(f"    return {'t0' if len(outs) == 1 else ', '.join(f't{k}' for k in range(len(outs)))}")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, f"    return {', '.join(f't{k}' for k in range(len(plan.dtypes)))}"]) + "\n"
+
+
+def array_source(plan):
+    """The same from arrays to a list of arrays, for operands that have a history."""
+    lines = [f"def fused_call({_inputs(plan)}):", "    try:"]
+    lines += [f"        a{i} = x{i}" for i in plan.tensors]
+    lines += _checked(plan, _array_checks(plan) or ["False"])
+    return "\n".join([*lines, f"    return [{', '.join(f'out{k}' for k in range(len(plan.dtypes)))}]"]) + "\n"
+
+
+def _inputs(plan):
+    return ", ".join(x.name for x in plan.nest.inputs)
+
+
+def _full(plan):
+    """Numbers of the operands that have the result's shape."""
+    return [i for i in plan.tensors if i not in plan.singles] or plan.tensors
+
+
+def _array_checks(plan):
+    """Conditions under which the kernel does not serve the arrays a0, …"""
+    full, ndim = _full(plan), len(plan.placement.shape)
+    checks = [f"a{i}.shape != shape" for i in full[1:]]
+    checks += [f"a{i}.shape" for i in plan.tensors if i not in full]
+    if ndim != 1:
+        checks += [f"not a{i}.flags.c_contiguous" for i in full] + [f"len(shape) != {ndim}"]
+    return checks
+
+
+def _checked(plan, checks):
+    """The lines from the guards to the kernel's call."""
+    full, outs = _full(plan), [f"out{k}" for k in range(len(plan.dtypes))]
+    flat = "{}" if len(plan.placement.shape) == 1 else "{}.reshape(-1)"
+    operands = [x.name if not x.is_tensor else f"a{i}" for i, x in enumerate(plan.nest.inputs)]
+    operands = ", ".join(flat.format(text) if i in full else text for i, text in enumerate(operands))
+    results = ", ".join(flat.format(out) for out in outs)
+    return [
+        f"        shape = a{full[0]}.shape",
+        f"        if {' or '.join(checks)}: return MISS",
+        "    except AttributeError:",
+        "        return MISS",
+        *[f"    {out} = empty(shape, dtype{k})" for k, out in enumerate(outs)],
+        "    try:",
+        f"        if out0.size < {2 * GRAIN}:",
+        f"            kernel({operands}, {results})",
+        "        else:",
+        f"            run_flat(kernel, ({operands},), singles, ({results},))",
+        "    except TypeError:",
+        "        return MISS",
+    ]
 
 
 def guarded_function(plan, source):
@@ -208,7 +225,9 @@ def guarded_function(plan, source):
         "singles": plan.singles,
     }
     names |= {f"dtype{k}": dtype for k, dtype in enumerate(plan.dtypes)}
-    return compile_function("fused_call", source, names)
+    function = compile_function("fused_call", source, names)
+    function.source = source
+    return function
 
 
 class GroupGraph(Graph):
