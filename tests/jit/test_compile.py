@@ -82,6 +82,18 @@ def test_python_values_are_guarded():
 SCALE = 2.0
 
 
+def test_a_list_is_not_taken_for_its_elements():
+    def program(xs, scale=2.0):
+        return xs[0] * scale + xs[1]
+
+    compiled = readtorch.compile(program)
+    t = readtorch.rand(2, 3)
+    for arguments in [(t,), ([t, t + 1],), (t, 3.0), ([t + 1, t], 3.0), ((t, t),), (t,)]:
+        for _ in range(2):
+            assert_close(compiled(*arguments), to_torch(program(*arguments)))
+    assert_close(compiled(xs=t, scale=1.0), to_torch(program(t, 1.0)))
+
+
 def test_globals_and_closures_are_guarded():
     global SCALE
     shift = 1.0

@@ -280,6 +280,20 @@ def test_guards_let_nothing_else_in():
     assert all(not isinstance(o, readtorch.Tensor) for o in outcomes)
 
 
+@pytest.mark.parametrize("n", [100, 200_000])
+def test_with_a_history_the_kernel_is_the_same(n):
+    """Operands with a history come by another way: its results, and its refusals, are those of the fast one."""
+    kernel, _ = fused(programs.chain, readtorch.randn(3), readtorch.randn(3))
+    x, y = readtorch.randn(n), readtorch.randn(n)
+    plain = kernel(x, y)
+    assert len(kernel.on_arrays) == len(kernel.fast) == 1
+    learns = x.clone().requires_grad_()
+    assert readtorch.equal(kernel(learns, y), plain) and kernel(learns, y).requires_grad
+    for a, b in [(x[::2], y[::2]), (x[:7], y[:1]), (x.reshape(2, -1), y.reshape(2, -1).t().contiguous().t())]:
+        assert_close(kernel(a.clone().requires_grad_(), b).detach(), to_torch(programs.chain(readtorch, a, b)), **CLOSE)
+    assert kernel.reasons == []
+
+
 def test_other_types_run_unfused_and_say_why():
     kernel, _ = fused(programs.chain, readtorch.randn(3), readtorch.randn(3))
     x = torch.randn(5).half()

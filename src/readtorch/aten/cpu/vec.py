@@ -14,14 +14,14 @@ In PyTorch: `aten/src/ATen/cpu/vec/vec512/vec512_float.h`, which calls the SLEEF
 import math
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, overload
 
 from .multiply_add import fma
 from .compile import scalar
 
 f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
-ZERO, HALF, ONE, TWO = f32(0), f32(0.5), f32(1), f32(2)
+ZERO, HALF, ONE = f32(0), f32(0.5), f32(1)
 
 
 def reinterpreted(given, wanted):
