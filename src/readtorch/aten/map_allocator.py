@@ -44,6 +44,10 @@ _libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
+# New memory is about to be filled. So its pages are asked for all at once: one by one, at the first touch of
+# each, they take as long again as the copy. in PyTorch: one by one
+_POPULATE = getattr(mmap, "MAP_POPULATE", 0)
+
 
 class MapAllocator:
     """A mapped file, lent to NumPy: `np.asarray(allocator)` is its bytes. Unmapped when no array looks at it.
@@ -58,11 +62,11 @@ class MapAllocator:
         self.fd = fd
         self._map(fd, nbytes, 0)
 
-    def _map(self, fd, nbytes, offset):
+    def _map(self, fd, nbytes, offset, flags=0):
         """Lend the `nbytes` bytes that begin at `offset`."""
         length = max(offset + nbytes, 1)  # nothing cannot be mapped
         protection = mmap.PROT_READ | mmap.PROT_WRITE
-        address = _libc.mmap(None, length, protection, mmap.MAP_SHARED, fd, 0)
+        address = _libc.mmap(None, length, protection, mmap.MAP_SHARED | flags, fd, 0)
         if address == _MAP_FAILED:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error))
@@ -89,7 +93,7 @@ def nameless(nbytes):
     allocator = MapAllocator.__new__(MapAllocator)
     allocator.fd = _nameless_file()
     os.ftruncate(allocator.fd, max(nbytes, 1))
-    allocator._map(allocator.fd, nbytes, 0)
+    allocator._map(allocator.fd, nbytes, 0, _POPULATE)
     return allocator
 
 
@@ -116,7 +120,7 @@ class RefcountedMapAllocator(MapAllocator):
             if create:
                 _watch(name)
                 os.ftruncate(fd, _COUNT_BYTES + nbytes)
-            self._map(fd, nbytes, _COUNT_BYTES)
+            self._map(fd, nbytes, _COUNT_BYTES, _POPULATE if create else 0)
             _count(fd, 1)
         finally:
             os.close(fd)
