@@ -74,6 +74,28 @@ def test_special_values(name, dtype):
     assert np.array_equal(np.signbit(found[3:5]), np.signbit(expected[3:5])), "the sign of zero"
 
 
+@kernel
+def powers(x, y, out):
+    for i in range(x.size):
+        out[i] = vector_math.pow(x[i], y[i])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers(dtype):
+    some = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 2.5, -2.5, 1e30, -1e30,
+            1e-30, -1e-30, 1e9, 1e9 + 64, 16777217]
+    x, y = (m.ravel().astype(dtype) for m in np.meshgrid(some, some))
+    draw = np.random.default_rng(0)
+    x, y = np.append(x, draw.exponential(3, 5000).astype(dtype)), np.append(y, draw.normal(0, 20, 5000).astype(dtype))
+    out = np.empty_like(x)
+    powers(x, y, out)
+    with np.errstate(all="ignore"):
+        expected = (x.astype(np.longdouble) ** y).astype(dtype)
+    np.testing.assert_allclose(out, expected, rtol=2 * np.finfo(dtype).eps, atol=np.finfo(dtype).smallest_subnormal)
+    numbers_only = ~np.isnan(expected)
+    assert np.array_equal(np.signbit(out)[numbers_only], np.signbit(expected)[numbers_only])
+
+
 def test_tanh_and_sigmoid_stay_below_one():
     x = np.linspace(5, 30, 200_001).astype(np.float32)
     for name in ("tanh", "sigmoid"):

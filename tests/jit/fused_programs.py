@@ -49,6 +49,12 @@ def activations(api, x):
     )
 
 
+def powers(api, x):
+    x = x * 1.0
+    size = x.abs() + 0.25
+    return x**2, x**3, x**-1, x**-2, size**0.5, size**-0.5, size**2.5, x**4, 2.0**x, size**x, x**0, x**1
+
+
 def clamps(api, x):
     x = x * 1.0
     return x.clamp(min=-0.3), x.clamp(max=0.3), x.clamp(-0.2, 0.9)

@@ -48,7 +48,7 @@ def check(kernel, program, *operands):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("name", ["unary_operators", "of_positive_numbers", "activations", "clamps"])
+@pytest.mark.parametrize("name", ["unary_operators", "of_positive_numbers", "activations", "clamps", "powers"])
 def test_functions_of_one_number(name, dtype):
     program = getattr(programs, name)
     x = torch.cat([torch.randn(61, dtype=dtype) * 2, torch.tensor([0.0, -0.0, 1e-8, 30, -30], dtype=dtype)])

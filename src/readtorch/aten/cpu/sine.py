@@ -11,10 +11,9 @@ In PyTorch: SLEEF's functions, called by `aten/src/ATen/cpu/vec/vec512/vec512_fl
 import math
 
 import numpy as np
-from numba.extending import intrinsic
 
 from .compile import scalar
-from .vec import bits_of_f64, by_width, constants, float_of_f64, horner
+from .vec import bits_of_f64, by_width, constants, float_of_f64, horner, nearest
 
 f32, f64, i64 = np.float32, np.float64, np.int64
 
@@ -23,14 +22,6 @@ T0, T1, T2, T3, T4, T5 = (math.ldexp(bits, -29 * (k + 1)) for k, bits in enumera
 SINE = constants(-2.3909374e-8, 2.7526628e-6, -1.9840895e-4, 8.333331e-3, -1.6666667e-1, 1)
 TO_WHOLE = 1.5 * 2.0**52  # as in vec.py
 SIGN = i64(63)
-
-
-@intrinsic
-def nearest(typing_context, x):
-    """The nearest whole number, a half going to the even one."""
-    def emit(context, builder, signature, arguments):
-        return builder.call(builder.module.declare_intrinsic("llvm.rint", [arguments[0].type]), arguments)
-    return x(x), emit
 
 
 @scalar

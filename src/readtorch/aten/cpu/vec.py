@@ -6,8 +6,8 @@ choices between two values. log of float32 goes back to the Cephes library (S. M
 (Sun Microsystems), erf is the rational approximation of Eigen and XLA; the other coefficients have the least greatest
 relative error in their interval (found with the algorithms of E. Remez and C. Lawson). Errors stay below 2 units in the
 last place; for sigmoid and float64's tanh below 3, for float32's tanh and erf below 6. `exp` of a very negative number
-underflows through the denormal numbers to 0, as it should: attention relies on exp(-inf) = 0. erf of a float64 goes to
-libm. sin and cos are in sine.py.
+underflows through the denormal numbers to 0, as it should: attention relies on exp(-inf) = 0. sin and
+cos are in sine.py.
 
 In PyTorch: `aten/src/ATen/cpu/vec/vec512/vec512_float.h`, which calls the SLEEF library.
 """
@@ -36,6 +36,14 @@ def reinterpreted(given, wanted):
 
 bits_of, float_of = reinterpreted(types.float32, types.int32), reinterpreted(types.int32, types.float32)
 bits_of_f64, float_of_f64 = reinterpreted(types.float64, types.int64), reinterpreted(types.int64, types.float64)
+
+
+@intrinsic
+def nearest(typing_context, x):
+    """The nearest whole number, a half going to the even one."""
+    def emit(context, builder, signature, arguments):
+        return builder.call(builder.module.declare_intrinsic("llvm.rint", [arguments[0].type]), arguments)
+    return x(x), emit
 
 
 def choose(name):
@@ -219,6 +227,24 @@ def erf_f32(x):
     return t * horner(square, ERF_ODD) / horner(square, ERF_EVEN)
 
 
+# 1.1283791670955126 is 2/√π, the derivative at 0.
+ERF_NEAR = (-7.775949753591502e-10, 1.370911930865474e-08, -1.6205889327095021e-07, 1.6447076958714514e-06,
+            -1.4924707945920248e-05, 0.00012055293354091474, -0.0008548325922008779, 0.005223977605969401,
+            -0.02686617064309375, 0.11283791670944077, -0.37612638903183515, 1.1283791670955126)
+ERF_FAR = (1.264495958707079e-06, 2.006874818442368e-06, -8.006956197764108e-06, -1.2842926108427281e-05,
+           6.406264906618936e-05, 4.525389841174799e-05, -0.000597062513024901, 0.0007077465007321185,
+           0.004269136358887628, -0.02439249932020855, 0.07166583719741128, -0.1501159365007573,
+           0.24560380171233545, -0.32623356004303733, 0.17900115118138996)
+
+
+@scalar
+def erf_f64(x):
+    """Up to 1 a polynomial in x²; from there on 1 - e^-x² times one in (x - 3) / (x + 3). At 6 it rounds to 1."""
+    a = at_most(abs(x), 6.0)
+    far = 1 - exp_f64(-a * a) * horner((a - 3) / (a + 3), ERF_FAR)
+    return x * horner(a * a, ERF_NEAR) if a < 1 else (far if x > 0 else -far)
+
+
 def by_width(name, narrow, wide):
     """A function for kernels: `narrow` for float32 arguments, `wide` for float64."""
     def function(x):
@@ -241,7 +267,7 @@ exp = by_width("exp", exp_f32, exp_f64)
 expm1 = by_width("expm1", expm1_f32, expm1_f64)
 log = by_width("log", log_f32, log_f64)
 tanh = by_width("tanh", tanh_f32, tanh_f64)
-erf = by_width("erf", erf_f32, math.erf)
+erf = by_width("erf", erf_f32, erf_f64)
 
 
 @scalar

@@ -9,9 +9,16 @@ import math
 from math import atan2  # noqa: F401  libm's: it takes one pair of numbers at a time
 from math import ceil, floor, sqrt  # noqa: F401  single instructions
 
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from . import vec
 from .compile import scalar
 from .sine import cos, sin  # noqa: F401
-from .vec import INFINITY, erf, exp, expm1, log, tanh  # noqa: F401
+from .vec import INFINITY, NAN, ONE, ZERO, erf, exp, expm1, log, nearest, tanh  # noqa: F401
+
+f32, f64 = np.float32, np.float64
 
 
 @scalar
@@ -23,3 +30,24 @@ def log1p(x):
     factor = x / (one if lost == 0 else lost)
     whole = log(y) * (factor if lost < INFINITY else one)
     return x if lost == 0 else whole
+
+
+@scalar
+def pow_f32(x, y):
+    """|x|ʸ as e to the power of y log |x| in float64, which has digits to spare; then the cases of the C standard."""
+    size = abs(x)
+    result = f32(vec.exp_f64(f64(y) * vec.log_f64(f64(size))))
+    result = ONE if (y == ZERO) | (x == ONE) | ((size == ONE) & (abs(y) == INFINITY)) else result
+    half = y * f32(0.5)
+    odd = (nearest(y) == y) & (nearest(half) != half)
+    result = -result if odd & (vec.bits_of(x) < 0) else result
+    return NAN if (x < ZERO) & (nearest(y) != y) & (size < INFINITY) else result
+
+
+def pow(x, y):
+    raise TypeError("pow is for compiled loops")
+
+
+@overload(pow, inline="always")
+def compiled_pow(x, y):
+    return (lambda x, y: pow_f32(x, y)) if x is types.float32 else (lambda x, y: x ** y)

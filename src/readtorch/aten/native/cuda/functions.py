@@ -277,6 +277,18 @@ def expm1(x, numbers):
     return math.expm1(x)
 
 
+def pow(x, y, numbers):
+    return math.pow(x, y)
+
+
+def cube(x, numbers):
+    return x * x * x
+
+
+def inverse_square(x, numbers):
+    return type(x)(1) / (x * x)
+
+
 def floor(x, numbers):
     return floor_of(x)
 

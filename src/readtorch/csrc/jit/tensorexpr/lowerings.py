@@ -45,7 +45,6 @@ LOWERINGS = {
     "aten::rsub": _of("sub", "other self", "alpha", integers=True),
     "aten::mul": _of("mul", "self other", integers=True),
     "aten::div": _of("div", "self other", **_NO_ROUNDING),
-    "aten::pow": _of("power", "self exponent"),
     "aten::maximum": _of("maximum", "self other", integers=True),
     "aten::minimum": _of("minimum", "self other", integers=True),
     "aten::lerp": _of("lerp", "self end weight"),
@@ -134,7 +133,22 @@ def gelu_lowering(node):
     return Lowering(f"gelu{suffix}{'_backward' if backward else ''}", operands)
 
 
-_CHOOSING = {"aten::clamp": clamp_lowering, "aten::gelu": gelu_lowering, "aten::gelu_backward": gelu_lowering}
+POWERS = {2: "square", 3: "cube", 0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal", -2: "inverse_square"}
+
+
+def pow_lowering(node):
+    """The powers that PyTorch's operator does not compute as powers, either."""
+    exponent = node.namedInput("exponent")
+    known = exponent.toIValue() if exponent.isConstant() and not isinstance(exponent.type(), TensorType) else None
+    return Lowering(POWERS[known], ("self",)) if known in POWERS else Lowering("pow", ("self", "exponent"))
+
+
+_CHOOSING = {
+    "aten::pow": pow_lowering,
+    "aten::clamp": clamp_lowering,
+    "aten::gelu": gelu_lowering,
+    "aten::gelu_backward": gelu_lowering,
+}
 OPEN_ENDS = {"min": float("-inf"), "max": float("inf")}
 
 
