@@ -82,6 +82,20 @@ def test_python_values_are_guarded():
 SCALE = 2.0
 
 
+def test_a_gradient_of_a_gradient_where_one_operand_is_made_from_another():
+    def gradients(lib, function):
+        x = lib.ones(3, requires_grad=True)
+        (first,) = lib.autograd.grad(function(x, x * 1.0).sum(), x, create_graph=True)
+        (second,) = lib.autograd.grad((first * first).sum(), x)
+        return first, second
+
+    compiled = readtorch.compile(lambda x, y: readtorch.exp(x) * y * y)
+    expected = gradients(torch, lambda x, y: torch.exp(x) * y * y)
+    for _ in range(3):
+        for mine, theirs in zip(gradients(readtorch, compiled), expected):
+            assert_close(mine, theirs)
+
+
 def test_a_list_is_not_taken_for_its_elements():
     def program(xs, scale=2.0):
         return xs[0] * scale + xs[1]

@@ -294,6 +294,16 @@ def test_with_a_history_the_kernel_is_the_same(n):
     assert kernel.reasons == []
 
 
+def test_each_dtype_has_its_guards():
+    kernel, _ = fused(programs.chain, readtorch.randn(3), readtorch.randn(3))
+    for dtype in (readtorch.float32, readtorch.float64, readtorch.float32):
+        x, y = readtorch.randn(5, dtype=dtype), readtorch.randn(5, dtype=dtype)
+        kernel(x, y)
+        results = [function(x, y) for function in kernel.fast]
+        assert [r.dtype for r in results if isinstance(r, readtorch.Tensor)] == [dtype]
+    assert len(kernel.fast) == len(kernel.on_arrays) == 2
+
+
 def test_other_types_run_unfused_and_say_why():
     kernel, _ = fused(programs.chain, readtorch.randn(3), readtorch.randn(3))
     x = torch.randn(5).half()

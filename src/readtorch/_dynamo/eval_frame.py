@@ -40,14 +40,14 @@ ANY_SIZE = {
 
 
 class Entry:
-    """One graph of a function with its guards. run(list of arguments) returns MISS if they do not hold."""
+    """One graph of a function with its guards. run(arguments in order) returns MISS if they do not hold."""
 
     def __init__(self, capture, guards, run, graph, is_static):
         self.guards = guards
         self.run = run
         self.graph = graph
         self.is_static = is_static
-        self.count = None  # of arguments, if all are given by position and none is a list or the like
+        self.count = None  # how many arguments, if all came by position and none is a list or the like
         self.fast = NOTHING  # functions of the arguments that check their guards and run in one
 
 
@@ -74,7 +74,7 @@ class CompiledFunction:
         """A call that no front function took."""
         if trace_under_way() is not None or self.given_up:
             return self.function(*args, **kwargs)
-        for entry in self.entries:
+        for entry in self.entries:  # most calls need not be flattened
             if entry.count == len(args) and not kwargs:
                 result = entry.run(args)
                 if result is not MISS:

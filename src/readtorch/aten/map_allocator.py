@@ -44,8 +44,8 @@ _libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
-# New memory is about to be filled. So its pages are asked for all at once: one by one, at the first touch of
-# each, they take as long again as the copy. in PyTorch: one by one
+# New memory is about to be filled, and to get its pages takes longer than the copy itself: all at once, for a
+# few megabytes, a quarter less than each at its first touch. in PyTorch: each at its first touch
 _POPULATE = getattr(mmap, "MAP_POPULATE", 0)
 
 

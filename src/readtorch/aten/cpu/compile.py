@@ -18,6 +18,7 @@ from numba import njit
 from numba.core import event
 
 # Sums may be taken in any order and a * b + c rounded once; nan, infinities and the sign of zero keep their meaning.
+# (Could the sign of zero be lost, LLVM would also drop the c of (x + c) - c, by which vec.py and sine.py round.)
 REORDER = {"reassoc", "contract", "arcp"}
 
 COMMON = dict(nogil=True, error_model="numpy")

@@ -1,13 +1,13 @@
-"""exp, log, tanh, sigmoid, erf of one number, without a branch or a call: LLVM makes vector instructions of a loop over them.
+"""exp, expm1, log, tanh, erf, sigmoid of one float32 or float64, without a branch or a call, so that LLVM turns a loop over
+them into vector instructions. sin and cos are in sine.py; log1p and pow in vector_math.py.
 
 Note [ Functions that vectorize ]
 A loop that calls libm computes one number at a time. So the forms here are polynomials, with conditions written as
 choices between two values. log of float32 goes back to the Cephes library (S. Moshier), that of float64 to fdlibm
 (Sun Microsystems), erf is the rational approximation of Eigen and XLA; the other coefficients have the least greatest
 relative error in their interval (found with the algorithms of E. Remez and C. Lawson). Errors stay below 2 units in the
-last place; for sigmoid and float64's tanh below 3, for float32's tanh and erf below 6. `exp` of a very negative number
-underflows through the denormal numbers to 0, as it should: attention relies on exp(-inf) = 0. sin and
-cos are in sine.py.
+last place; for sigmoid and float64's tanh below 3, for float32's tanh below 6 and erf below 8. `exp` of a very negative
+number underflows through the denormal numbers to 0, as it should: attention relies on exp(-inf) = 0.
 
 In PyTorch: `aten/src/ATen/cpu/vec/vec512/vec512_float.h`, which calls the SLEEF library.
 """
@@ -21,7 +21,7 @@ from .multiply_add import fma
 from .compile import scalar
 
 f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
-ZERO, HALF, ONE = f32(0), f32(0.5), f32(1)
+ZERO, HALF, ONE, TWO = f32(0), f32(0.5), f32(1), f32(2)
 
 
 def reinterpreted(given, wanted):
@@ -63,7 +63,7 @@ greater, smaller = choose("maxnum"), choose("minnum")
 
 
 def bound(name, comparison):
-    """The same with a nan kept: `limit` if `x` is beyond it. (Two of Python's `if`s become one of three branches.)"""
+    """The same with a nan kept: `limit` if `x` is beyond it. (Two of Python's `if`s LLVM would make one choice of three.)"""
     @intrinsic
     def pick(typing_context, x, limit):
         def emit(context, builder, signature, arguments):
@@ -94,13 +94,14 @@ def constants(*values):
 
 
 def exponentials(number, digits, bits_of, float_of, least, greatest, high, low, coefficients):
-    """exp and expm1 for one format of numbers, whose mantissas have so many digits.
+    """exp and expm1 for one floating-point format. digits: binary ones of its mantissa, after the point.
 
     least, greatest: beyond these eˣ is 0 or infinity. high + low: log 4. coefficients: of (eʳ - 1 - r) / r².
     """
     # The numbers around this one are whole: to add it rounds, and the sum's last bits are the rounded number.
     to_whole = number(1.5 * 2.0**digits)
-    per_log_4, one, many = number(1 / (float(high) + float(low))), number(1), number(int(digits))
+    per_log_4, one = number(1 / (float(high) + float(low))), number(1)
+    large = number(int(digits))  # beyond it eˣ has no place for the 1 that expm1 takes off
 
     @scalar
     def parts(x):
@@ -116,7 +117,7 @@ def exponentials(number, digits, bits_of, float_of, least, greatest, high, low, 
     def exp(x):
         """eʳ 2ⁿ 2ⁿ: in two steps, since 4ⁿ may not be a normal number."""
         more, power = parts(x)
-        return (more + one) * power * power
+        return fma(more, power, power) * power
 
     @scalar
     def expm1(x):
@@ -124,7 +125,7 @@ def exponentials(number, digits, bits_of, float_of, least, greatest, high, low, 
         more, power = parts(x)
         whole = power * power
         few = fma(whole, more, whole - one) if x != 0 else x
-        return (more + one) * power * power if x > many else few
+        return fma(more, power, power) * power if x > large else few
 
     return exp, expm1
 
@@ -141,18 +142,21 @@ exp_f64, expm1_f64 = exponentials(
 LOG_2, LOG_2_HIGH, LOG_2_LOW = 0.6931471805599453, f32(0.693359375), f32(-2.12194440e-4)
 EXP_NARROW = constants(1.38131448e-3, 8.36941879e-3, 4.16684560e-2, 1.66665152e-1, 4.99999940e-1)
 TO_WHOLE, DIGITS = f32(1.5 * 2**23), i32(23)
-NORMAL_LEAST, NORMAL_GREATEST = f32(-87.33), f32(88.73)
+NORMAL_LEAST, NORMAL_GREATEST = f32(-86.6), f32(88.73)
 
 
 @scalar
 def exp_normal(x):
-    """eˣ from the least normal number on, infinity above 88.3. Quicker, for sums like 1 + eˣ that feel no difference."""
+    """eˣ for sums like 1 + eˣ, and quicker: below -86.6 it stays e^-86.6."""
     x = at_most(at_least(x, NORMAL_LEAST), NORMAL_GREATEST)
     shifted = fma(x, f32(1 / LOG_2), TO_WHOLE)
     n = shifted - TO_WHOLE
     r = fma(n, -LOG_2_LOW, fma(n, -LOG_2_HIGH, x))
-    y = fma(horner(r, EXP_NARROW), r * r, r) + ONE
-    return y * float_of((bits_of(shifted) << DIGITS) + bits_of(ONE))
+    twice = fma(fma(horner(r, EXP_NARROW), r * r, r), TWO, TWO)
+    return twice * float_of((bits_of(shifted) << DIGITS) + bits_of(HALF))  # 2ⁿ⁻¹: 2¹²⁸ would be infinite
+
+
+# ----------------------------------------------------------------------------------------------------------- log
 
 
 LOG = constants(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
@@ -199,6 +203,9 @@ def log_f64(x):
     return y if x > 0 else (-np.inf if x == 0 else np.nan)
 
 
+# ---------------------------------------------------------------------------------------------------------- tanh
+
+
 TANH_ODD = constants(1.37147680e-8, 2.08654637e-5, 3.51105793e-3, 1.33940235e-1, 1)
 TANH_EVEN = constants(7.92282833e-7, 3.31100455e-4, 2.59357467e-2, 4.67273414e-1, 1)
 TANH_GREATEST = f32(8.202901)  # where the quotient is 1; above it rounding would make it more
@@ -209,7 +216,17 @@ def tanh_f32(x):
     """x times a quotient of polynomials in x²."""
     t = at_least(at_most(x, TANH_GREATEST), -TANH_GREATEST)
     square = t * t
-    return t * horner(square, TANH_ODD) / horner(square, TANH_EVEN)
+    return t * (horner(square, TANH_ODD) / horner(square, TANH_EVEN))
+
+
+@scalar
+def tanh_f64(x):
+    """(e²ˣ - 1) / (e²ˣ + 1)."""
+    more = expm1_f64(2 * at_most(at_least(x, -20.0), 20.0))
+    return more / (more + 2)
+
+
+# ----------------------------------------------------------------------------------------------------------- erf
 
 
 ERF_ODD = constants(-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
@@ -224,7 +241,7 @@ def erf_f32(x):
     """As tanh."""
     t = at_least(at_most(x, ERF_GREATEST), -ERF_GREATEST)
     square = t * t
-    return t * horner(square, ERF_ODD) / horner(square, ERF_EVEN)
+    return t * (horner(square, ERF_ODD) / horner(square, ERF_EVEN))
 
 
 # 1.1283791670955126 is 2/√π, the derivative at 0.
@@ -245,6 +262,9 @@ def erf_f64(x):
     return x * horner(a * a, ERF_NEAR) if a < 1 else (far if x > 0 else -far)
 
 
+# ------------------------------------------------------------------------------------------------ of either width
+
+
 def by_width(name, narrow, wide):
     """A function for kernels: `narrow` for float32 arguments, `wide` for float64."""
     def function(x):
@@ -254,13 +274,6 @@ def by_width(name, narrow, wide):
     def compiled(x):
         return (lambda x: narrow(x)) if x is types.float32 else (lambda x: wide(x))
     return function
-
-
-@scalar
-def tanh_f64(x):
-    """(e²ˣ - 1) / (e²ˣ + 1)."""
-    more = expm1_f64(2 * at_most(at_least(x, -20.0), 20.0))
-    return more / (more + 2)
 
 
 exp = by_width("exp", exp_f32, exp_f64)

@@ -1,4 +1,4 @@
-"""A stand-in for the module `math` in compiled loops, mostly of polynomials.
+"""A stand-in for the module `math` in compiled loops, mostly of polynomials. libm's are, in float64, sin, cos and pow.
 
 A scalar function says `math.exp(x)`; on the CPU it is compiled with this module in the place of `math`, and
 a loop over it becomes vector instructions. See Note [ Functions that vectorize ] in vec.py.
@@ -23,7 +23,7 @@ f32, f64 = np.float32, np.float64
 
 @scalar
 def log1p(x):
-    """What 1 + x lost to rounding is put back by a factor (W. Kahan)."""
+    """What 1 + x lost to rounding is put back by a factor (W. Kahan). Errors stay below 3 units in the last place."""
     one = type(x)(1)
     y = one + x
     lost = y - one

@@ -278,6 +278,7 @@ def expm1(x, numbers):
 
 
 def pow(x, y, numbers):
+    """Of floats. `power` serves integers, too."""
     return math.pow(x, y)
 
 

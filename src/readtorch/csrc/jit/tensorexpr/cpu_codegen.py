@@ -116,15 +116,15 @@ def _assignments(nest):
 
 def _remark(nest):
     """The last line of a loop. See Note [ Several vectors at a time ]."""
-    return ["interleave()"] if any(map(is_polynomial, nest.functions)) else []
+    return ["interleave()"] if any(map(uses_math, nest.functions)) else []
 
 
 @functools.cache
-def is_polynomial(name):
+def uses_math(name):
     """Whether the function `name` uses the module `math`, by itself or by what it calls."""
     function = getattr(functions, name, None)
     called = names_in(function.__code__) if isinstance(function, types.FunctionType) else set()
-    return "math" in called or any(map(is_polynomial, called))
+    return "math" in called or any(map(uses_math, called))
 
 
 def module_text(nest, lines, reduces=False):

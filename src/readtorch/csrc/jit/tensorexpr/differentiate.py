@@ -81,6 +81,8 @@ def differentiable(group, values, edges):
 def again_differentiable(group, values, needs, grads):
     """The gradients as a graph of their own (create_graph): the unfused operators, walked by the engine."""
     group.note("a gradient that is to be differentiated again: its operators ran one by one")
+    # One input may have been made from another: the walk must end at the first, where the outer one goes on.
+    values = [v.view_as(v) if need else v for v, need in zip(values, needs)]
     outputs = group.unfused(values)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     roots = [(gradient_edge(o), g) for o, g in zip(outputs, grads) if g is not None]
