@@ -220,6 +220,14 @@ def test_what_cannot_be_captured_runs_as_written_and_says_why(function, why, cap
         readtorch.compile(function, fullgraph=True)(readtorch.tensor([3.0, 1.0]))
 
 
+def test_arguments_that_no_graph_knows_run_as_written():
+    compiled = readtorch.compile(lambda x: (x * 1) ** True)
+    for _ in range(3):
+        assert compiled(readtorch.tensor([2.0, 3.0])).tolist() == [2, 3]
+    (reason,) = _dynamo.report(compiled).break_reasons
+    assert "graphs have no aten::pow(" in reason and "bool)" in reason
+
+
 def test_errors_of_the_function_are_raised():
     compiled = readtorch.compile(pointwise)
     with pytest.raises(RuntimeError, match="The size of tensor a"):

@@ -101,7 +101,7 @@ class CompiledFunction:
         before = [origin.holds() for origin in simple]
         with compiling():
             capture = Capture(self.function, args, kwargs, tensors)
-        reason = capture.state.reason or _changed(simple, before)
+        reason = capture.state.reason or _without_schema(capture.graph) or _changed(simple, before)
         if reason:
             return self.give_up(reason, lambda: capture.result)
         self.entries.append(self.entry(capture, leaves, spec, simple, modules))
@@ -200,6 +200,15 @@ def _holds(text, names):
         return bool(eval(text, dict(names)))
     except Exception:
         return False
+
+
+def _without_schema(graph):
+    """Why a graph cannot run: of some operator it has arguments that only the eager one takes, such as x ** True."""
+    for node in graph.all_nodes():
+        if node.kind().startswith("aten::") and node.maybeSchema() is None:
+            types = ", ".join(str(v.type()) for v in node.inputs())
+            return f"graphs have no {node.kind()}({types})"
+    return None
 
 
 def _changed(simple, before):
