@@ -3,11 +3,11 @@ them into vector instructions. sin and cos are in sine.py; log1p and pow in vect
 
 Note [ Functions that vectorize ]
 A loop that calls libm computes one number at a time. So the forms here are polynomials, with conditions written as
-choices between two values. log of float32 goes back to the Cephes library (S. Moshier), that of float64 to fdlibm
-(Sun Microsystems), erf is the rational approximation of Eigen and XLA; the other coefficients have the least greatest
-relative error in their interval (found with the algorithms of E. Remez and C. Lawson). Errors stay below 2 units in the
-last place; for sigmoid and float64's tanh below 3, for float32's tanh below 6 and erf below 8. `exp` of a very negative
-number underflows through the denormal numbers to 0, as it should: attention relies on exp(-inf) = 0.
+choices between two values. log of float32 goes back to the Cephes library (S. Moshier), that of float64 to fdlibm (Sun
+Microsystems); erf of float32 is the rational approximation of Eigen and XLA. The other coefficients have the least
+greatest relative error in their interval (found with the algorithms of E. Remez and C. Lawson). Errors stay below 2 units
+in the last place; for sigmoid and float64's tanh below 3, for float32's tanh below 6 and erf below 8. `exp` of a very
+negative number underflows through the denormal numbers to 0, as it should: attention relies on exp(-inf) = 0.
 
 In PyTorch: `aten/src/ATen/cpu/vec/vec512/vec512_float.h`, which calls the SLEEF library.
 """
@@ -213,10 +213,10 @@ TANH_GREATEST = f32(8.202901)  # where the quotient is 1; above it rounding woul
 
 @scalar
 def tanh_f32(x):
-    """x times a quotient of polynomials in x²."""
+    """x times a quotient of polynomials in x². The division comes last: 1 + tanh x must be 0 where tanh x is -1."""
     t = at_least(at_most(x, TANH_GREATEST), -TANH_GREATEST)
     square = t * t
-    return t * (horner(square, TANH_ODD) / horner(square, TANH_EVEN))
+    return t * horner(square, TANH_ODD) / horner(square, TANH_EVEN)
 
 
 @scalar
@@ -229,11 +229,9 @@ def tanh_f64(x):
 # ----------------------------------------------------------------------------------------------------------- erf
 
 
-ERF_ODD = constants(-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
-                    -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02)
-ERF_EVEN = constants(-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
-                     -1.42647390514189e-02)
-ERF_GREATEST = f32(4)
+ERF_ODD = constants(1.91110559e-8, -1.94232894e-6, 1.47287938e-4, 3.99061386e-3, 5.15249968e-2, 2.07126096e-1, 1.12837911)
+ERF_EVEN = constants(1.02112431e-3, 1.49581460e-2, 1.17971100e-1, 5.16891956e-1, 1)
+ERF_GREATEST = f32(3.6518462)  # as for tanh
 
 
 @scalar
@@ -241,7 +239,7 @@ def erf_f32(x):
     """As tanh."""
     t = at_least(at_most(x, ERF_GREATEST), -ERF_GREATEST)
     square = t * t
-    return t * (horner(square, ERF_ODD) / horner(square, ERF_EVEN))
+    return t * horner(square, ERF_ODD) / horner(square, ERF_EVEN)
 
 
 # 1.1283791670955126 is 2/√π, the derivative at 0.

@@ -138,7 +138,7 @@ POWERS = {2: "square", 3: "cube", 0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal", 
 
 def pow_lowering(node):
     """The powers that PyTorch's operator does not compute as powers, either."""
-    exponent = node.namedInput("exponent")
+    exponent = node.input(1)
     known = exponent.toIValue() if exponent.isConstant() and not isinstance(exponent.type(), TensorType) else None
     return Lowering(POWERS[known], ("self",)) if known in POWERS else Lowering("pow", ("self", "exponent"))
 
