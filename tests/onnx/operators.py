@@ -209,7 +209,7 @@ FACTORIES = {
     "new": (lambda T, x: x + x.new_zeros(4) + x.new_ones(3, 1) + x.new_full((4,), 2.0), X),
     "arange": (lambda T, x: x + T.arange(x.shape[1]) + T.arange(1, x.shape[1] + 1) + T.arange(0, 8, 2), X),
     "constants": (lambda T, x: x + T.linspace(0, 1, 4) + T.eye(3, 4) + T.tensor([1.0, 2.0, 3.0, 4.0]), X),
-    "ones of sizes": (lambda T, x: T.ones(x.shape[0], 4) * x + T.empty_like(x) * 0, X),
+    "ones of sizes": (lambda T, x: T.ones(x.shape[0], 4) * x + T.zeros_like(T.empty_like(x)), X),
     "full": (lambda T, x: x + T.full((x.shape[0], 1), 3.5), X),
 }
 
