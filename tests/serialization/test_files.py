@@ -1,4 +1,5 @@
 """Paths and file objects; a save to a path is all or nothing."""
+import fcntl
 import io
 import os
 import pathlib
@@ -74,6 +75,92 @@ def test_a_killed_save_never_leaves_half_a_file(tmp_path):
         process.communicate()
         loaded = torch.load(path)
         assert loaded["a"].eq(loaded["n"]).all()
+
+
+def test_the_next_save_removes_what_a_killed_one_left(tmp_path):
+    script = "import os, sys, readtorch\nos.fsync = lambda _: os.kill(os.getpid(), 9)\nreadtorch.save(1, sys.argv[1])"
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(readtorch.__file__).parents[1])}
+    path = tmp_path / "model.pt"
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", script, str(path)], env=environment)
+        assert len(names(tmp_path)) == 1 and names(tmp_path)[0].startswith("model.pt.")
+    readtorch.save(1, path)
+    assert names(tmp_path) == ["model.pt"]
+
+
+def test_only_leftovers_are_removed(tmp_path):
+    """Not other names, not links, not folders and pipes, not another user's."""
+    kept = ["model.pt.20261122.tmp", "model.pt.0123abcd", "model.pt.0123ABCD.tmp", "model.pt.0123abcde.tmp", "other.pt.0123abcd.tmp",
+            "model.pt.x.0123abcd.tmp"]
+    for name in kept:
+        (tmp_path / name).write_bytes(b"somebody's")
+    (tmp_path / "model.pt.aaaaaaaa.tmp").symlink_to(tmp_path / kept[0])
+    (tmp_path / "model.pt.bbbbbbbb.tmp").mkdir()
+    os.mkfifo(tmp_path / "model.pt.cccccccc.tmp")
+    kept += [f"model.pt.{letter * 8}.tmp" for letter in "abc"]
+    (tmp_path / "model.pt.0000000e.tmp").write_bytes(b"left")
+    if os.geteuid() == 0:
+        (tmp_path / "model.pt.dddddddd.tmp").write_bytes(b"another user's")
+        os.chown(tmp_path / "model.pt.dddddddd.tmp", 65534, 65534)
+        kept.append("model.pt.dddddddd.tmp")
+    readtorch.save(1, tmp_path / "model.pt")
+    assert names(tmp_path) == sorted([*kept, "model.pt"])
+    assert (tmp_path / kept[0]).read_bytes() == b"somebody's"
+
+
+class SlowToPickle:
+    def __init__(self, during):
+        self.during = during
+
+    def __reduce__(self):
+        self.during()
+        return int, ()
+
+
+def test_a_save_that_goes_on_is_no_leftover(tmp_path):
+    path = tmp_path / "model.pt"
+    seen = []
+
+    def another_save():
+        readtorch.save("inner", path)
+        seen.append(names(tmp_path))
+    readtorch.save(SlowToPickle(another_save), path)
+    assert len(seen[0]) == 2 and readtorch.load(path, weights_only=False) == 0 and names(tmp_path) == ["model.pt"]
+
+
+def test_many_saves_of_one_path_at_the_same_time(tmp_path):
+    """Threads and processes, of which one is killed again and again: no save fails, nothing is left in the end."""
+    path = tmp_path / "model.pt"
+    script = "import sys, readtorch\nprint(flush=True)\nwhile True: readtorch.save([readtorch.ones(1000)], sys.argv[1])"
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(readtorch.__file__).parents[1])}
+    failed = []
+
+    def save_often():
+        try:
+            for _ in range(150):
+                readtorch.save([readtorch.ones(1000)], path)
+        except BaseException as error:
+            failed.append(error)
+    process = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, env=environment)
+    process.stdout.readline()
+    threads = [threading.Thread(target=save_often) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    process.kill()
+    process.communicate()
+    readtorch.save(1, path)
+    assert not failed and names(tmp_path) == ["model.pt"]
+
+
+def test_where_there_are_no_locks_a_save_works(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(95, "Operation not supported")
+    (tmp_path / "model.pt.0123abcd.tmp").write_bytes(b"who knows")
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    readtorch.save(1, tmp_path / "model.pt")
+    assert names(tmp_path) == ["model.pt", "model.pt.0123abcd.tmp"]
 
 
 def test_permissions_are_those_of_open_or_of_the_old_file(tmp_path):

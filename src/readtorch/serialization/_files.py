@@ -11,13 +11,25 @@ step of the file system, and whoever opens the path sees the old file or the new
 that the data is brought to the disk, so that a power cut cannot leave the new name without its contents
 either.
 
+A program that is killed leaves the new file, half done, and nobody will rename it. The next save of that path
+removes it. It must not take the file that another process, or thread, is writing at the same time: so who
+writes holds a lock on the file (`flock`), which the system takes away when the process is gone, however it
+ended. A file that can be locked is a leftover if it also has such a name, is a regular file, not a link to one,
+and belongs to the user who saves. Where there are no locks (some network file systems) leftovers stay.
+
+A lock comes a moment after the file that it is on. Whoever saves in that moment takes the new file for a
+leftover. So when the writer has its lock it looks whether the file still has its name, and makes another one if
+not, or if somebody else has the lock; and it renames the file before it gives the lock back.
+
 The new file gets the permissions that `open` gives, or those of the file that it replaces. A symbolic link
 stays one: the file that it leads to is replaced. What is no regular file, such as /dev/stdout or a pipe, is
 written to directly.
 """
 import contextlib
+import fcntl
 import io
 import os
+import re
 import secrets
 import stat
 
@@ -84,15 +96,82 @@ def _mode_of(path):
 
 @contextlib.contextmanager
 def _replacing(path, mode):
-    beside = f"{path}.{secrets.token_hex(4)}.tmp"
-    with open(beside, "xb") as file:
+    _remove_leftovers(path)
+    file, beside = _locked_file_beside(path)
+    with file:
         try:
             yield file
             file.flush()
             if mode is not None:
                 os.chmod(beside, stat.S_IMODE(mode))
             os.fsync(file.fileno())
+            os.replace(beside, path)
         except BaseException:
-            os.unlink(beside)
+            with contextlib.suppress(FileNotFoundError):  # interrupted after it was renamed
+                os.unlink(beside)
             raise
-    os.replace(beside, path)
+
+
+# Eight digits of a hexadecimal number. One at least is a letter: model.pt.20261122.tmp may be somebody's.
+_LEFTOVER = re.compile(r"\.(?=[0-9]*[a-f])[0-9a-f]{8}\.tmp")
+
+
+def _locked_file_beside(path):
+    """A new file beside `path`, open and locked, and its name."""
+    while True:
+        beside = f"{path}.{secrets.token_hex(4)}.tmp"
+        if not _LEFTOVER.fullmatch(beside, len(path)):
+            continue
+        file = open(beside, "xb")
+        if _lock(file.fileno(), if_impossible=True) and _is_named(file.fileno(), beside):
+            return file, beside
+        file.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(beside)
+
+
+def _remove_leftovers(path):
+    """Remove what saves of `path` left that were killed."""
+    folder, name = os.path.split(path)
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return  # a folder may be closed to readers
+    for other in names:
+        if other.startswith(name) and _LEFTOVER.fullmatch(other, len(name)):
+            _remove_if_left(os.path.join(folder, other))
+
+
+def _remove_if_left(beside):
+    try:
+        descriptor = os.open(beside, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return  # a symbolic link, or another user's; or it is gone
+    try:
+        facts = os.fstat(descriptor)
+        ours = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid()
+        if ours and _lock(descriptor, if_impossible=False) and _is_named(descriptor, beside):
+            os.unlink(beside)
+    except OSError:
+        pass  # it stays
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor, if_impossible):
+    """Whether this is the one lock on the file now; `if_impossible` where the file system has no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return if_impossible
+    return True
+
+
+def _is_named(descriptor, path):
+    """Whether `path` is the open file."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
