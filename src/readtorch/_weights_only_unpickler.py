@@ -12,6 +12,10 @@ stops. Ours also refuses what would exhaust the machine without leaving the tabl
 - `bytearray(10**12)` fills the memory. So each function that may be called has a check of its arguments.
 - A list that stands in the file once may be copied by `set(…)` a million times. So all copies together may be
   no longer than the pickle itself, as they are in every pickle that somebody saved.
+- A pickle of equal bytes may be compressed to a thousandth of its size. So it is not expanded if it is much
+  longer than saved pickles are: Note [ How far a compressed archive may expand ]. From there on one byte makes
+  at most one object, of some 200 bytes.
+- A place in the memo may be numbered 2**32 - 1. So the memo is a dictionary, not a list up to that place.
 - A tuple of itself and itself, sixty times over, is a short program, but to hash it as a dictionary's key
   takes 2**60 steps; one nested a million deep overflows the C stack; and numbers can be chosen so that their
   hashes are all the same. So keys are looked at first: tuples not too large and not too many, integers of 64
@@ -62,9 +66,13 @@ class Unpickler:
     """Runs the pickle in `file`. Raises UnpicklingError for what it does not allow or understand, EOFError if
     it breaks off.
 
+    TorchScript archives and snapshots of memory are read by subclasses, whose `instructions` are others.
+
     encoding: of the byte strings of Python 2; "bytes" leaves them bytes.
     `persistent_load(id)` is the caller's: it makes a storage from ("storage", type, key, location, numel).
     """
+
+    instructions = _INSTRUCTIONS
 
     def __init__(self, file, *, encoding="bytes"):
         self.data = file.read()
@@ -80,7 +88,7 @@ class Unpickler:
     def load(self):
         """The object that the pickle describes."""
         instructions = {code: getattr(self, what) if isinstance(what, str) else functools.partial(what, self)
-                        for code, what in _INSTRUCTIONS.items()}
+                        for code, what in self.instructions.items()}
         try:
             while (code := self.data[self.at]) != _STOP:
                 self.at += 1

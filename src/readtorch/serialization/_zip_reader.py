@@ -5,7 +5,23 @@ in the chapter "state_dict, save and load".
 
 The file may be anybody's, so nothing it says is believed before it is checked against the file's length: no
 record leaves the file, together they claim no more bytes than it has, and a compressed one expands to just
-the size it declared.
+the size it declared, if that is plausible.
+
+Note [ How far a compressed archive may expand ]
+
+`save` compresses nothing, but archives that were packed again are compressed, and load. DEFLATE shrinks a
+record of equal bytes to a thousandth of its size, so a file of 60 KB can claim 60 MB of pickle, and each byte
+of that may make an object of 200 bytes. The sizes stand in the directory, so they are judged before anything
+is expanded:
+
+- What is read whole, to be run, compiled or shown (pickles, source, texts), may be 4 MiB long, or longer, but
+  then at most 32 times as long as it is stored. Pickles of models and optimizers shrink to a fourth or fifth;
+  one of a million zeros shrinks to a six-hundredth, but has 2 MB.
+- A storage's size must be what the pickle says of it, and it is expanded once, so a tensor of zeros may be as
+  small in the file as it likes. But all compressed records together may be 256 MiB long, or longer, but then at
+  most 100 times as long as the archive: models are not made of zeros.
+
+What is refused can be unpacked by hand and zipped again without compression.
 """
 import os
 import struct
@@ -22,6 +38,9 @@ _IS_FOLDER = 0x10
 _LONGEST_COMMENT = 0xFFFF
 _LONGEST_TEXT = 1000
 _DEFLATE_AT_MOST = 1032  # to one: what DEFLATE can reach
+# See Note [ How far a compressed archive may expand ]: (bytes that are always allowed, times the stored size)
+_OF_WHAT_IS_RUN = 4 << 20, 32
+_OF_ALL_RECORDS = 256 << 20, 100
 
 
 class Record(NamedTuple):
@@ -67,6 +86,8 @@ class ZipReader:
             records.append(record)
         if sum(record.stored_size for record in records) > self.size:
             raise _damaged("reading zip archive", "records overlap")
+        compressed = sum(record.size for record in records if record.method != STORED)
+        _check_expansion("the archive", compressed, self.size, _OF_ALL_RECORDS)
         return records
 
     def _find_directory(self):
@@ -152,8 +173,8 @@ class ZipReader:
         """The text in a small record. Raises RuntimeError if it is none."""
         if name not in self:
             return absent
-        data = self.read(name)
-        if len(data) > _LONGEST_TEXT or not data.isascii():
+        data = self.read(name) if self.record(name).size <= _LONGEST_TEXT else None
+        if data is None or not data.isascii():
             raise _damaged(f"reading file {name}", "the record is no short text")
         return data.decode()
 
@@ -174,20 +195,27 @@ class ZipReader:
         return offset
 
     def read(self, name):
-        """A record's bytes."""
+        """A record's bytes. Raises RuntimeError if it is longer than Note [ How far a compressed archive may
+        expand ] allows.
+        """
         record = self.record(name)
-        data = self._read(self.offset(name), record.stored_size, f"reading file {name}")
-        return data if record.method == STORED else _expand(record, data)
+        if record.method != STORED:
+            _check_expansion(name, record.size, record.stored_size, _OF_WHAT_IS_RUN)
+        return self._expanded(name, record)
 
     def read_into(self, name, buffer):
         """Fill `buffer`, writable bytes of the record's size, with its data."""
         record = self.record(name)
         if record.method != STORED or not hasattr(self._file, "readinto"):
-            buffer[:] = self.read(name)
+            buffer[:] = self._expanded(name, record)
             return
         self._file.seek(self._origin + self.offset(name))
         if self._file.readinto(buffer) != record.size:
             raise _damaged(f"reading file {name}", "file read failed")
+
+    def _expanded(self, name, record):
+        data = self._read(self.offset(name), record.stored_size, f"reading file {name}")
+        return data if record.method == STORED else _expand(record, data)
 
     def _read(self, start, size, what):
         if start < 0 or start + size > self.size:
@@ -239,6 +267,15 @@ def _long_numbers(extra, *fields):
             return [next(numbers, MOST_32) if field == MOST_32 else field for field in fields]
         at += 4 + length
     return fields
+
+
+def _check_expansion(what, size, stored_size, limit):
+    """Raise RuntimeError if `size` is implausible. limit: one of the two pairs above."""
+    allowed, times = limit
+    if size > max(allowed, times * stored_size):
+        raise RuntimeError(f"{what} is compressed and would expand from {stored_size} to {size} bytes, which "
+                           "no checkpoint does that was not made to exhaust memory. If you trust the file, "
+                           "unpack it and zip it again without compression (zip -0).")
 
 
 def _expand(record, data):
