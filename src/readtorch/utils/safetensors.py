@@ -14,7 +14,8 @@ _DTYPES = {
     "I64": readtorch.int64, "I32": readtorch.int32, "I16": readtorch.int16, "I8": readtorch.int8,
     "U64": readtorch.uint64, "U32": readtorch.uint32, "U16": readtorch.uint16, "U8": readtorch.uint8,
     "BOOL": readtorch.bool, "C64": readtorch.complex64, "F8_E4M3": readtorch.float8_e4m3fn,
-    "F8_E5M2": readtorch.float8_e5m2,
+    "F8_E5M2": readtorch.float8_e5m2, "F8_E4M3FNUZ": readtorch.float8_e4m3fnuz,
+    "F8_E5M2FNUZ": readtorch.float8_e5m2fnuz,
 }
 
 
@@ -35,9 +36,10 @@ def save_file(tensors, filename, metadata=None):
 
 
 def load(data):
-    """Name -> tensor, from the bytes of a file."""
+    """Name -> tensor, from the bytes of a file. Raises SafetensorError for a damaged one and for unknown dtypes.
+    """
     import safetensors
-    return {name: _tensor(entry) for name, entry in safetensors.deserialize(data)}
+    return {name: _tensor(name, entry) for name, entry in safetensors.deserialize(data)}
 
 
 def load_file(filename, device="cpu"):
@@ -67,6 +69,10 @@ def _arrays(tensors):
     return {name: tensor.detach()._array for name, tensor in tensors.items()}
 
 
-def _tensor(entry):
-    dtype = _DTYPES[entry["dtype"]]
+def _tensor(name, entry):
+    dtype = _DTYPES.get(entry["dtype"])
+    if dtype is None:  # in PyTorch: F4 and F8_E8M0 have dtypes
+        from safetensors import SafetensorError
+        raise SafetensorError(f"Dtype not understood: {entry['dtype']}, of the tensor {name!r}. readtorch has no such "
+                              "dtype: convert the tensor to another one with PyTorch and save it again.")
     return wrap(np.frombuffer(bytearray(entry["data"]), dtype.numpy).reshape(entry["shape"]))
