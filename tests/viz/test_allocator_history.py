@@ -14,7 +14,8 @@ import readtorch
 from readtorch import viz
 from readtorch.c10.cuda.snapshot import segments_of
 from readtorch.viz.allocator_history import allocator_history
-from readtorch.viz.memory_history import PlainUnpickler, read_history
+from readtorch.viz.memory_history import read_history
+from readtorch.viz.memory_snapshot import PlainUnpickler
 from readtorch.viz.memory_replay import ACTIVE, FREE, STATES, Replay
 
 from ..allocator.replay import Replay as Recording

@@ -5,13 +5,13 @@ before the first event. `rewind` finds that out by undoing the events one by one
 """
 from __future__ import annotations
 
-import os
-import pickle
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from readtorch.c10.cuda.allocator_config import ROUNDUP_INTERVALS, AllocatorConfig
 from readtorch.c10.cuda.sizes import MIN_BLOCK, SMALL_SEGMENT, SMALL_SIZE, UNLIMITED, round_size
+
+from .memory_snapshot import load_snapshot
 
 PENDING = "active_pending_free"
 
@@ -55,10 +55,11 @@ class History:
 def read_history(source=None, device=None) -> History:
     """source: a snapshot, the path of one that `_dump_snapshot` wrote (PyTorch's or ours), or None: ours.
 
-    device: its number; the one with the most events if None. ValueError for a snapshot without a history.
+    device: its number; the one with the most events if None. ValueError for a snapshot without a history and for
+    what is no snapshot, UnpicklingError for a file with more than plain data.
     """
     snapshot = load_snapshot(source)
-    traces = snapshot.get("device_traces", []) if isinstance(snapshot, dict) else []
+    traces = snapshot.get("device_traces", [])
     if "segments" not in snapshot or not any(traces):
         raise ValueError("no history in this snapshot: call _record_memory_history() before the run")
     if device is None:
@@ -67,23 +68,6 @@ def read_history(source=None, device=None) -> History:
     history = History(device, traces[device], snapshot.get("allocator_settings", {}), final)
     rewind(history)
     return history
-
-
-def load_snapshot(source):
-    if source is None:
-        from readtorch.cuda import memory
-        return memory._snapshot()
-    if isinstance(source, (str, os.PathLike)):
-        with open(source, "rb") as file:
-            return PlainUnpickler(file).load()
-    return source
-
-
-class PlainUnpickler(pickle.Unpickler):
-    """Dictionaries, lists, numbers and strings only: a snapshot needs no more, so no file gets more."""
-
-    def find_class(self, module, name):
-        raise pickle.UnpicklingError(f"a snapshot holds plain data; this file asks for {module}.{name}")
 
 
 # -- how it was before the first event ------------------------------------------------------------------

@@ -77,7 +77,7 @@ class Replay:
         for self.now, event in enumerate(history.events, 1):
             recorded = event.get("reason")
             told = explain(self, event) if recorded is None else None   # looks at what is there before it
-            done = getattr(self, "_" + event["action"], self._nothing)(event)
+            done = self.EVENTS.get(event["action"], Replay._nothing)(self, event)
             self.reasons.append(told(done) if told else recorded)
         self._end()
 
@@ -204,13 +204,9 @@ class Replay:
         self.take(block)
         return self.put_free(block.row, block.address, block.size)
 
-    _free = _free_completed   # what histories of PyTorch 1.x call it
-
     def _segment_alloc(self, event):
         segment = self.kinds.segment_of(event)
         return self.put_free(self.row_for(segment), segment.address, segment.size)
-
-    _segment_map = _segment_alloc
 
     def _segment_free(self, event):
         row = self.row_at(event["addr"])
@@ -231,6 +227,11 @@ class Replay:
 
     def _nothing(self, event):
         """oom, snapshot, and what later versions may add: no memory changes hands."""
+
+    EVENTS = {"alloc": _alloc, "free_requested": _free_requested, "free_completed": _free_completed,
+              "free": _free_completed,   # what histories of PyTorch 1.x call it
+              "segment_alloc": _segment_alloc, "segment_map": _segment_alloc, "segment_free": _segment_free,
+              "segment_unmap": _segment_unmap}
 
     # -- is it the truth?
 
