@@ -7,6 +7,7 @@ The functions and methods of operators are made when the package is imported, so
 see them. In PyTorch: `tools/pyi/gen_pyi.py`.
 """
 import inspect
+import re
 import sys
 from keyword import iskeyword
 from pathlib import Path
@@ -27,7 +28,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, overload
 
 """
-NAMES = """from readtorch._tensor import Tensor
+NAMES = """from builtins import bool as _bool, complex as _complex, float as _float, int as _int
+from readtorch._tensor import Tensor
 from readtorch.c10.device import device as _device
 from readtorch.c10.layout import layout as _layout, memory_format as _memory_format
 from readtorch.c10.scalar_type import dtype as _dtype
@@ -273,13 +275,22 @@ FILES = {"_VariableFunctions.pyi": variable_functions, "linalg.pyi": linalg, "ff
          "nn/functional/__init__.pyi": functional}
 
 
+HIDDEN = re.compile(r"(?m)(?<!^)(?<!def )\b(bool|complex|float|int)\b(?! as )")
+
+
+def text_of(name):
+    """The whole file. `int` is a method of tensors and a dtype of the package, `complex` a function: Python's types
+    have names of their own."""
+    return HIDDEN.sub(r"_\1", FILES[name]())
+
+
 def main(arguments):
-    stale = [name for name, write in FILES.items() if _read(PACKAGE / name) != write()]
+    stale = [name for name in FILES if _read(PACKAGE / name) != text_of(name)]
     if arguments == ["--check"]:
         print("\n".join(f"{name} is not what tools/gen_pyi.py writes" for name in stale))
         return bool(stale)
     for name in stale:
-        (PACKAGE / name).write_text(FILES[name](), encoding="utf8")
+        (PACKAGE / name).write_text(text_of(name), encoding="utf8")
         print("wrote", name)
     return 0
 
