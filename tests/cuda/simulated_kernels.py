@@ -236,6 +236,19 @@ def lane_absent(x):
     x[t] = cuda.shfl_down_sync(FULL, x[t], 4)
 
 
+def half_a_warp(x):
+    """The partner of each lane is there, but the mask names lanes that never come."""
+    t = cuda.threadIdx.x
+    if t < 16:
+        x[t] += cuda.shfl_xor_sync(FULL, x[t], 1)
+
+
+def half_a_vote(x):
+    t = cuda.threadIdx.x
+    if t % 2:
+        x[t] = cuda.ballot_sync(FULL, x[t] > 0)
+
+
 def lane_outside_mask(x):
     t = cuda.threadIdx.x
     if t < 16:

@@ -234,6 +234,13 @@ def test_inactive_lanes():
         simulator.launch(kernels.lane_outside_mask, 1, 32, floats(32))
 
 
+@each_mode
+@pytest.mark.parametrize("kernel, lane", [(kernels.half_a_warp, 16), (kernels.half_a_vote, 0)])
+def test_lanes_that_the_mask_names_must_come(run, kernel, lane):
+    with pytest.raises(simulator.InactiveLane, match=f"names lane {lane}, which left the kernel without it"):
+        run(kernel, 1, 32, floats(32))
+
+
 def test_other_exceptions_name_the_thread():
     with pytest.raises(ZeroDivisionError) as error:
         simulator.launch(kernels.divides, 1, 8, floats(1))

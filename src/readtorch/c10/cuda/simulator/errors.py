@@ -17,7 +17,9 @@ class BarrierDivergence(SimulatorError):
 
 
 class InactiveLane(SimulatorError):
-    """A lane asked for the value of a lane that does not take part: on a GPU the answer is undefined."""
+    """A lane takes part in an operation of the warp that its mask, or a lane which the mask names, does not
+    agree to: on a GPU the answer is undefined.
+    """
 
 
 class DataRace(SimulatorError):

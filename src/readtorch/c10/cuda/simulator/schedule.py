@@ -156,13 +156,17 @@ class Block:
 
     @staticmethod
     def complete(lanes, group, mask):
-        """Has every lane of the mask come? Lanes that have left the kernel are not waited for."""
+        """Has every lane of the mask come? See Note [ The lanes of a mask ]."""
         for lane in group:
             if not mask >> lane.lane & 1:
                 raise InactiveLane(f"{lane.waits.kind} with a mask ({mask:#010x}) that leaves out the lane "
                                    f"itself, {lane.lane}. {whereabouts(lane)}")
         here = {lane.lane for lane in group}
-        return all(lane.done or lane.lane in here for lane in lanes if mask >> lane.lane & 1)
+        missing = [lane for lane in lanes if mask >> lane.lane & 1 and lane.lane not in here]
+        if missing and all(lane.done for lane in missing):
+            raise InactiveLane(f"{group[0].waits.kind} with a mask ({mask:#010x}) that names lane "
+                               f"{missing[0].lane}, which left the kernel without it. {whereabouts(group[0])}")
+        return not missing
 
     def convergence(self):
         """Nobody else can go on: those may who only wanted the others to come this far."""
