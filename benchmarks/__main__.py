@@ -1,4 +1,5 @@
-"""python -m benchmarks: readtorch and its reference in turns, with the same number of threads on the same cores.
+"""python -m benchmarks: readtorch and its reference in turns, with the same number of threads on the same cores and the same
+malloc; what each is given stands in `contestants.py`.
 
     python -m benchmarks                   all cases; the table goes to benchmarks/results/cpu.md and .json
     python -m benchmarks --only add mlp    cases whose name or group contains one of these words
@@ -9,7 +10,6 @@ import argparse
 import importlib.metadata
 import json
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
@@ -17,29 +17,18 @@ import time
 
 from benchmarks import report
 from benchmarks.cases import CASES, GROUPS
-
-IMPLEMENTATIONS = ("readtorch", "torch")
-ROOT = pathlib.Path(__file__).parent.parent
-
-
-POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-
-
-def environment(threads=1):
-    """As many threads for every pool, and the package found where it lies, installed or not."""
-    pools = dict.fromkeys(POOLS, str(threads))
-    paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT / "src"), str(ROOT)]))
-    return {**os.environ, **pools, "PYTHONPATH": paths}
+from benchmarks.contestants import CONTESTANTS, ROOT, environment
 
 
 class Peer:
     """The driver's end of a worker process."""
 
-    def __init__(self, implementation, seconds, threads):
+    def __init__(self, contestant, seconds, threads):
+        implementation, keeps_memory = CONTESTANTS[contestant]
         command = [sys.executable, "-m", "benchmarks.worker", implementation, str(seconds), str(threads)]
         stay_on_cores(threads)
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=environment(threads))
+                                        env=environment(threads, keeps_memory))
 
     def ask(self, **request):
         try:
@@ -120,7 +109,7 @@ def main():
     rows = []
     print(report.HEADER)
     for threads in sorted({GROUPS[CASES[name].group].threads for name in names}):
-        peers = {implementation: Peer(implementation, options.seconds, threads) for implementation in IMPLEMENTATIONS}
+        peers = {contestant: Peer(contestant, options.seconds, threads) for contestant in CONTESTANTS}
         for name in names:
             if GROUPS[CASES[name].group].threads == threads:
                 rows.append(time_case(name, peers, options.rounds))

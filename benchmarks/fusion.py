@@ -3,8 +3,8 @@
     python -m benchmarks.fusion [sizes …]              forward, without a graph
     python -m benchmarks.fusion --backward [sizes …]   forward and backward, for both operands
 
-Each way has a process of its own, since readtorch tells the C library to keep freed memory, which PyTorch by itself
-does not. All take turns on one core. Times are medians of processor seconds; a ratio is the median of the ratios of
+Each way has a process of its own, and all have the same malloc, but for one that is there to show the difference: see
+Note [ The same malloc ] in contestants.py. All take turns on one core. Times are medians of processor seconds; a ratio is the median of the ratios of
 the rounds, in each of which everybody runs once: what disturbs a round disturbs both sides of its ratio.
 torch.compile needs a C++ compiler.
 """
@@ -22,6 +22,7 @@ import warnings  # noqa: E402
 from benchmarks import record  # noqa: E402
 from benchmarks.__main__ import stay_on_cores  # noqa: E402
 from benchmarks.cases import CHAINS  # noqa: E402
+from benchmarks.contestants import environment, libraries  # noqa: E402
 
 SIZES = [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
 ROUNDS = 15
@@ -39,6 +40,7 @@ def compiled(torch, chain):
 
 WAYS = {
     "torch eager": ("torch", lambda torch, chain: chain),
+    "torch eager, glibc's malloc": ("torch", lambda torch, chain: chain),
     "torch.jit": ("torch", traced),
     "torch.compile": ("torch", compiled),
     "readtorch.compile": ("readtorch", lambda readtorch, chain: readtorch.compile(chain)),
@@ -51,11 +53,18 @@ class Contestant:
     def __init__(self, way):
         self.connection, theirs = multiprocessing.Pipe()
         self.process = multiprocessing.Process(target=serve, args=(way, theirs), daemon=True)
+        replace_environment(environment(keeps_memory="glibc" not in way))
         self.process.start()
 
     def ask(self, *request):
         self.connection.send(request)
         return self.connection.recv()
+
+
+def replace_environment(variables):
+    """For processes that are spawned from now on: malloc and the libraries read it when they start."""
+    os.environ.clear()
+    os.environ.update(variables)
 
 
 def serve(way, connection):
@@ -119,7 +128,7 @@ def main(sizes, backward):
             rows.append(row)
     for contestant in contestants.values():
         contestant.connection.send(("stop",))
-    record.write("fusion_backward" if backward else "fusion", rows)
+    record.write("fusion_backward" if backward else "fusion", rows, libraries=libraries())
 
 
 if __name__ == "__main__":

@@ -44,17 +44,33 @@ def _same(row):
 # ------------------------------------------------------------------------------------------------------ speed
 
 def speed(path=RESULTS / "cpu.json"):
-    """One row a group of cases: the mean and the worst of time here / time of torch, and what they are held to."""
+    """One row a group of cases: the mean and the worst of time here / time of torch, and what they are held to; beside it
+    the mean where PyTorch has malloc as glibc sets it up."""
     from benchmarks.cases import GROUPS  # imports no library under test
     data, rows = read(path), []
     for title, group in GROUPS.items():
         ratios = {row["case"]: row["ratio"] for row in data["rows"] if row["group"] == title and "ratio" in row}
         if ratios:
             worst = max(ratios, key=ratios.get)
-            mean = math.exp(statistics.fmean(map(math.log, ratios.values())))
-            rows.append((title, len(ratios), _ratio(mean, group.mean), _ratio(ratios[worst], group.each), worst))
-    header = ("Group", "Cases", "Mean ratio", "Largest ratio", "which is")
+            by_default = [row[BY_DEFAULT] for row in data["rows"] if row["group"] == title and BY_DEFAULT in row]
+            rows.append((title, len(ratios), _ratio(mean(ratios.values()), group.mean), _ratio(ratios[worst], group.each), worst,
+                         f"{mean(by_default):.2f}" if by_default else "–"))
+    header = ("Group", "Cases", "Mean ratio", "Largest ratio", "which is", "Mean ratio, glibc's malloc")
     return f"{about(data)}\n\n{table(header, rows)}"
+
+
+BY_DEFAULT = "ratio, glibc's malloc"
+
+
+def mean(ratios):
+    """The geometric mean."""
+    return math.exp(statistics.fmean(map(math.log, ratios)))
+
+
+def given(path=RESULTS / "cpu.json"):
+    """What each side computed with: BLAS and the kernels that it chose on the machine that was measured."""
+    found = read(path).get("libraries", {})
+    return table(("Side", "Libraries, as they describe themselves"), list(found.items()))
 
 
 def _ratio(value, target):
@@ -65,8 +81,9 @@ def _ratio(value, target):
 def cases(path=RESULTS / "cpu.json"):
     """Every case: times in microseconds, the ratio and its quartiles."""
     rows = [(row["case"], f"{row['readtorch'] * 1e6:,.2f}", f"{row['torch'] * 1e6:,.2f}", f"{row['ratio']:.2f}",
-             "–".join(f"{q:.2f}" for q in row["quartiles"]), row["date"]) for row in read(path)["rows"] if "ratio" in row]
-    return table(("Case", "readtorch, µs", "torch, µs", "Ratio", "Quartiles", "Date"), rows)
+             "–".join(f"{q:.2f}" for q in row["quartiles"]), f"{row[BY_DEFAULT]:.2f}" if BY_DEFAULT in row else "–", row["date"])
+            for row in read(path)["rows"] if "ratio" in row]
+    return table(("Case", "readtorch, µs", "torch, µs", "Ratio", "Quartiles", "Ratio, glibc's malloc", "Date"), rows)
 
 
 def fused(path=RESULTS / "fusion.json"):

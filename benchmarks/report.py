@@ -6,6 +6,7 @@ import statistics
 
 from benchmarks import record
 from benchmarks.cases import CASES, GROUPS
+from benchmarks.contestants import libraries
 from benchmarks.record import RESULTS
 
 
@@ -14,12 +15,19 @@ def summarize(name, samples):
 
     A machine that is slow for a while is slow for both of a pair, so their ratio holds.
     """
-    ours, theirs = samples["readtorch"], samples["torch"]
-    pairs = [a / b for a, b in zip(ours, theirs)]
+    pairs = ratios(samples["readtorch"], samples["torch"])
     quartiles = statistics.quantiles(pairs, n=4) if len(pairs) > 1 else [pairs[0]] * 3
-    return {"case": name, "group": CASES[name].group, "readtorch": statistics.median(ours),
-            "torch": statistics.median(theirs), "ratio": statistics.median(pairs),
-            "quartiles": [quartiles[0], quartiles[2]]}
+    row = {"case": name, "group": CASES[name].group, "readtorch": statistics.median(samples["readtorch"]),
+           "torch": statistics.median(samples["torch"]), "ratio": statistics.median(pairs),
+           "quartiles": [quartiles[0], quartiles[2]]}
+    by_default = samples.get("torch, glibc's malloc")
+    return row if by_default is None else row | {
+        "torch, glibc's malloc": statistics.median(by_default),
+        "ratio, glibc's malloc": statistics.median(ratios(samples["readtorch"], by_default))}
+
+
+def ratios(ours, theirs):
+    return [a / b for a, b in zip(ours, theirs)]
 
 
 def verdicts(rows):
@@ -69,12 +77,14 @@ def about_this_machine(versions, rounds):
     found = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (f"Medians of up to {rounds} interleaved samples: CPU time of one thread on one core, or wall time where two "
             f"threads work ({platform.machine()}, {os.cpu_count()} cores), Python {platform.python_version()}, {found}. "
-            "Ratio: time of readtorch / time of torch; below 1 readtorch is faster.")
+            "Ratio: time of readtorch / time of torch; below 1 readtorch is faster. Both have the same malloc thresholds "
+            "(benchmarks/contestants.py). "
+            + " ".join(f"BLAS of {side}: {found}." for side, found in libraries().items()))
 
 
 def write(rows, imports, about, stem):
     """The table of this run as STEM.md; its rows go into STEM.json, beside those of cases that did not run."""
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{stem}.md").write_text(markdown(rows, imports, about))
-    record.merge(stem, rows, **{"import": imports})
+    record.merge(stem, rows, **{"import": imports, "libraries": libraries()})
     return RESULTS / f"{stem}.md"

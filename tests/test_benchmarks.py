@@ -3,8 +3,9 @@ import pytest
 
 import readtorch as rt
 import torch
-from benchmarks import page, record, report
+from benchmarks import contestants, page, record, report
 from benchmarks.cases import CASES, GROUPS
+from readtorch.c10 import cpu_allocator
 from tests.allocator import test_traces
 from tests.lockstep import test_lockstep
 
@@ -37,6 +38,22 @@ def test_the_recorded_results_are_complete():
     assert programs == {script.removesuffix(".py") for script in test_lockstep.SCRIPTS}
     runs = {row["name"] for row in page.read(page.ROOT / "tests/allocator/results.json")["rows"]}
     assert runs == {path.name.split(".")[0] for path in test_traces.TRACES}
+
+
+def test_contestants_differ_in_what_they_are_said_to_differ(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Nehalem")
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1")
+    same, by_default = contestants.environment(), contestants.environment(keeps_memory=False)
+    assert {name: value for name, value in same.items() if by_default.get(name) != value} == contestants.KEEPING
+    assert "OPENBLAS_CORETYPE" not in same and same["MKL_NUM_THREADS"] == "1" and not by_default.keys() & contestants.KEEPING
+    thresholds = {"MALLOC_TRIM_THRESHOLD_": cpu_allocator._KEPT, "MALLOC_MMAP_THRESHOLD_": cpu_allocator._MAPPED_FROM}
+    assert {name: int(value) for name, value in contestants.KEEPING.items()} == thresholds
+
+
+def test_libraries_say_what_they_run():
+    found = contestants.libraries()
+    assert "openblas" in found["readtorch"] and "kernels" in found["readtorch"]
+    assert "oneMKL" in found["torch"] and torch.backends.cpu.get_cpu_capability() in found["torch"]
 
 
 def test_a_run_of_some_cases_keeps_the_others(tmp_path, monkeypatch):
