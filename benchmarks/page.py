@@ -94,6 +94,18 @@ def fused(path=RESULTS / "fusion.json"):
     return f"{about(data)}\n\n{table(('Chain', 'Elements', *(f'{way}, µs' for way in ways)), rows)}"
 
 
+def precision(path=RESULTS / "precision.json"):
+    """The largest errors of functions, in units in the last place: one row a function, both dtypes beside each other."""
+    rows, found = read(path)["rows"], {}
+    for row in rows:
+        found.setdefault(row["function"], []).extend(f"{row[way]:.2f}" for way in WAYS)
+    header = ["Function", *(f"{way}, {dtype}" for dtype in dict.fromkeys(row["dtype"] for row in rows) for way in WAYS)]
+    return table(header, [(code(name), *errors) for name, errors in found.items()])
+
+
+WAYS = ("eager", "fused", "PyTorch")
+
+
 def others(names=("simulator", "allocator", "distributed", "footprint")):
     """Everything that is not a time beside PyTorch's on one thread."""
     rows, dates = [], set()

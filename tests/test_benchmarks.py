@@ -1,9 +1,10 @@
 """Every benchmark case runs on both implementations, and the report says what the numbers say."""
+import numpy as np
 import pytest
 
 import readtorch as rt
 import torch
-from benchmarks import contestants, page, record, report
+from benchmarks import contestants, page, precision, record, report
 from benchmarks.cases import CASES, GROUPS
 from readtorch.c10 import cpu_allocator
 from tests.allocator import test_traces
@@ -48,6 +49,18 @@ def test_contestants_differ_in_what_they_are_said_to_differ(monkeypatch):
     assert "OPENBLAS_CORETYPE" not in same and same["MKL_NUM_THREADS"] == "1" and not by_default.keys() & contestants.KEEPING
     thresholds = {"MALLOC_TRIM_THRESHOLD_": cpu_allocator._KEPT, "MALLOC_MMAP_THRESHOLD_": cpu_allocator._MAPPED_FROM}
     assert {name: int(value) for name, value in contestants.KEEPING.items()} == thresholds
+
+
+def test_errors_are_counted_in_units_in_the_last_place():
+    x = precision.argument("exp", "float32", 1000)
+    rounded = np.exp(x.astype(np.float64)).astype(np.float32)
+    assert 0.4 < precision.largest_error("exp", rounded, x) <= 0.5
+    assert 1.4 < precision.largest_error("exp", np.nextafter(rounded, np.float32(np.inf)), x) <= 1.5
+    recorded = {row["function"]: row for row in page.read(record.RESULTS / "precision.json")["rows"] if row["dtype"] == "float32"}
+    assert recorded.keys() == precision.FUNCTIONS.keys()
+    x = precision.argument("exp", "float32")
+    for way, computed in (("eager", precision.eager("readtorch", "exp", x)), ("fused", precision.fused("exp", x))):
+        assert precision.largest_error("exp", computed, x) < recorded["exp"][way] + 0.5  # processors differ by an fma
 
 
 def test_libraries_say_what_they_run():
