@@ -7,7 +7,7 @@ must not measure that. So the ratio of a case is taken with the same two thresho
 user of PyTorch sees who sets nothing: the contestant "torch, glibc's malloc".
 
 Note [ Each its own BLAS ] NumPy brings OpenBLAS, PyTorch's wheel MKL; each chooses its kernels by the processor, and they do not
-choose alike: MKL takes its fastest ones on Intel's processors only. Variables that hold a library to other kernels are removed
+choose alike: OpenBLAS goes by what the processor can do, MKL also by who made it. Variables that hold a library to other kernels are removed
 from the environment of all contestants; what ran is recorded with the results.
 """
 import functools
