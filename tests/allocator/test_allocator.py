@@ -81,11 +81,51 @@ def test_reasons_when_memory_is_short():
                                   "new segment; exact fit"]
     with pytest.raises(OutOfMemoryError):
         made.malloc(0, 70 * MIB)
-    assert reasons(made)[-1] == "the device has no memory left, and nothing more can be given back"
+    assert reasons(made)[-1] == ("70 MiB wanted in one piece; no free block in its pool; the driver has 30 MiB left, "
+                                 "too little for a segment of 70 MiB, and no whole segment is free to be given back")
     made.set_memory_fraction(0.5, 0)
     with pytest.raises(OutOfMemoryError):
         made.malloc(0, 100)
-    assert reasons(made)[-1] == "more than the memory fraction allows: 50 MiB"
+    assert reasons(made)[-1] == ("100 B asked for, rounded up to 512 B; no free block in its pool; "
+                                 "2 MiB more would exceed the memory fraction: 50 MiB allowed")
+    assert kept.allocated
+
+
+def out_of_memory(made, size):
+    """Reason and details of the request that fails."""
+    with pytest.raises(OutOfMemoryError) as error:
+        made.malloc(0, size)
+    entry = made.snapshot()["device_traces"][0][-1]
+    return str(error.value), entry["reason"], entry["details"]
+
+
+def test_the_reason_of_out_of_memory_names_what_there_is():
+    """Six holes, and more left in the driver than the old reason admitted."""
+    made = allocator(80 * MIB)
+    blocks = [made.malloc(0, 5 * MIB) for _ in range(12)]
+    for block in blocks[::2]:
+        made.free(block)
+    message, why, details = out_of_memory(made, 24 * MIB - 100)
+    assert "20.00 MiB is free" in message
+    assert why == ("25,165,724 B asked for, rounded up to 24 MiB; the largest of 6 free blocks has 5 MiB, together they "
+                   "have 30 MiB; the driver has 20 MiB left, too little for a segment of 24 MiB, and no whole segment is "
+                   "free to be given back")
+    assert (details["largest_free"], details["free"], details["device_free"]) == (5 * MIB, 30 * MIB, 20 * MIB)
+
+
+def test_the_reason_of_out_of_memory_with_pages_with_a_limit_on_splits_and_elsewhere():
+    made = allocator(100 * MIB, settings_text="max_split_size_mb:64")
+    made.malloc(0, 512)
+    kept = made.malloc(0, 80 * MIB)
+    with pytest.raises(OutOfMemoryError):
+        made.malloc(0, 30 * MIB)
+    assert reasons(made)[-1].split("; ")[1:] == [
+        "no free block in its pool", "2.00 MiB are free in other pools or on other streams",
+        "the driver has 18 MiB left, too little for a segment of 30 MiB, and no whole segment is free to be given back"]
+    made = allocator(100 * MIB, settings_text="expandable_segments:True")
+    made.malloc(0, 70 * MIB)
+    _, why, _ = out_of_memory(made, 50 * MIB)
+    assert "too little for the pages that are missing" in why
     assert kept.allocated
 
 

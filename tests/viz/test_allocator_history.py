@@ -231,3 +231,16 @@ def test_a_live_run_and_its_pickle_tell_the_same(tmp_path):
         assert any("test_a_live_run" in frame for frame in tables["frames"])
     finally:
         readtorch.cuda.simulate(0)
+
+
+def test_out_of_memory_is_worked_out_of_a_trace_too():
+    """What the allocator writes down of a failure follows from the books, but for a limit that the program set."""
+    replay = Replay(read_history(snapshot_of("small_09_fragmentation")))
+    (number, details), = replay.out_of_memory.items()
+    assert replay.reasons[number - 1] == (
+        "30 MiB wanted in one piece; the largest of 3 free blocks has 14 MiB, together they have 42 MiB; "
+        "the driver has 10 MiB left, too little for a segment of 30 MiB")
+    assert (details["largest_free"], details["free"], details["device_free"]) == (14 << 20, 42 << 20, 10 << 20)
+    replay = Replay(read_history(snapshot_of("small_14_memory_fraction")))
+    number = min(replay.out_of_memory)
+    assert replay.reasons[number - 1].endswith("left: why it did not give a segment of 46 MiB the trace does not say")

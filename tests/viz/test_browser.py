@@ -1,6 +1,7 @@
 """Every figure in a real browser: a bare page, opened from a file, worked by keyboard alone."""
 
 import functools
+import re
 import warnings
 
 import pytest
@@ -9,11 +10,15 @@ import torch
 import readtorch
 from readtorch import viz
 
+from readtorch.c10.cuda.allocator_config import AllocatorConfig
+from readtorch.c10.cuda.caching_allocator import CachingAllocator
+from readtorch.c10.cuda.errors import OutOfMemoryError
 from readtorch.viz._widgets import DeviceTimeline, ImportTimeline, WorkerTimeline
 from readtorch.viz.record_imports import KINDS
 from readtorch.viz.record_loader import timeline
 
 from . import device_pieces, kernels, loader_events, rank_spans
+from ..allocator.replay import RecordedDriver
 from ..browsing import examine
 from .snapshots import long_history, snapshot_of
 
@@ -194,6 +199,64 @@ def press(page, *keys):
         page.keyboard.press(key)
 
 
+PLAYERS = [figure for figure in FIGURES if figure not in (imports, fusion, strides, module_tree, checkpoint_diff)]
+STEPS = re.compile(r"step (\d+) of (\d+)")
+
+
+@pytest.mark.parametrize("figure", PLAYERS, ids=lambda figure: figure.__name__)
+def test_every_player_counts_the_run_that_is_shown_and_stops_at_its_end(visit, page_with, figure):
+    with visit(page_with(figure())) as seen:
+        page, slider, count = seen.page, seen.page.locator(".rt-slider"), seen.page.locator(".rt-count").first
+        page.clock.install()  # plays minutes at once
+        runs = page.locator("label", has_text=re.compile("^run")).locator("select")
+        assert runs.count() == (figure in (imports, loader, devices, ranks, accesses))
+        for run in runs.locator("option").all() if runs.count() else [None]:
+            if run:
+                runs.select_option(run.get_attribute("value"))
+            last = int(slider.get_attribute("max"))
+            slider.focus()
+            press(page, "End")
+            assert STEPS.match(count.inner_text()).groups() == (str(last), str(last)), "the slider's end is the run's"
+            assert not last or slider.get_attribute("aria-valuetext").startswith(f"step {last} of {last}: ")
+            press(page, "Home")
+            toggle = page.locator(".rt-bar button").nth(2)
+            for plays in ("from the start", "again, from the end"):
+                name = toggle.get_attribute("aria-label")
+                assert name.startswith("Play ")
+                toggle.click()
+                assert toggle.get_attribute("aria-label") == ("Pause" if last else name)
+                page.clock.run_for(2000 * (last + 2))
+                assert count.inner_text() == f"step {last} of {last}"
+                assert toggle.get_attribute("aria-label") == name, f"it stops, {plays}"
+        assert seen.problems == []
+
+
+def test_a_voice_reads_the_parts_of_a_step_as_sentences(visit, page_with):
+    """A screen reader gets one text; what stands on two lines must not become one word there."""
+    with visit(page_with(autograd())) as seen:
+        said = lambda: seen.page.locator(".rt-slider").get_attribute("aria-valuetext")  # noqa: E731
+        assert said() == "step 0 of 5: backward() has not started. ready queue: SumBackward0."
+        seen.page.locator(".rt-slider").focus()
+        press(seen.page, ".")
+        assert said().startswith("step 1 of 5: SumBackward0 runs. ready queue: ")
+    with visit(page_with(house_map())) as seen:
+        seen.page.locator(".rt-slider").focus()
+        press(seen.page, ".")
+        assert re.fullmatch(r"step 1 of \d+: enters \S+\. .*\.", seen.page.locator(".rt-slider").get_attribute("aria-valuetext"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_each_of_ten_lines_has_a_colour_and_a_pattern_of_its_own(visit, page_with, scheme):
+    L = readtorch.optim.lr_scheduler
+    figure = viz.schedule_plotter({f"{i}": lambda o, i=i: L.ExponentialLR(o, 1 - i / 100) for i in range(10)}, epochs=9)
+    with visit(page_with(figure), scheme=scheme) as seen:
+        looks = seen.page.eval_on_selector_all(".rt-chart .rt-line", """lines => lines.map(line => {
+            const style = getComputedStyle(line); return [style.stroke, style.strokeDasharray]; })""")
+        assert len({colour for colour, _ in looks}) == 10, looks
+        # the first five differ by their pattern as well, and so do the other five
+        assert [len({pattern for _, pattern in looks[five:five + 5]}) for five in (0, 5)] == [5, 5]
+
+
 def test_autograd_steps_by_slider_keys_and_play(visit, page_with):
     with visit(page_with(autograd())) as seen:
         page, now = seen.page, seen.page.locator(".rt-now")
@@ -298,6 +361,24 @@ def test_hook_timeline_by_keys_and_by_its_cells(visit, page_with):
         page.locator("td.rt-h-back").last.click()
         assert "of 1" in now.inner_text()
         assert seen.problems == []
+
+
+def test_hook_timeline_keeps_the_names_of_its_rows_in_view(visit, page_with):
+    net = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(5)))
+    for module in net.modules():
+        module.register_forward_pre_hook(lambda module, args: None)
+    with visit(page_with(viz.hook_timeline(net, torch.ones(1, 2))), width=390) as seen:
+        page, box = seen.page, seen.page.locator(".rt-hooktimeline .rt-scrollx")
+        assert box.evaluate("box => box.scrollWidth > 2 * box.clientWidth")
+        page.locator(".rt-slider").focus()
+        press(page, "End")
+        left = box.bounding_box()["x"]
+        names = [name.bounding_box()["x"] for name in page.locator(".rt-hooks tbody th").all()]
+        assert all(abs(x - left) <= 2 for x in names)
+        for _ in range(12):
+            press(page, ",")
+        cell, name = page.locator("td.rt-h-now:not(:empty)").bounding_box(), page.locator(".rt-hooks tbody th").first.bounding_box()
+        assert cell["x"] >= name["x"] + name["width"] - 1, "no name covers what the step is about"
 
 
 def test_checkpoint_diff_by_keys_and_its_filter(visit, page_with):
@@ -410,6 +491,28 @@ def test_allocator_steps_says_why_and_follows_a_block(visit, page_with):
         assert "waits for other streams" in page.locator(".rt-detail").inner_text()
         page.locator(".rt-detail .rt-link").last.click()
         assert page.locator(".rt-count").first.inner_text() == "step 9 of 30"
+        assert seen.problems == []
+
+
+def test_allocator_shows_why_a_request_finds_no_memory(visit, page_with):
+    """Asked for, rounded, largest hole, all holes, and what the driver has: the numbers that explain the error."""
+    caching = CachingAllocator(RecordedDriver(80 << 20, "up"), AllocatorConfig())
+    caching.record_history(True)
+    blocks = [caching.malloc(0, 5 << 20) for _ in range(12)]
+    for block in blocks[::2]:
+        caching.free(block)
+    with pytest.raises(OutOfMemoryError):
+        caching.malloc(0, (24 << 20) - 100)
+    with visit(page_with(viz.allocator(caching.snapshot(), step=-1))) as seen:
+        assert "the largest of 6 free blocks has 5 MiB, together they have 30 MiB" in seen.page.locator(".rt-now").inner_text()
+        assert seen.page.locator(".rt-dtitle").inner_text() == "Out of memory"
+        assert "25,165,724 B" in seen.page.locator(".rt-detail").inner_text()
+        names = seen.page.locator(".rt-measures dt").all_inner_texts()
+        assert dict(zip(names, seen.page.locator(".rt-measures dd").all_inner_texts(), strict=True)) == {
+            "wanted, in one piece": "24 MiB", "largest free block": "5 MiB", "all free, in 6 blocks": "30 MiB",
+            "the driver has left": "20 MiB"}
+        wide = [bar.bounding_box()["width"] for bar in seen.page.locator(".rt-measure").all()]
+        assert [round(30 * width / max(wide)) for width in wide] == [24, 5, 30, 20]
         assert seen.problems == []
 
 
@@ -680,6 +783,31 @@ def test_ir_lines_by_keys_mouse_and_passes(visit, page_with):
         press(page, "Home")
         assert page.evaluate("document.activeElement.textContent").strip(" ●").startswith("graph(")
         assert seen.problems == []
+
+
+def test_ir_marks_what_keys_have_chosen_though_the_mouse_lies_elsewhere(visit, page_with):
+    with visit(page_with(ir())) as seen:
+        page = seen.page
+        page.locator(".rt-i-line", has_text="aten::linear").click()
+        press(page, "ArrowUp", "ArrowUp")
+        for key in (".", ","):  # other lines come to lie under a mouse that nobody moves
+            press(page, key)
+            page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 200)))")
+            assert page.locator(".rt-i-chosen code").all_inner_texts() == page.locator(
+                "[aria-selected=true] code").all_inner_texts()
+            assert page.locator(".rt-dtitle").inner_text() == page.locator("[aria-selected=true] code").inner_text().strip()
+
+
+def test_ranks_step_by_key_while_the_mouse_lies_on_a_span(visit, page_with):
+    with visit(page_with(ranks())) as seen:
+        page, now = seen.page, seen.page.locator(".rt-now")
+        page.locator("rect.rt-t-wait").last.hover()
+        assert "Rank 1 waits for the buckets" in now.inner_text()
+        page.locator(".rt-slider").focus()
+        press(page, "Home")
+        press(page, ".", ".")
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 200)))")
+        assert "Rank 0: backward" in now.inner_text(), "not what lies under the mouse"
 
 
 def test_fusion_marks_the_line_of_the_kernel_that_an_operator_became(visit, page_with):

@@ -53,6 +53,19 @@ def test_what_leaves_the_numbers_is_left_out():
     assert path["points"][0] == [1, 1] and path["points"][-1] is None and path["losses"][-1] is None
 
 
+def test_each_optimizer_says_how_it_is_set_and_what_is_to_be_seen():
+    O = readtorch.optim  # noqa: E741
+    recorded = record_paths(bowl, {
+        "plain": lambda params: O.SGD(params, 0.1), "momentum": lambda params: O.SGD(params, 0.1, momentum=0.9),
+        "adam": lambda params: O.Adam(params)}, (1, 1), *BOX, 1, about={"momentum": "It rolls on."})
+    assert [path["settings"] for path in recorded["paths"]] == ["lr=0.1", "lr=0.1, momentum=0.9", "lr=0.001"]
+    plain, momentum, adam = (path["about"] for path in recorded["paths"])
+    assert plain.startswith("Stochastic gradient descent") and momentum == "It rolls on."
+    assert "mean of the gradient" in adam, "what it does, not which flags it has"
+    with pytest.raises(ValueError, match="no optimizer has the label 'SGD'"):
+        record_paths(bowl, {"plain": lambda params: O.SGD(params, 0.1)}, (1, 1), *BOX, 1, about={"SGD": "?"})
+
+
 def test_too_many_and_not_callable():
     sgd = lambda params: readtorch.optim.SGD(params)  # noqa: E731
     with pytest.raises(ValueError, match="at most 10"):

@@ -39,7 +39,9 @@ __all__ = ["Adam", "adam"]
 
 
 class Adam(Optimizer):
-    """Adam, with AMSGrad and with coupled or decoupled weight decay if wanted.
+    """The mean of the gradient in units of the root of its mean square, both of late (Adam).
+
+    With AMSGrad, and with coupled or decoupled weight decay, if wanted.
 
     fused: None lets a compiled kernel do the step where it can, False never, True always. See `adam`.
     """

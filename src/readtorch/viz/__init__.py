@@ -187,19 +187,20 @@ def schedule_plotter(schedules, epochs=100, optimizer=None, measure=None, scale=
 
 
 def loss_surface(function, optimizers, start, x, y, steps=100, minimum=None, step=0,
-                 title="Loss-surface paths"):
+                 title="Loss-surface paths", about=None):
     """The paths of optimizers over the contours of a function of two numbers, step by step (the chapter
     "torch.optim").
 
     function: `function(x, y)` gives the loss, also of tensors, element by element. optimizers: a dict
     ``{label: make}`` or pairs; ``make(params)`` gives an optimizer, which is run for real. At most 10.
     start: two numbers, or a tensor of them. x, y: (low, high) of the picture. steps: at most 500.
-    minimum: a point to mark. step: the step shown first.
+    minimum: a point to mark. step: the step shown first. about: ``{label: sentence}``, what is to be seen of an
+    optimizer; without one its class's docstring says what it does.
     """
     from ._widgets import LossSurface
     from .record_paths import record_paths
 
-    recorded = record_paths(function, optimizers, start, x, y, steps, minimum)
+    recorded = record_paths(function, optimizers, start, x, y, steps, minimum, about)
     return LossSurface(recorded, title=title, step=step)
 
 

@@ -33,7 +33,8 @@ def allocator_history(source=None, device=None) -> dict:
         "segments": len(history.final),
         "columns": [[name, values.dtype.str[1:], len(values)] for name, values in columns],
         "numbers": deflated(b"".join(shuffled(values) for _, values in columns)),
-        "tables": deflated(json.dumps({"rows": rows(replay), **tables.lists()}).encode()),
+        "tables": deflated(json.dumps({"rows": rows(replay), "outOfMemory": replay.out_of_memory,
+                                        **tables.lists()}).encode()),
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from readtorch.c10.cuda.reasons import amount, reason
-from readtorch.c10.cuda.sizes import LARGE_SEGMENT, SMALL_SEGMENT
+from readtorch.c10.cuda.sizes import LARGE_SEGMENT, SMALL_SEGMENT, SMALL_SIZE, segment_size
 
 from .memory_history import kind_of, pool_of
 
@@ -118,11 +118,20 @@ def why_segment_free(books, event):
 
 
 def why_oom(books, event):
-    left = f"the driver has {amount(event['device_free'])} left" if "device_free" in event else ""
-    sizes = sorted(size for shelf in books.free_sizes.values() for size in shelf)
-    if not sizes:
-        return lambda done: f"nothing is cached; {left}"
-    return lambda done: f"{amount(sum(sizes))} are cached in {blocks_text(sizes)}; {left}"
+    details = oom_details(books, event)
+    return lambda done: reason("oom", details)
+
+
+def oom_details(books, event):
+    """What our own allocator writes down of such an event, as far as it follows from the books."""
+    size = event["size"]
+    kind = "small" if size <= SMALL_SIZE else "large"
+    holes = list(books.free_sizes.get((event["stream"], pool_of(event), kind), []))
+    everything = sum(size for shelf in books.free_sizes.values() for size in shelf)
+    return {"limit": None, "requested_size": None, "rounded_size": size,
+            "segment_size": segment_size(size, books.rules.config), "expandable": books.rules.config.expandable_segments,
+            "pool": kind, "free_blocks": len(holes), "largest_free": max(holes, default=0), "free": sum(holes),
+            "free_elsewhere": everything - sum(holes), "device_free": event.get("device_free"), "gave_back": None}
 
 
 WRITERS = {

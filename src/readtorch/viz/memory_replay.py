@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from .memory_history import PENDING, History, Kinds, Rules, Segment
-from .memory_reasons import explain
+from .memory_reasons import explain, oom_details
 
 FREE, ACTIVE, WAITING = range(3)
 STATES = {"inactive": FREE, "active_allocated": ACTIVE, PENDING: WAITING}
@@ -72,6 +72,7 @@ class Replay:
         self.rows, self.lives, self.allocations, self.reasons = [], [], [], []
         self.mapped = []                      # rows that have memory, by address
         self.free_sizes = defaultdict(list)   # shelf -> sizes of its free blocks, ascending
+        self.out_of_memory = {}               # number of an event -> what there was instead of memory
         self.surprises = 0                    # events that the rules did not foresee
         self._begin()
         for self.now, event in enumerate(history.events, 1):
@@ -225,8 +226,11 @@ class Replay:
             if a < b:
                 self.put(block.row, a, b - a, FREE)
 
+    def _oom(self, event):
+        self.out_of_memory[self.now] = event.get("details") or oom_details(self, event)
+
     def _nothing(self, event):
-        """oom, snapshot, and what later versions may add: no memory changes hands."""
+        """snapshot, and what later versions may add: no memory changes hands."""
 
     EVENTS = {"alloc": _alloc, "free_requested": _free_requested, "free_completed": _free_completed,
               "free": _free_completed,   # what histories of PyTorch 1.x call it

@@ -23,17 +23,19 @@ class Path:
 
     label: str
     optimizer: str      # the name of its class
-    about: str          # the first sentence of the class's docstring
+    settings: str       # "lr=0.1, momentum=0.9": the rate, and what is not as by default
+    about: str          # what is to be seen, in a sentence; else the first one of the class's docstring
     points: list        # [x, y], or None where a coordinate is not finite
     losses: list
     evaluations: int    # how often the loss was asked for, in all steps together
 
 
-def record_paths(function, optimizers, start, x, y, steps=100, minimum=None) -> dict:
+def record_paths(function, optimizers, start, x, y, steps=100, minimum=None, about=None) -> dict:
     """`function(x, y)`, and a dict or pairs of label and `make(params)`, which gives an optimizer -> JSON.
 
     start: two numbers, or a tensor of two of either library, whose dtype is used. x, y: (low, high) of the
-    picture. ValueError for more optimizers or steps than can be told apart, TypeError for what is not callable.
+    picture. about: a dict of label and sentence. ValueError for more optimizers or steps than can be told apart and for
+    a sentence about none of the optimizers, TypeError for what is not callable.
     """
     pairs = list(optimizers.items() if hasattr(optimizers, "items") else optimizers)
     if not pairs or not all(len(pair) == 2 and callable(pair[1]) for pair in pairs):
@@ -42,8 +44,11 @@ def record_paths(function, optimizers, start, x, y, steps=100, minimum=None) -> 
         raise ValueError(f"{len(pairs)} optimizers; loss-surface paths draws at most {MOST_OPTIMIZERS}")
     if not 1 <= steps <= MOST_STEPS:
         raise ValueError(f"{steps} steps; loss-surface paths draws 1 to {MOST_STEPS}")
+    sentences = dict(about or {})
+    if strange := set(sentences) - {label for label, _ in pairs}:
+        raise ValueError(f"no optimizer has the label {min(strange)!r}, which about has a sentence for")
     start = as_tensor(start)
-    paths = [record(label, make, function, start, steps) for label, make in pairs]
+    paths = [record(label, make, function, start, steps, sentences.get(label)) for label, make in pairs]
     return {
         "x": list(x), "y": list(y), "steps": steps, "minimum": minimum and list(minimum),
         "contours": contours(function, start, x, y), "paths": [asdict(path) for path in paths],
@@ -58,7 +63,7 @@ def as_tensor(start):
     return readtorch.tensor(start, dtype=readtorch.float64)
 
 
-def record(label, make, function, start, steps) -> Path:
+def record(label, make, function, start, steps, about) -> Path:
     point = start.clone().requires_grad_()
     optimizer = make([point])
     evaluations = 0
@@ -76,8 +81,17 @@ def record(label, make, function, start, steps) -> Path:
         optimizer.step(closure)
         points.append(note(point))
         losses.append(loss_at(function, point))
-    about = first_sentence(inspect.getdoc(type(optimizer)) or "")
-    return Path(label, type(optimizer).__name__, about, points, losses, evaluations)
+    about = about or first_sentence(inspect.getdoc(type(optimizer)) or "")
+    return Path(label, type(optimizer).__name__, settings_of(optimizer), about, points, losses, evaluations)
+
+
+def settings_of(optimizer) -> str:
+    """The rate, and the settings that are not as by default."""
+    parameters = inspect.signature(type(optimizer)).parameters
+    group = optimizer.param_groups[0]
+    chosen = {name: group[name] for name in parameters if name != "params" and name in group}
+    return ", ".join(f"{name}={value}" for name, value in chosen.items()
+                     if name == "lr" or value != parameters[name].default)
 
 
 def loss_at(function, point) -> float | None:

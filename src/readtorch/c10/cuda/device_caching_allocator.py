@@ -78,15 +78,27 @@ class DeviceCachingAllocator(PrivatePools):
     def _out_of_memory(self, request):
         free, total = self.driver.mem_get_info(self.device)
         if self.history is not None:
-            details = {"limit": self.allowed_memory if request.stopped_by_limit else None,
-                       "retries": request.retries, "rounded_size": request.size, "pool": request.pool.kind}
-            self.record("oom", free, request.size, request.stream, request.pool, request.context, details)
+            self.record("oom", free, request.size, request.stream, request.pool, request.context,
+                        self._why_nothing_serves(request, free))
         self.stats.num_ooms += 1
         size = segment_size(request.size, self.config)
         self.busy = False  # nothing more is changed: observers may do what they want
         for observer in self.out_of_memory_observers:
             observer(self.device, size, total if self.allowed_memory is None else self.allowed_memory, free)
         raise OutOfMemoryError(self._out_of_memory_message(size, free, total))
+
+    def _why_nothing_serves(self, request, device_free):
+        """What there is instead of memory for the request: holes that are too small, and the driver's rest."""
+        holes = [size for size, *_ in request.pool.free[request.stream]]
+        pools = [self.small_blocks, self.large_blocks,
+                 *(pool for private in self.private_pools.values() for pool in private.pools)]
+        free = sum(block.size for pool in pools for block in pool.blocks())
+        return {"limit": self.allowed_memory if request.stopped_by_limit else None,
+                "retries": request.retries, "requested_size": request.requested_size, "rounded_size": request.size,
+                "segment_size": segment_size(request.size, self.config), "expandable": request.expandable,
+                "pool": request.pool.kind, "free_blocks": len(holes), "largest_free": max(holes, default=0),
+                "free": sum(holes), "free_elsewhere": free - sum(holes), "device_free": device_free,
+                "gave_back": not self.captures}
 
     def _out_of_memory_message(self, size, free, total):
         allocated = self.stats.families["allocated_bytes"].current

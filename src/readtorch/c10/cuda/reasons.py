@@ -90,10 +90,50 @@ def _segment_free(details):
 
 
 def _oom(details):
-    if details["limit"] is not None:
-        return f"more than the memory fraction allows: {amount(details['limit'])}"
-    return "the device has no memory left, and nothing more can be given back"
+    return "; ".join(filter(None, [_asked(details), _holes(details), _from_the_driver(details)]))
 
+
+def _asked(details):
+    asked, size = details["requested_size"], details["rounded_size"]
+    if asked is None or asked == size:
+        return f"{amount(size)} wanted in one piece"
+    return f"{asked:,} B asked for, rounded up to {amount(size)}"
+
+
+def _holes(details):
+    """The free blocks that were looked through: those of the request's pool and stream."""
+    number, largest, elsewhere = details["free_blocks"], details["largest_free"], details["free_elsewhere"]
+    others = f"; {amount(elsewhere)} are free in other pools or on other streams" if elsewhere else ""
+    if not number:
+        return f"no free block in its pool{others}"
+    misfit = "" if largest < details["rounded_size"] else ", which the settings keep for other requests"
+    if number == 1:
+        return f"the only free block has {amount(largest)}{misfit}{others}"
+    together = f", together they have {amount(details['free'])}"
+    return f"the largest of {number} free blocks has {amount(largest)}{misfit}{together}{others}"
+
+
+def _from_the_driver(details):
+    size, left = details["segment_size"], details["device_free"]
+    wanted = "the pages that are missing" if details["expandable"] else f"a segment of {amount(size)}"
+    if details["limit"] is not None:
+        return f"{amount(size)} more would exceed the memory fraction: {amount(details['limit'])} allowed"
+    if left is None:
+        said = f"the driver did not give {wanted}"
+    elif left < size:
+        said = f"the driver has {amount(left)} left, too little for {wanted}"
+    elif details["gave_back"] is None:
+        said = f"the driver has {amount(left)} left: why it did not give {wanted} the trace does not say"
+    else:
+        said = f"the driver has {amount(left)} left and did not give {wanted}"
+    return said + _GIVEN_BACK[details["gave_back"]]
+
+
+_GIVEN_BACK = {  # whether all that is free as a whole was given back first; None: a trace does not say
+    True: ", and no whole segment is free to be given back",
+    False: ", and during a capture nothing is given back",
+    None: "",
+}
 
 _REASONS = {"alloc": _alloc, "free_requested": _free_requested, "free_completed": _free_completed,
             "segment_alloc": _segment_alloc, "segment_map": _segment_map, "segment_free": _segment_free,

@@ -38,6 +38,11 @@ function onKeys(el, handlers) {
   });
 }
 
+// Note [ A mouse at rest ]
+// Rows and bars say more about themselves while the mouse is on them. When a figure steps, or a list scrolls, other
+// elements come to lie under a mouse that nobody moves, and browsers send them pointerenter and mouseenter. They must
+// not take the place of what a key has just chosen, so figures listen to pointermove, which comes of moving alone.
+
 // ---- scrolling: the element's own box only, never the page
 
 function revealIn(box, left, top, right, bottom, padX = 8, padY = 8) {
@@ -47,12 +52,13 @@ function revealIn(box, left, top, right, bottom, padX = 8, padY = 8) {
   else if (bottom + padY > box.scrollTop + box.clientHeight) box.scrollTop = bottom + padY - box.clientHeight;
 }
 
-function reveal(box, el) {
+// `stuck`: the width of a column that stays at the left and covers what scrolls below it
+function reveal(box, el, stuck = 0) {
   const outer = box.getBoundingClientRect(),
     inner = el.getBoundingClientRect();
   const left = inner.left - outer.left + box.scrollLeft,
     top = inner.top - outer.top + box.scrollTop;
-  revealIn(box, left, top, left + inner.width, top + inner.height);
+  revealIn(box, left - stuck, top, left + inner.width, top + inner.height);
 }
 
 // ---- the player: buttons and a slider that move through steps
@@ -80,14 +86,27 @@ function iconButton(label, name, onclick) {
   );
 }
 
-// `last`: the number of the last step; `what`: what plays ("the backward pass"); get, set: the step now.
+// What is said of a step, as a voice reads it: each part that stands on a line of its own is a sentence.
+function spoken(now) {
+  const lines = [""];
+  for (const part of now.childNodes) {
+    if (part.classList?.contains("rt-why")) lines.push("");
+    lines[lines.length - 1] += part.textContent;
+  }
+  const sentences = lines.map((line) => line.trim()).filter(Boolean);
+  return sentences.map((text) => (/[.:;?!…]$/.test(text) ? text : `${text}.`)).join(" ");
+}
+
+// `what` plays ("the backward pass"). `last`: the number of its last step, or, where several runs can be shown, a
+// function that gives that of the run shown; get, set: the step now.
 function player({ last, what, get, set, milliseconds = 900 }) {
+  const end = typeof last === "function" ? last : () => last;
   let timer = null;
-  const go = (step) => set(Math.max(0, Math.min(last, step)));
+  const go = (step) => set(Math.max(0, Math.min(end(), step)));
   const slider = h("input", {
     type: "range",
     min: 0,
-    max: last,
+    max: end(),
     step: 1,
     class: "rt-slider",
     "aria-label": `Step of ${what}`,
@@ -110,12 +129,13 @@ function player({ last, what, get, set, milliseconds = 900 }) {
     toggle.replaceChildren(icon(name));
   }
   function start() {
-    if (get() >= last) go(0);
+    if (get() >= end()) go(0);
+    if (end() < 1) return; // nothing to play
     now.setAttribute("aria-live", "off"); // nobody wants a voice for every frame
     face("Pause", "pause");
     timer = setInterval(() => {
       go(get() + 1);
-      if (get() >= last) stop();
+      if (get() >= end()) stop();
     }, milliseconds);
   }
   function stop() {
@@ -130,14 +150,15 @@ function player({ last, what, get, set, milliseconds = 900 }) {
     iconButton("Back one step", "back", () => move(get() - 1)),
     toggle,
     iconButton("Forward one step", "next", () => move(get() + 1)),
-    iconButton("Last step", "last", () => move(last)),
+    iconButton("Last step", "last", () => move(end())),
     count,
   ];
   function show(...sentence) {
+    slider.max = end();
     slider.value = get();
-    count.textContent = `step ${get()} of ${last}`;
+    count.textContent = `step ${get()} of ${end()}`;
     now.replaceChildren(...sentence);
-    slider.setAttribute("aria-valuetext", `step ${get()} of ${last}: ${now.textContent}`);
+    slider.setAttribute("aria-valuetext", `${count.textContent}: ${spoken(now)}`);
   }
   // , and . step from anywhere in the figure; p plays
   const keys = {
@@ -215,8 +236,10 @@ function codeBlock(lines, first, mark = null) {
 
 // ---- lines of a chart
 
-const KINDS = 5; // colours, and dash patterns; the sixth line begins anew with the patterns shifted by one
-const lineClass = (i) => `rt-line rt-colour${i % KINDS} rt-dash${(i + Math.floor(i / KINDS)) % KINDS}`;
+// As many colours as a chart has lines at most; five dash patterns besides, for those who do not tell colours apart.
+const KINDS = 10;
+const DASHES = 5; // the sixth line begins anew with the patterns shifted by one
+const lineClass = (i) => `rt-line rt-colour${i % KINDS} rt-dash${(i + Math.floor(i / DASHES)) % DASHES}`;
 
 function numberText(x) {
   if (x === null) return "not finite";

@@ -10,8 +10,7 @@ function render({ model, el }) {
   const threads = () => run().block.reduce((a, b) => a * b);
   const picked = () => (model.get("thread") < threads() ? model.get("thread") : -1);
   const pick = (thread) => assign(model, "thread", thread);
-  const most = Math.max(...runs.map(({ steps }) => steps.length));
-  const play = player({ last: most, what: "the kernel", get: step, set: goTo, milliseconds: 350 });
+  const play = player({ last, what: "the kernel", get: step, set: goTo, milliseconds: 350 });
   const jump = (to) => {
     play.stop();
     goTo(to);
@@ -243,7 +242,6 @@ function render({ model, el }) {
       return box;
     });
     panels.replaceChildren(threadBox, source, ...boxes);
-    play.slider.max = last();
   }
   function drawAll() {
     const past = pastOf(run(), Math.max(0, step() - 1));
@@ -357,9 +355,6 @@ function render({ model, el }) {
   // ---- drawing
   function update() {
     play.show(...sentence());
-    play.slider.max = last();
-    play.slider.value = step();
-    play.buttons.at(-1).textContent = `step ${step()} of ${last()}`;
     showThread();
     showSource();
     showTables();

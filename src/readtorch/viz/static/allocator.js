@@ -8,7 +8,10 @@ async function render({ model, el }) {
   const H = await unpack(data);
   const history = makeHistory(H, last);
   const step = () => Math.max(0, Math.min(last, model.get("step")));
-  const goTo = (to) => assign(model, "step", Math.max(0, Math.min(last, to)));
+  function goTo(to) {
+    hovered = null;
+    assign(model, "step", Math.max(0, Math.min(last, to)));
+  }
   const picked = () => (model.get("address") ? Number(model.get("address")) : null);
   const pick = (address) => assign(model, "address", address === null ? "" : addressText(address));
   let hovered = null; // an address
@@ -179,8 +182,35 @@ async function render({ model, el }) {
     detail.replaceChildren(...(life < 0 ? nothingThere(address) : blockFacts(life, address === null)));
   }
   function nothingThere(address) {
+    const facts = H.outOfMemory[step()];
+    if (address === null && facts) return [...shortage(facts), ...stackOfEvent()];
     const title = h("p", { class: "rt-dtitle" }, address === null ? "No block" : addressText(address));
     return address === null ? [title, ...stackOfEvent()] : [title, h("p", {}, "Nothing lies there now.")];
+  }
+  // What a request is too large for, one bar below the other.
+  function shortage(facts) {
+    const one = facts.free_blocks === 1;
+    const amounts = [
+      ["wanted, in one piece", facts.rounded_size, "wanted"],
+      ["largest free block", facts.largest_free, "largest"],
+      [one ? "all free, in 1 block" : `all free, in ${facts.free_blocks} blocks`, facts.free, "free"],
+      ["free in other pools or on other streams", facts.free_elsewhere || null, "free"],
+      ["the driver has left", facts.device_free, "driver"],
+      ["allowed by the memory fraction", facts.limit, "driver"],
+    ].filter(([, bytes]) => bytes !== null && bytes !== undefined);
+    const most = Math.max(...amounts.map(([, bytes]) => bytes), 1);
+    const bar = (bytes, kind) =>
+      h("span", { class: `rt-measure rt-measure-${kind}`, style: `width:${(100 * bytes) / most}%`, "aria-hidden": "true" });
+    const asked = facts.requested_size;
+    return [
+      h("p", { class: "rt-dtitle" }, "Out of memory"),
+      factList([["asked for", asked === null || asked === undefined ? null : `${numberWithCommas(asked)} B`]]),
+      h(
+        "dl",
+        { class: "rt-measures" },
+        amounts.flatMap(([name, bytes, kind]) => [h("dt", {}, name), h("dd", {}, sizeText(bytes), bar(bytes, kind))]),
+      ),
+    ];
   }
   function blockFacts(life, ofEvent) {
     const [address, size, stream, kind, pool, expandable] = H.rows[H.lifeRow[life]];

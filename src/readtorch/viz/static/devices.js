@@ -13,12 +13,15 @@ function render({ model, el }) {
   const { runs, phases, title } = model.get("data");
   const pieces = runs.map((run) => run.pieces.map((values) => Object.fromEntries(PIECE.map((k, i) => [k, values[i]]))));
   const longest = Math.max(...runs.map((run) => run.total));
-  const most = Math.max(1, ...pieces.map((of) => of.length));
   const run = () => runs[model.get("run")];
   const own = () => pieces[model.get("run")];
-  const step = () => Math.min(model.get("step"), own().length - 1);
-  const goTo = (to) => assign(model, "step", Math.max(0, Math.min(own().length - 1, to)));
-  const play = player({ last: most - 1, what: "the kernels", get: step, set: goTo, milliseconds: 250 });
+  const last = () => Math.max(0, own().length - 1);
+  const step = () => Math.min(model.get("step"), last());
+  function goTo(to) {
+    pointed = null;
+    assign(model, "step", Math.max(0, Math.min(last(), to)));
+  }
+  const play = player({ last, what: "the kernels", get: step, set: goTo, milliseconds: 250 });
   let pointed = null; // the piece under the mouse
   const current = () => own()[pointed ?? step()];
 
@@ -121,7 +124,7 @@ function render({ model, el }) {
       width: long.toFixed(1),
       height: ROW.bar,
     });
-    bar.addEventListener("pointerenter", () => point(at));
+    bar.addEventListener("pointermove", () => point(at)); // see Note [ A mouse at rest ]
     bar.addEventListener("click", () => {
       play.stop();
       goTo(at);

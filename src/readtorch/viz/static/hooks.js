@@ -70,7 +70,7 @@ function render({ model, el }) {
     const i = step(),
       event = events[i];
     rows.forEach(({ cells }) => cells.forEach((td, at) => td.classList.toggle("rt-h-now", at === i)));
-    reveal(box, rows[event.lane].cells[i]);
+    reveal(box, rows[event.lane].cells[i], rows[event.lane].name.offsetWidth);
     const who = ["forward", "<lambda>"].includes(event.name) ? [] : [" ", h("code", {}, event.name)];
     const all = event.is_global ? ", registered for all modules" : "";
     play.show(h("b", {}, HOOK_KINDS[event.kind][1]), ...who, ` of ${lanes[event.lane].path}${all}`);

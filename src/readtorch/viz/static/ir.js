@@ -43,7 +43,8 @@ function render({ model, el }) {
   el.append(root);
 
   let lines = [],
-    rows = [];
+    rows = [],
+    marked = null; // the line that the marks are about: the chosen one, or that under the mouse
   const chosenRow = () => Math.max(0, lines.findIndex((line) => line.key === model.get("selected")));
   const choose = (i) => assign(model, "selected", lines[Math.max(0, Math.min(lines.length - 1, i))].key);
   function choosing(i) {
@@ -75,6 +76,7 @@ function render({ model, el }) {
   const jump = (line) => linkButton(line.text, choosing(lines.indexOf(line)));
 
   function mark(of) {
+    marked = of;
     rows.forEach((row, i) => {
       const role = roleOf(lines[i], of);
       row.classList.remove("rt-i-chosen", "rt-i-def", "rt-i-use");
@@ -122,8 +124,8 @@ function render({ model, el }) {
         tabindex: -1,
         class: line.mark ? `rt-i-line rt-i-${MARKS[line.mark]}` : "rt-i-line",
         onclick: choosing(i),
-        onmouseenter: () => mark(line),
-        onmouseleave: () => mark(lines[chosenRow()]),
+        onpointermove: () => marked === line || mark(line), // see Note [ A mouse at rest ]
+        onpointerleave: () => mark(lines[chosenRow()]),
       },
       h("i", { class: "rt-i-mark", "aria-hidden": "true" }, line.mark || " "),
       h("i", { class: "rt-i-role", "aria-hidden": "true" }, " "),

@@ -27,11 +27,14 @@ const waited = ({ waits }) => waits.reduce((sum, [from, to]) => sum + to - from,
 function render({ model, el }) {
   const { runs, title } = model.get("data");
   const longest = Math.max(...runs.map((run) => run.total));
-  const most = Math.max(...runs.map((run) => run.tasks.length));
   const run = () => runs[model.get("run")];
-  const step = () => Math.min(model.get("step"), run().tasks.length - 1);
-  const goTo = (to) => assign(model, "step", Math.max(0, Math.min(run().tasks.length - 1, to)));
-  const play = player({ last: most - 1, what: "the batches", get: step, set: goTo });
+  const last = () => Math.max(0, run().tasks.length - 1);
+  const step = () => Math.min(model.get("step"), last());
+  function goTo(to) {
+    pointed = null;
+    assign(model, "step", Math.max(0, Math.min(last(), to)));
+  }
+  const play = player({ last, what: "the batches", get: step, set: goTo });
   let pointed = null; // the task under the mouse
   const current = () => run().tasks[pointed ?? step()];
 
@@ -127,7 +130,7 @@ function render({ model, el }) {
     const bar = s("rect", { class: `rt-t-${what}${now ? " rt-t-now" : ""}`, ...place });
     if (task === null) return [bar];
     const at = run().tasks.findIndex((one) => one.number === task);
-    bar.addEventListener("pointerenter", () => point(at));
+    bar.addEventListener("pointermove", () => point(at)); // see Note [ A mouse at rest ]
     bar.addEventListener("click", () => {
       play.stop();
       goTo(at);

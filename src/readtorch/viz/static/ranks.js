@@ -14,11 +14,14 @@ const colourOf = ({ lane, name }) => (lane === WAIT ? "rt-t-wait" : (KNOWN[name]
 function render({ model, el }) {
   const { runs, title } = model.get("data");
   const longest = Math.max(...runs.map((run) => run.total));
-  const most = Math.max(...runs.map((run) => run.spans.length));
   const run = () => runs[model.get("run")];
-  const step = () => Math.min(model.get("step"), run().spans.length - 1);
-  const goTo = (to) => assign(model, "step", Math.max(0, Math.min(run().spans.length - 1, to)));
-  const play = player({ last: most - 1, what: "the spans", get: step, set: goTo, milliseconds: 400 });
+  const last = () => run().spans.length - 1;
+  const step = () => Math.min(model.get("step"), last());
+  function goTo(to) {
+    pointed = null;
+    assign(model, "step", Math.max(0, Math.min(last(), to)));
+  }
+  const play = player({ last, what: "the spans", get: step, set: goTo, milliseconds: 400 });
   let pointed = null; // the span under the mouse
   const current = () => run().spans[pointed ?? step()];
 
@@ -108,7 +111,7 @@ function render({ model, el }) {
       width: Math.max(1, x(to) - x(from)).toFixed(1),
       height,
     });
-    rect.addEventListener("pointerenter", () => point(at));
+    rect.addEventListener("pointermove", () => point(at)); // see Note [ A mouse at rest ]
     rect.addEventListener("click", () => {
       play.stop();
       goTo(at);

@@ -18,7 +18,8 @@ function render({ model, el }) {
   const hidden = () => new Set(model.get("hidden"));
   const shown = () => paths.map((_, i) => i).filter((i) => !hidden().has(i));
   const goTo = (to) => assign(model, "step", Math.max(0, Math.min(steps, to)));
-  const play = player({ last: steps, what: "the optimizers", get: step, set: goTo, milliseconds: 120 });
+  const pace = Math.max(30, Math.min(120, 12_000 / steps)); // all of it in twelve seconds at most, if the screen can
+  const play = player({ last: steps, what: "the optimizers", get: step, set: goTo, milliseconds: pace });
   const clip = uniqueId("clip");
 
   // ---- the optimizers: what is shown, its line, its loss now, what it is
@@ -30,9 +31,10 @@ function render({ model, el }) {
       s("path", { class: lineClass(i), d: "M1 4H33" }),
     );
     const value = h("span", { class: "rt-rate" });
-    const asked = `${path.about} ${plural(path.evaluations, "evaluation")} in ${plural(steps, "step")}.`;
+    const asked = ` ${path.about} ${plural(path.evaluations, "evaluation")} in ${plural(steps, "step")}.`;
+    const about = h("span", { class: "rt-dim rt-about" }, h("code", {}, path.settings), path.settings && ":", asked);
     const name = h("label", { class: "rt-check" }, box, swatch, h("code", {}, path.label));
-    return { box, value, item: h("li", {}, name, value, h("span", { class: "rt-dim rt-about" }, asked)) };
+    return { box, value, item: h("li", {}, name, value, about) };
   });
   function toggle(i, on) {
     const now = hidden();
@@ -108,6 +110,7 @@ function render({ model, el }) {
       s("text", { x: 4, y: EDGE.top + 12 }, "y"),
     ];
   }
+  const dotsAt = (points) => points.map((point) => point && `M${point[0].toFixed(1)} ${point[1].toFixed(1)}h0`).join("");
   const cross = ([x, y]) =>
     s("path", { class: "rt-minimum", d: `M${x - 6} ${y}H${x + 6}M${x} ${y - 6}V${y + 6}` });
   function way(i, place) {
@@ -116,9 +119,7 @@ function render({ model, el }) {
       colour = `rt-colour${i % KINDS}`;
     return [
       s("path", { class: lineClass(i), d: pathOf(points) }),
-      points
-        .slice(0, -1)
-        .map((point) => point && s("circle", { class: `rt-trail ${colour}`, cx: point[0], cy: point[1], r: 1.8 })),
+      s("path", { class: `rt-trail ${colour}`, d: dotsAt(points.slice(0, -1)) }),
       now && s("circle", { class: `rt-dot ${colour}`, cx: now[0], cy: now[1], r: 5 }),
     ];
   }
