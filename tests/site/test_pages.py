@@ -22,6 +22,25 @@ CUT_OFF = """() => [...document.querySelectorAll('.bd-article pre, .bd-article .
         || (one.scrollHeight > one.clientHeight + 1 && getComputedStyle(one).overflowY !== 'visible'))
     ).map(one => one.textContent.slice(0, 80))"""
 
+# Paper shows the first moment, and Chromium moves what begins as an empty box: nothing fades in, and what holds code is a
+# block that may break between lines.
+NOT_PRINTED = """() => [...document.querySelectorAll('.bd-article .cell_input, .bd-article pre, .solution > *')].filter(one => {
+    for (let at = one; at !== document.body; at = at.parentElement) if (getComputedStyle(at).opacity !== '1') return true;
+    return !one.getClientRects().length && !one.closest('.rt-folded, .rt-static, [hidden], .sd-d-none');
+    }).map(one => one.textContent.slice(0, 80))"""
+MOVED = """() => [...document.querySelectorAll('.cell_input, .cell_output, .cell_input .highlight, .cell details, .bd-article table')].filter(one => {
+    const style = getComputedStyle(one);
+    return !one.closest('.rt-static') && (style.display.includes('flex') || style.breakInside !== 'auto');
+    }).map(one => `${one.className}: ${one.textContent.slice(0, 80)}`)"""
+# a canvas keeps the width that it was drawn with on the screen
+WIDE_PICTURES = """() => [...document.querySelectorAll('.rt-static canvas')].filter(one => {
+    const width = one.style.width;
+    one.style.width = '1400px';
+    const wide = one.getBoundingClientRect().right > one.closest('.rt-w').getBoundingClientRect().right;
+    one.style.width = width;
+    return wide;
+    }).map(one => one.className)"""
+
 UNFOLD = "dispatchEvent(new Event('beforeprint'))"  # solutions and hidden cells open, as they do for paper
 FOLD = "dispatchEvent(new Event('afterprint'))"
 
@@ -60,7 +79,12 @@ def test_paper_cuts_nothing_off(seen):
     seen.page.set_viewport_size({"width": PAPER, "height": 900})
     seen.page.emulate_media(media="print")
     seen.page.evaluate(UNFOLD)
+    assert seen.page.evaluate(NOT_PRINTED) == [], "at the first moment"
     assert seen.page.evaluate(CUT_OFF) == []
+    assert seen.page.evaluate(MOVED) == []
+    assert seen.page.evaluate(WIDE_PICTURES) == []
+    contents, text = (seen.page.locator(one).first for one in ("#jb-print-toc h2", ".bd-article h2"))
+    assert not contents.is_visible() or contents.bounding_box()["x"] >= text.bounding_box()["x"], "hangs at the edge"
     assert seen.width() <= PAPER
     assert not seen.page.locator(".bd-sidebar-primary, .bd-header-article, .copybtn").filter(visible=True).count()
     seen.page.evaluate(FOLD)

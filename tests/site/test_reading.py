@@ -71,6 +71,18 @@ def test_a_solution_opens_by_keyboard(visit, parts):
         assert "right" in solution.locator(".cell_output").first.inner_text()
 
 
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_nothing_fades_in_for_those_who_asked_for_rest(visit, parts, motion):
+    with visit(parts) as seen:
+        seen.page.emulate_media(reduced_motion=motion)
+        moving = seen.page.evaluate("""() => {
+            for (const cell of document.querySelectorAll('.cell details')) cell.open = true;
+            document.querySelector('.solution .toggle-button').click();
+            return document.getAnimations().length;
+        }""")
+        assert (moving == 0) == (motion == "reduce"), "the theme's own fading is what is switched off"
+
+
 SEARCHES = {  # what is typed: title of the section that comes first
     "footnotes": "Every part of a chapter",
     "exercises": "Exercises",
