@@ -227,7 +227,10 @@ class Replay:
                 self.put(block.row, a, b - a, FREE)
 
     def _oom(self, event):
-        self.out_of_memory[self.now] = event.get("details") or oom_details(self, event)
+        """No memory changes hands. Numbers that were written down are believed rather than those worked out."""
+        written = event.get("details", {})
+        self.out_of_memory[self.now] = {name: written[name] if type(written.get(name)) is int else value
+                                        for name, value in oom_details(self, event).items()}
 
     def _nothing(self, event):
         """snapshot, and what later versions may add: no memory changes hands."""
@@ -235,7 +238,7 @@ class Replay:
     EVENTS = {"alloc": _alloc, "free_requested": _free_requested, "free_completed": _free_completed,
               "free": _free_completed,   # what histories of PyTorch 1.x call it
               "segment_alloc": _segment_alloc, "segment_map": _segment_alloc, "segment_free": _segment_free,
-              "segment_unmap": _segment_unmap}
+              "segment_unmap": _segment_unmap, "oom": _oom}
 
     # -- is it the truth?
 
