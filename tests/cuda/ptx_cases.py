@@ -13,7 +13,6 @@ from readtorch.aten.native.cuda import distributions as random
 from readtorch.aten.native.cuda import reduce as reductions
 from readtorch.aten.native.cuda.arg_reduce import arg_reduce, greatest, least
 from readtorch.aten.native.cuda.reduce import reduce
-from readtorch.aten.native.special_pairs import POLYNOMIALS
 from tests.cuda.launches import aligned, floats
 
 f32 = np.float32
@@ -43,7 +42,7 @@ RESULTS = {"signbit": bool, "is_negative": bool, "is_infinite": bool, "exponent"
 def special_cases():
     found = {**vars(more_functions), **vars(special), **vars(bessel), **vars(oscillating), **vars(bits)}
     found = {name: function for name, function in found.items() if signature(function)[-1:] == ("numbers",)}
-    found["polynomial"] = polynomials.value(*POLYNOMIALS["laguerre_polynomial_l"][:2])
+    found["polynomial"] = polynomials.value("shifted_chebyshev_polynomial_u")
     for name, function in found.items():
         kind = KINDS.get(name, f32)
         arrays = [aligned(np.ones(8, kind))] * (len(signature(function)) - 1)

@@ -108,6 +108,7 @@ from . import (  # noqa: F401
     special_bessel,
     special_functions,
     special_pairs,
+    special_polynomials,
     spectral_ops,
     splitting,
     spread_ops,

@@ -7,6 +7,7 @@ import numpy as np
 from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import dtype_of, host_array, wrap
 from .exact_out import type_name
+from .tensor_iterator import broadcast_shape
 
 
 class _LinAlgError(RuntimeError):
@@ -117,7 +118,7 @@ def lu_solve_one(lu, pivots, b, adjoint):
 
 def lu_solve_arrays(lu, pivots, b, adjoint=False):
     """X in A X = B (or Aᴴ X = B) from A's factors; batches broadcast."""
-    batch = np.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
+    batch = broadcast_shape(b.shape[:-2], lu.shape[:-2])
     if 0 in batch:
         return np.zeros(batch + b.shape[-2:], b.dtype)
     lu = np.broadcast_to(lu, batch + lu.shape[-2:])

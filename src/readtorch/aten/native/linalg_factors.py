@@ -12,10 +12,11 @@ from ..functions import at
 from ..native_function import native_function, python_face
 from . import return_types
 from .exact_out import exact_out, type_name
-from .linalg_common import check_info, check_square, check_square_floating, each_matrix, lapack, wrap_columns
+from .linalg_common import (check_floating, check_info, check_square, check_square_floating, each_matrix, lapack,
+                            wrap_columns)
 from .linalg_triangular import lu_factor_ex, permutation_arrays
 from .linalg_triangular import lu_solve as linalg_lu_solve
-from .tensor_iterator import conj
+from .tensor_iterator import broadcast_shape, conj, not_implemented
 
 BOTH = "function, method"
 
@@ -165,7 +166,7 @@ def check_systems(b, A, name, few_dimensions):
 
 def broadcast_systems(b, A):
     """Arrays of both with the batch dimensions they have in common."""
-    batch = np.broadcast_shapes(b._array.shape[:-2], A._array.shape[:-2])
+    batch = broadcast_shape(b._array.shape[:-2], A._array.shape[:-2])
     return [np.broadcast_to(t._array, batch + t._array.shape[-2:]) for t in (b, A)]
 
 
@@ -305,7 +306,11 @@ def ldl_factor_composite(self, hermitian):
 @ldl_solve.kernel
 def ldl_solve_cpu(LD, pivots, B, hermitian):
     name = "torch.linalg.ldl_solve"
-    check_square_floating(LD, name)
+    if dtype_of(LD) is not dtype_of(B):
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {type_name(B)} and A of type "
+                           f"{type_name(LD)} instead.")
+    check_square(LD, name)
+    check_floating(LD, name, low_precision=True)
     if B._array.ndim < 2:
         raise RuntimeError(
             f"{name}: Expected B to have at least 2 dimensions, but it has {B._array.ndim} dimensions instead"
@@ -317,8 +322,6 @@ def ldl_solve_cpu(LD, pivots, B, hermitian):
             f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
             f"{list(pivots._array.shape)} instead"
         )
-    if dtype_of(LD) is not dtype_of(B):
-        raise RuntimeError(f"{name}: LD dtype{dtype_of(LD)} does not match b dtype {dtype_of(B)}")
     n = LD._array.shape[-1]
     if B._array.shape[-2] != n:
         raise RuntimeError(
@@ -326,11 +329,32 @@ def ldl_solve_cpu(LD, pivots, B, hermitian):
             f"{B._array.shape[-2]} by {B._array.shape[-1]}"
         )
     b, factor = broadcast_systems(B, LD)
+    if dtype_of(LD).itemsize == 2:
+        raise not_implemented("ldl_solve_kernel_cpu")(dtype_of(LD))
+    check_blocks(pivots._array, n)
     if not b.size:
         return wrap_columns(b)
     places = np.broadcast_to(pivots._array, factor.shape[:-1])[..., None, :]
     solve = lapack(f"{symmetric_or_hermitian(factor, hermitian)}trs", factor)
     return wrap_columns(each_matrix(lambda x, a, p: (solve(a, p[0], x, lower=1)[0],), b, factor, places)[0])
+
+
+def check_blocks(pivots, rows):
+    """Raises RuntimeError for pivots that name no row, and for a negative one, which stands for half of a block of two rows,
+    without its other half: LAPACK would exchange what lies outside. (In PyTorch: halves are not looked for.)
+    """
+    places = abs(pivots.astype(np.int64))
+    if pivots.size and places.max() > rows:
+        raise RuntimeError("Pivots given to ldl_solve must all satisfy |pivot| <= LD.size(-2). Did you properly pass the result "
+                           "of ldl_factor?")
+    if pivots.size and places.min() < 1:
+        raise RuntimeError("Pivots given to ldl_solve must all satisfy |pivot| >= 1. Did you properly pass the result of "
+                           "ldl_factor?")
+    for matrix in pivots.reshape(-1, rows) if rows else ():
+        signs = "".join("-" if p < 0 else " " for p in matrix)
+        if any(len(run) % 2 for run in signs.split()):
+            raise RuntimeError("Negative pivots given to ldl_solve must come in pairs. Did you properly pass the result of "
+                               "ldl_factor?")
 
 
 ldl_solve.backward(NOT_IMPLEMENTED)

@@ -4,14 +4,16 @@ In PyTorch: `aten/src/ATen/native/{BatchLinearAlgebra,LinearAlgebra}.cpp`.
 """
 import numpy as np
 
+from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import dtype_of, host_array, wrap
 from ..functions import at
 from ..native_function import native_function
 from . import return_types
 from .copy import constant_beside
-from .exact_out import exact_out
-from .linalg_common import (check_floating, check_square_floating, each_matrix, lapack, lu_factor_arrays,
+from .exact_out import exact_out, type_name
+from .linalg_common import (check_floating, check_square, check_square_floating, each_matrix, lapack, lu_factor_arrays,
                             lu_solve_arrays, wrap_columns)
+from .tensor_iterator import broadcast_shape, not_implemented
 
 BOTH = "function, method"
 
@@ -30,11 +32,19 @@ def solve_triangular_one(a, b, upper, unitriangular):
 
 
 def check_triangular(A, B, left):
-    check_square_floating(A, "linalg.solve_triangular")
+    check_square(A, "linalg.solve_triangular")
+    check_equation(A, B, left, "linalg.solve_triangular")
+    if dtype_of(A).category < FLOAT or dtype_of(A).itemsize == 2:
+        raise not_implemented("triangular_solve_cpu")(dtype_of(A))
+
+
+def check_equation(A, B, left, name):
+    """Raises RuntimeError unless AX = B, or XA = B, can be written down. In PyTorch: `linearSolveCheckInputs`."""
+    if B._array.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
     if A._array.shape[-1] != B._array.shape[-2 if left else -1]:
         equation = "AX = B" if left else "XA = B"
-        raise RuntimeError(f"linalg.solve_triangular: Incompatible shapes of A and B for the equation "
-                           f"{equation} "
+        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation {equation} "
                            f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")
 
 
@@ -45,7 +55,7 @@ def solve_triangular_cpu(self, B, upper, left, unitriangular):
     a, b = self._array, B._array
     if not left:
         a, b, upper = a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = broadcast_shape(b.shape[:-2], a.shape[:-2])
     a, b = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:])
     x, = each_matrix(lambda a, b: (solve_triangular_one(a, b, upper, unitriangular),), a, b)
     return wrap_columns(x) if left else wrap_columns(x.swapaxes(-1, -2))
@@ -199,9 +209,42 @@ class LinalgLuFactorExBackward0:
         return P.matmul(lu_backward(grad[..., :k].tril(-1), grad[..., :k, :].triu(), L, U))
 
 
+def check_lu_solve(LU, pivots, B, left):
+    """Raises RuntimeError for what is no matrix with pivots of its size, or does not fit B."""
+    if dtype_of(LU) is not dtype_of(B):
+        raise RuntimeError(f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {type_name(LU)} "
+                           f"and B of type {type_name(B)} instead")
+    if pivots._array.dtype != np.int32:
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    check_square(LU, "torch.linalg.lu_solve")
+    check_equation(LU, B, left, "linalg.lu_solve")
+    if LU._array.shape[-1] != (pivots._array.shape or (0,))[-1]:
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if LU._array.shape[:-2] != pivots._array.shape[:-1]:
+        raise RuntimeError(f"linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+                           f"{list(pivots._array.shape)} instead")
+    check_floating(LU, "torch.linalg.lu_solve", low_precision=True)
+
+
+def check_rows(pivots, rows):
+    """Raises RuntimeError for a pivot that names no row: LAPACK would exchange what lies outside."""
+    if pivots.size and pivots.min() < 1:
+        raise RuntimeError("Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of "
+                           "lu_factor?")
+    if pivots.size and pivots.max() > rows:
+        raise RuntimeError("Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the "
+                           "result of lu_factor?")
+
+
 @lu_solve.kernel
 def lu_solve_cpu(LU, pivots, B, left, adjoint):
     """XA = B is solved as Aᴴ Xᴴ = Bᴴ."""
+    check_lu_solve(LU, pivots, B, left)
+    broadcast_shape(B._array.shape[:-2], LU._array.shape[:-2])
+    if dtype_of(LU).itemsize == 2:
+        raise not_implemented("linalg.lu_solve_cpu")(dtype_of(LU))
+    if B._array.size:
+        check_rows(pivots._array, LU._array.shape[-1])
     if left:
         return wrap_columns(lu_solve_arrays(LU._array, pivots._array, B._array, adjoint))
     b = B._array.conj().swapaxes(-1, -2)
@@ -365,7 +408,7 @@ def lstsq_cpu(self, b, rcond, driver):
     a, y = self._array, b._array
     vector = y.ndim == 1 or (a.ndim - 1 == y.ndim and y.shape == a.shape[:-1])
     y = y[..., None] if vector else y
-    batch = np.broadcast_shapes(a.shape[:-2], y.shape[:-2])
+    batch = broadcast_shape(a.shape[:-2], y.shape[:-2])
     a, y = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(y, batch + y.shape[-2:])
     eps = np.finfo(a.dtype).eps * max(a.shape[-2:]) if rcond is None else rcond
     solution, rank, values = each_matrix(lambda a, y: lstsq_one(a, y, eps), a, y)

@@ -1,9 +1,7 @@
-"""Special functions of two numbers: zeta, the incomplete gamma functions, orthogonal polynomials.
+"""Special functions of two numbers: zeta and the incomplete gamma functions.
 
 In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `Math.h`.
 """
-
-import math
 
 import numpy as np
 
@@ -118,76 +116,3 @@ class IgammacBackward0:
 
     def other(grad, self, other):
         return -grad * ((self - 1) * other.log() - other - at.lgamma(self)).exp()
-
-
-# ------------------------------------------------------------------------------------- orthogonal polynomials
-
-
-POLYNOMIALS = {}  # name -> (first, step, highest), for the kernels of other devices
-
-
-def polynomials(name, first, step, highest=None):
-    """Declare a family of polynomials: number 0 is 1, number 1 is `first(x)`, and each further one comes from
-    the two before it: P[k] = step(k, x, P[k-1], P[k-2]). Below 0 all are 0.
-
-    highest: the numbers above which it is nan, for float32 and float64.
-    """
-    POLYNOMIALS[name] = first, step, highest
-
-    def value(x, n):
-        x, n = np.broadcast_arrays(x, np.trunc(n))
-        before, last = np.ones_like(x), np.asarray(first(x), x.dtype)
-        result = np.where(n < 0, x.dtype.type(0), np.where(n == 0, before, last))
-        result[n != n] = np.nan
-        limit = math.inf if highest is None else highest[x.dtype.itemsize > 4]
-        for k in range(2, int(min(np.max(n, initial=0, where=n == n), limit)) + 1):
-            before, last = last, np.asarray(step(k, x, last, before), x.dtype)
-            result[n == k] = last[n == k]
-        result[n > limit] = np.nan
-        return result
-
-    return pairs(name, value, "x", "n")
-
-
-def doubled(k, x, last, before):
-    return 2 * x * last - before
-
-
-def doubled_shifted(k, x, last, before):
-    return 2 * (2 * x - 1) * last - before
-
-
-def shifted(first):
-    return lambda x: first(2 * x - 1)
-
-
-for _kind, _first in (
-    ("t", lambda y: y),
-    ("u", lambda y: 2 * y),
-    ("v", lambda y: 2 * y - 1),
-    ("w", lambda y: 2 * y + 1),
-):
-    polynomials(f"chebyshev_polynomial_{_kind}", _first, doubled)
-    polynomials(f"shifted_chebyshev_polynomial_{_kind}", shifted(_first), doubled_shifted)
-polynomials(
-    "hermite_polynomial_h",
-    lambda x: 2 * x,
-    lambda k, x, last, before: 2 * (x * last - (k - 1) * before),
-    highest=(128, 512),
-)
-polynomials(
-    "hermite_polynomial_he",
-    lambda x: x,
-    lambda k, x, last, before: x * last - (k - 1) * before,
-    highest=(128, 512),
-)
-polynomials(
-    "laguerre_polynomial_l",
-    lambda x: 1 - x,
-    lambda k, x, last, before: ((2 * k - 1 - x) * last - (k - 1) * before) / k,
-)
-polynomials(
-    "legendre_polynomial_p",
-    lambda x: x,
-    lambda k, x, last, before: ((2 * k - 1) * x * last - (k - 1) * before) / k,
-)

@@ -137,6 +137,14 @@ def broadcast_error(*shapes):
     return None
 
 
+def broadcast_shape(*shapes):
+    """The shape that all of them broadcast to. Raises RuntimeError if there is none."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise broadcast_error(*shapes) from None
+
+
 def inplace_shape_error(shape, *others):
     """The RuntimeError for an in-place write to `shape` whose operands broadcast to something else."""
     error = broadcast_error(shape, *others)

@@ -133,10 +133,10 @@ def exponential(state, out, rate):
 
 @njit(cache=True, error_model="numpy")
 def geometric(state, out, p):
-    """ceil(log(u) / log(1 - p)): the number of trials up to the first success."""
+    """ceil(log(u) / log1p(-p)): the number of trials up to the first success."""
     uniform_double(state, out, 0.0, 1.0)
     for i in range(out.size):
-        out[i] = math.ceil(math.log(out[i]) / math.log(1.0 - p))
+        out[i] = np.ceil(math.log(out[i]) / math.log1p(-p))
 
 
 @njit(cache=True, error_model="numpy")

@@ -76,7 +76,7 @@ def binomial_by_inversion(state, count, p):
     log_failure = math.log1p(-p)
     reached, successes = 0.0, 0.0
     while True:
-        reached += math.ceil(math.log(next_uniform(state)) / log_failure)
+        reached += np.ceil(math.log(next_uniform(state)) / log_failure)
         if reached > count:
             return successes
         successes += 1
@@ -93,12 +93,12 @@ def binomial_by_rejection(state, count, p):
     surely = 0.92 - 4.2 / b
     odds = p / (one - p)
     alpha = (2.83 + 5.1 / b) * deviation
-    mode = float(math.floor((count + one) * p))
+    mode = float(np.floor((count + one) * p))
     while True:
         u = next_uniform(state) - 0.5
         v = next_uniform(state)
         distance = 0.5 - abs(u)
-        k = type(p)(math.floor((2 * a / distance + b) * u + center))
+        k = type(p)(np.floor((2 * a / distance + b) * u + center))  # not math.floor, whose int64 ends at 2**63
         if k < 0 or k > count:
             continue
         if distance >= 0.07 and v <= surely:
@@ -127,7 +127,7 @@ def binomial(state, out, count, p):
     for i in range(out.size):
         if count[i] <= 0.0 or p[i] <= 0.0:
             out[i] = 0.0
-        elif p[i] >= 1.0:
+        elif p[i] >= 1.0 or count[i] != count[i]:  # (in PyTorch: nobody ever counts up to nan)
             out[i] = count[i]
         elif p[i] <= 0.5:
             out[i] = one_binomial(state, count[i], p[i])

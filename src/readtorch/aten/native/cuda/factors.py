@@ -125,14 +125,14 @@ def lu_kernel(dtype):
 
 
 def exchange_kernel(b, pivots, backwards):
-    """A thread has whole columns to itself: no barrier."""
+    """A thread has whole columns to itself: no barrier. A pivot that names no row is passed over."""
     steps = pivots.shape[1]
     for z in range(cuda.blockIdx.x, b.shape[0], cuda.gridDim.x):
         for j in range(cuda.threadIdx.x, b.shape[2], cuda.blockDim.x):
             for s in range(steps):
                 k = steps - 1 - s if backwards != 0 else s
                 p = pivots[z, k] - 1
-                if p != k:
+                if p != k and 0 <= p < b.shape[1]:
                     b[z, k, j], b[z, p, j] = b[z, p, j], b[z, k, j]
 
 

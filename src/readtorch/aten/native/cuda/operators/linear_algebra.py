@@ -20,7 +20,7 @@ from ...linalg_common import (
     describe_singular,
 )
 from ...linalg_solve import check_singular, check_solve
-from ...linalg_triangular import check_triangular
+from ...linalg_triangular import check_lu_solve, check_triangular
 from ...tensor_iterator import not_implemented
 from .. import factors, jacobi
 from ..copy import copy as copy_kernel
@@ -152,6 +152,7 @@ def lu_factor_ex_cuda(A, pivot, check_errors):
 @cuda_kernel(operator_named("linalg_lu_solve"))
 def lu_solve_cuda(LU, pivots, B, left, adjoint):
     """X A = B is solved as Aᵀ Xᵀ = Bᵀ."""
+    check_lu_solve(LU, pivots, B, left)
     if left:
         return solved(LU, pivots, B, adjoint)
     return owned(solved(LU, pivots, B.mT, not adjoint).mT)

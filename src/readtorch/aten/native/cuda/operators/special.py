@@ -10,7 +10,7 @@ from .....c10 import scalar_type
 from .....c10.scalar_type import COMPLEX, op_math_type
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
-from ...special_pairs import POLYNOMIALS
+from ...special_polynomials import POLYNOMIALS
 from ...tensor_iterator import float_result_type, not_implemented, result_type
 from ...tensor_iterator import scalar_tensor as weak
 from .. import bessel, bits, oscillating, polynomials
@@ -131,13 +131,13 @@ def of_two(name, function, first="self", second="other", narrow=False, numbers=l
 
 of_two("special_xlog1py", s.xlog1py, narrow=True)
 of_two("special_zeta", s.zeta, numbers=lambda common: s.DIVISORS)
-for _name, (_first, _step, _highest) in POLYNOMIALS.items():
+for _name in POLYNOMIALS:
     of_two(
         f"special_{_name}",
-        polynomials.value(_first, _step),
+        polynomials.value(_name),
         "x",
         "n",
-        numbers=lambda common, highest=_highest: (polynomials.limit_of(highest, common.itemsize),),
+        numbers=lambda common, name=_name: (polynomials.limit_of(name, common.itemsize),),
     )
 
 

@@ -1,0 +1,54 @@
+"""Numbers so large that a loop up to them would never end."""
+import math
+
+import pytest
+import torch
+
+import readtorch as rt
+from readtorch.aten.native.special_polynomials import POLYNOMIALS
+from tests.reference import both, to_torch
+
+NUMBERS = [-1.5, -1.0, -0.5, 0.5, 1.5, 4.0, 5.0, 7.0, 8.0, 9.0, 100.0, 10001.0, 2.0**31, 2.0**40, 1e30, 1e308, math.inf, math.nan, -math.inf]
+
+
+def ends(name, x, number):
+    """Whether PyTorch has a short way to this number, or meets a nan early: else it walks."""
+    small = abs(x) < 1 if name.startswith("legendre") else 0 < x < 10
+    return "ebyshev" in name or "hermite" in name or number < 2**20 or number > 2**62 or not small
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_polynomials_of_any_number(name, dtype):
+    for number in NUMBERS:
+        x = [x for x in (0.0, 1.0, -1.0, 3.0, -3.0, math.inf, 0.5, -0.25) if ends(name, x, number)]
+        theirs = getattr(torch.special, name)(torch.tensor(x, dtype=dtype), number)
+        ours = getattr(rt.special, name)(rt.tensor(x, dtype=getattr(rt, str(dtype).removeprefix("torch."))), number)
+        torch.testing.assert_close(to_torch(ours), theirs, rtol=1e-3, atol=1e-3, equal_nan=True, msg=lambda text: f"{number}: {text}")
+
+
+def test_a_long_walk():
+    both(lambda T: T.special.legendre_polynomial_p(T.tensor([0.5, 0.9], dtype=T.float64), 1e5))
+    both(lambda T: T.special.laguerre_polynomial_l(T.tensor([0.5, 3.0], dtype=T.float64), 1e5))
+
+
+@pytest.mark.parametrize("count", [1e18, 1e20, 1e30])
+@pytest.mark.parametrize("p", [0.5, 0.1, 0.9, 1e-20])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_binomial_of_many(count, p, dtype):
+    def draw(T):
+        T.manual_seed(0)
+        return T.binomial(T.full((3,), count, dtype=getattr(T, dtype)), T.full((3,), p, dtype=getattr(T, dtype)))
+    both(draw)
+
+
+def test_binomial_of_nan():
+    """PyTorch does not come back."""
+    assert rt.binomial(rt.tensor([math.nan]), rt.tensor([0.5])).isnan().all()
+
+
+def test_geometric_of_a_tiny_chance():
+    def draw(T):
+        T.manual_seed(0)
+        return T.ones(3, dtype=T.float64).geometric_(1e-300), T.ones(3).geometric_(1e-16), T.ones(3, dtype=T.int64).geometric_(0.25)
+    both(draw)
