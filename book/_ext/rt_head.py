@@ -24,10 +24,7 @@ def describe_page(app, pagename, templatename, context, doctree):
     tags += [("property", "og:type", "article" if doctree is not None else "website"), ("property", "og:title", title)]
     tags += [("property", "og:site_name", escape(app.config.html_title))]
     tags += [("property", "og:description", escape(text))] if text else []
-    if pagename == LOST_PAGE:
-        context["pageurl"] = None  # it has no address of its own
-        tags += [("name", "robots", "noindex")]
-    elif base := app.config.html_baseurl:
+    if base := app.config.html_baseurl:
         tags += [("property", "og:url", f"{base}{pagename}.html"), ("property", "og:image", f"{base}{COVER}")]
         tags += [("name", "twitter:card", "summary_large_image")]
     lines = "".join(f'\n    <meta {kind}="{name}" content="{text}" />' for kind, name, text in tags)
@@ -45,40 +42,46 @@ def description_of(doctree) -> str:
 # -- a page for addresses that lead nowhere -----------------------------------------------------------
 
 LOST_PAGE = "404"
-LOST = """\
-<section id="not-found">
-<h1>This page does not exist</h1>
-<p>The address may have changed, or it was mistyped. These lead on:</p>
-<ul>
-<li><a href="{front}">the front page</a>, with all chapters;</li>
-<li><a href="{search}">the search</a>, which knows words and the names that stand in code.</li>
-</ul>
-</section>
+STATIC = Path(__file__).parents[1] / "_static"
+
+# Note [ Where a lost reader is ]
+# A host shows 404.html in place of pages at any depth, and from there no relative link leads anywhere. So the page says
+# in <base> where the site begins: at the path of its address where that is known, else at `/`. Both may be wrong: a file
+# can be opened from a disk, and a site be served below any folder. So a script looks. Under its own name the page lies
+# where the site begins; elsewhere the folders above the address are asked, the nearest first, whether they have the
+# book's style sheet. (Some hosts answer every question with a page, this one, and say that all is well: a page is no
+# style sheet.)
+WHERE = """
+(function () {
+  const base = document.querySelector("base");
+  const above = (path) => path.slice(0, path.lastIndexOf("/") + 1);
+  try {
+    const mode = localStorage.getItem("mode"); // what the other pages' button has chosen
+    if (mode === "light" || mode === "dark") document.documentElement.style.colorScheme = mode;
+  } catch {} // a file may have no storage
+  if (location.pathname.endsWith("/404.html") || location.protocol === "file:") {
+    base.href = above(location.pathname);
+    return;
+  }
+  const roots = [new URL(base.href).pathname];
+  for (let path = above(location.pathname); path; path = above(path.slice(0, -1))) roots.push(path);
+  (async () => {
+    for (const root of roots) {
+      const answer = await fetch(root + "_static/readtorch.css", { method: "HEAD" }).catch(() => null);
+      if (answer && answer.ok && /css/.test(answer.headers.get("content-type"))) {
+        base.href = root;
+        return;
+      }
+    }
+  })();
+})();
 """
 
 
 def lost_page(app):
-    to = lambda page: app.builder.get_relative_uri(LOST_PAGE, page)  # noqa: E731
-    body = LOST.format(front=to(app.config.root_doc), search=to("search"))
-    return [(LOST_PAGE, {"title": "Page not found", "pagetitle": "Page not found", "body": body}, "page.html")]
-
-
-def root_links_of_lost_page(app, exception):
-    """A host shows 404.html in place of pages at any depth: its links start from the site's root.
-
-    A file that is opened has no such root; with an unknown address the root is taken to be `/`.
-    """
-    page = Path(app.outdir) / f"{LOST_PAGE}.html"
-    if not exception and app.builder.name == "html" and page.exists():
-        root = urlsplit(app.config.html_baseurl).path or "/"
-        page.write_text(rooted(page.read_text(encoding="utf8"), root), encoding="utf8")
-
-
-LINK = re.compile(r'((?:href|src|action|data-content_root)=")(?!#|/|\w+:)(?:\./)?([^"]*")')
-
-
-def rooted(text: str, root: str) -> str:
-    return LINK.sub(rf"\g<1>{root}\g<2>", text)
+    root = urlsplit(app.config.html_baseurl).path or "/"
+    icon = (STATIC / "favicon.svg").read_text(encoding="utf8")
+    return [(LOST_PAGE, {"rt_root": root, "rt_icon": icon, "rt_where": WHERE}, "404.html")]
 
 
 # -- for machines that read all pages -----------------------------------------------------------------
@@ -98,6 +101,5 @@ def write_sitemap(app, exception):
 def setup(app):
     app.connect("html-page-context", describe_page, priority=600)
     app.connect("html-collect-pages", lost_page)
-    app.connect("build-finished", root_links_of_lost_page, priority=950)
     app.connect("build-finished", write_sitemap)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -37,12 +37,11 @@ def built(site: Path) -> list[str]:
 class Page(HTMLParser):
     def __init__(self, file: Path):
         super().__init__()
-        self.links, self.loads, self.anchors, self.root = [], [], set(), ""
+        self.links, self.loads, self.anchors = [], [], set()
         self.feed(file.read_text(encoding="utf8"))
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
-        self.root = attributes.get("data-content_root", self.root)
         self.anchors.update(filter(None, (attributes.get("id"), tag == "a" and attributes.get("name"))))
         target = attributes.get(LINKING.get(tag))
         if target:
@@ -60,8 +59,6 @@ def dead_links(site: Path) -> list[str]:
             if url.scheme or url.netloc:
                 continue
             path, base = unquote(url.path), (site / name).parent
-            if path.startswith("/"):  # 404.html starts at the root of the site
-                path, base = path.removeprefix(page.root), site
             target = (base / path).resolve() if path else (site / name).resolve()
             if not target.is_file():
                 dead.append(f"{name}: {link}")

@@ -5,9 +5,11 @@ import threading
 import tomllib
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
+from ..browsing import examine
 from . import pages
 from .conftest import HERE
 
@@ -89,45 +91,97 @@ def test_a_known_site_has_a_map(published_site, fixture_site):
 
 
 class Host(SimpleHTTPRequestHandler):
-    """As static hosts do: the site below /book/, and 404.html for what is not there."""
+    """As static hosts do: the site below a folder, and 404.html for what is not there; some say that all is well."""
+
+    below, status = "/book", 404
 
     def do_GET(self):
-        self.path = self.path.removeprefix("/book")
-        if not self.translate_path(self.path).startswith(self.directory) or not self._is_there():
-            self.path = "/404.html"
+        if not self._find():
+            return self._lost()
         super().do_GET()
 
-    def _is_there(self):
-        try:
-            return open(self.translate_path(self.path), "rb").close() is None
-        except OSError:
-            return False
+    def do_HEAD(self):
+        if not self._find():
+            return self._lost()
+        super().do_HEAD()
+
+    def _find(self):
+        inside = self.path.startswith(self.below + "/")
+        self.path = self.path.removeprefix(self.below)
+        return inside and Path(self.translate_path(self.path.partition("?")[0])).is_file()
+
+    def _lost(self):
+        page = (Path(self.directory) / "404.html").read_bytes()
+        self.send_response(self.status)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(page)
 
     def log_message(self, *anything):
         pass
 
 
 @pytest.fixture
-def host(published_site):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Host, directory=str(published_site)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/book"
-    server.shutdown()
-    server.server_close()
+def serve():
+    """serve(site, below=…, status=…) -> the address of the site"""
+    servers = []
+
+    def start(site, below="/book", status=404):
+        handler = type("SomeHost", (Host,), {"below": below, "status": status})
+        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(site)))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}{below}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def find_back(page, home, front):
+    """A reader who is lost on that page searches; all its links lead into the site at `home`."""
+    assert page.locator("h1").inner_text() == "This page does not exist"
+    page.wait_for_function("home => document.baseURI === home + '/'", arg=home, timeout=5_000)
+    links = page.eval_on_selector_all("a", "links => links.map(link => link.href)")
+    assert f"{home}/{front}" in links and all(link.startswith(f"{home}/") for link in links)
+    # its look is its own: nothing is loaded that could be missing
+    assert page.evaluate("performance.getEntriesByType('resource').filter(one => one.initiatorType !== 'fetch').length") == 0
+    assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
+    page.get_by_label("Search the book").fill("__setattr__")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{home}/search.html?q=__setattr__")
+    page.context.close()
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("address", ["nothing.html", "no/such/place/at/all.html"])
-def test_a_lost_reader_finds_back(browser, host, address):
-    page = browser.new_page()
-    failed = []
-    page.on("requestfailed", lambda request: failed.append(request.url))
-    page.on("response", lambda answer: failed.append(answer.url) if "/_static/" in answer.url and
-            "text/html" in answer.headers.get("content-type", "") else None)
-    page.goto(f"{host}/{address}")
-    assert page.locator("article h1").inner_text() == "This page does not exist"
-    assert page.locator("article a", has_text="the front page").evaluate("link => link.href") == f"{host}/book/page.html"
-    page.locator("article a", has_text="the search").click()
-    page.wait_for_url("**/book/search.html")
-    assert failed == []
-    page.context.close()
+@pytest.mark.parametrize("address", ["nothing.html", "no/such/place/at/all.html", "404.html", "no/folder/"])
+@pytest.mark.parametrize(("known", "below", "status"), [
+    (True, "/book", 404), (True, "/elsewhere/preview", 404), (False, "", 404), (False, "/a/b", 404), (False, "/book", 200)])
+def test_a_lost_reader_finds_back(browser, serve, request, address, known, below, status):
+    """From any depth, wherever the site is served, whether it knows its address or not."""
+    site = request.getfixturevalue("published_site" if known else "fixture_site")
+    home, page = serve(site, below, status), browser.new_page()
+    page.goto(f"{home}/{address}")
+    find_back(page, home, "book/page.html" if known else "book/parts.html")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("site", ["published_site", "fixture_site"])
+def test_a_lost_reader_of_files_finds_back(browser, request, site):
+    site, page = request.getfixturevalue(site), browser.new_page()
+    page.goto(f"file://{site}/404.html")
+    find_back(page, f"file://{site}", pages.listed(site.parents[1] / "_toc.yml")[0])
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (1400, "dark"), (390, "light"), (390, "dark")])
+def test_the_page_for_the_lost_looks_well(visit, axe, fixture_site, width, scheme):
+    examine(visit, axe, fixture_site / "404.html", width, scheme)
+
+
+def test_the_page_for_the_lost_lists_the_chapters(fixture_site):
+    assert {"search.html", *pages.listed(fixture_site.parents[1] / "_toc.yml")} >= set(
+        pages.Page(fixture_site / "404.html").links) - {""} >= set(pages.listed(fixture_site.parents[1] / "_toc.yml"))
