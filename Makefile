@@ -60,6 +60,7 @@ test: $(READY)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(TESTS) $(ARGS)
 
 lab: $(READY)
+	@mkdir -p $(IPYTHONDIR)
 	JUPYTER_CONFIG_PATH=$(CURDIR)/book/_lab $(BIN)/jupyter lab --notebook-dir=. book/index.md $(ARGS)
 
 serve: $(BUILT)

@@ -19,13 +19,17 @@ SPELLINGS = [
     (re.compile(r"\\boldsymbol\b"), r"\\mathbf"),
     (re.compile(r"(\\text(?:tt|rm|bf)?\{[^{}]*\})"), lambda match: match[1].replace(r"\_", "_")),
 ]
+# The bar of \\overline: which character stretches over more than one letter depends on the browser and its fonts, so
+# readtorch.css draws it (.rt-bar), and the character is there for those who listen.
+BAR = '<mo accent="true">&#x02015;</mo></mover>'
+DRAWN_BAR = '<mo class="rt-bar" stretchy="true">&#x000AF;</mo></mover>'
 UNKNOWN = re.compile(r">(\\[A-Za-z]+|&)<")  # a command or an & that came through as it was
 
 
 def to_mathml(latex: str, display: str) -> str:
     for pattern, spelling in SPELLINGS:
         latex = pattern.sub(spelling, latex)
-    mathml = convert(latex, display=display)
+    mathml = convert(latex, display=display).replace(BAR, DRAWN_BAR)
     if unknown := UNKNOWN.search(mathml):
         raise ValueError(f"{unknown[1]!r} is not known to latex2mathml")
     return mathml

@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from ..browsing import need
 from . import pages
 from .conftest import HERE, build_book, run_builder
 
@@ -115,3 +117,15 @@ def test_the_cache_follows_the_package(tmp_path, monkeypatch):
     assert rt_cache.hash_of([tmp_path], ["torch==2.13.1"]) != before
     (tmp_path / "module.py").write_text("x = 2")
     assert rt_cache.hash_of([tmp_path], ["torch==2.13.0"]) != before
+
+
+def test_the_lab_finds_a_place_for_its_settings(tmp_path):
+    """IPython warns at every start that its folder "is not a writable location" where there is none."""
+    need(shutil.which("make"), "no make on this machine")
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for file in ("requirements.txt", "pyproject.toml", ".venv/.ready", ".venv/bin/jupyter"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text('#!/bin/sh\ntest -w "$IPYTHONDIR"\n')
+    (tmp_path / ".venv/bin/jupyter").chmod(0o755)
+    done = subprocess.run(["make", "lab"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,5 +1,6 @@
 """What a reader does on a page: unfold, switch, copy, search, change colours. Without a server."""
 
+import base64
 from urllib.parse import quote
 
 import pytest
@@ -69,6 +70,40 @@ def test_a_solution_opens_by_keyboard(visit, parts):
         seen.page.wait_for_timeout(300)
         assert code.is_visible()
         assert "right" in solution.locator(".cell_output").first.inner_text()
+
+
+# Of the formula's picture: the columns that are inked, and the longest unbroken run in one of its uppermost rows.
+BAR = """async (source) => {
+    const image = new Image();
+    image.src = source;
+    await image.decode();
+    const canvas = Object.assign(document.createElement('canvas'), {width: image.width, height: image.height});
+    const g = canvas.getContext('2d');
+    g.drawImage(image, 0, 0);
+    const {data} = g.getImageData(0, 0, image.width, image.height);
+    const inked = (x, y) => data[4 * (y * image.width + x)] < 128;
+    let left = image.width, right = 0, longest = 0;
+    for (let y = 0; y < image.height; y++) {
+        let run = 0;
+        for (let x = 0; x < image.width; x++) {
+            if (inked(x, y)) [left, right] = [Math.min(left, x), Math.max(right, x + 1)];
+            run = inked(x, y) ? run + 1 : 0;
+            if (y < image.height / 4) longest = Math.max(longest, run);
+        }
+    }
+    return [right - left, longest];
+}"""
+
+
+def test_the_bar_of_a_mean_reaches_over_all_of_it(visit, parts):
+    """Over g alone it would say something else: the square of a mean."""
+    with visit(parts) as seen:
+        seen.page.locator("math .rt-bar").wait_for(state="attached")
+        formula = seen.page.locator("math:has(.rt-bar)").first
+        formula.evaluate("formula => formula.style.fontSize = '80px'")
+        picture = base64.b64encode(formula.screenshot()).decode()
+        width, bar = seen.page.evaluate(BAR, f"data:image/png;base64,{picture}")
+        assert width > 60 and bar > 0.95 * width, (bar, width)
 
 
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])
