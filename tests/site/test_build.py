@@ -11,7 +11,7 @@ import pytest
 
 from ..browsing import need
 from . import pages
-from .conftest import HERE, build_book, run_builder
+from .conftest import HERE, ROOT, build_book, run_builder
 
 pytestmark = pytest.mark.slow
 
