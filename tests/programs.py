@@ -21,6 +21,7 @@ import torch
 import readtorch
 import readtorch.nn
 import readtorch.optim
+from tests.reference import FUSES
 
 
 class Show:
@@ -70,5 +71,6 @@ def same(program, rtol=1e-5):
     assert expected.lines
     difference = "\n".join(difflib.ndiff(expected.lines, ours.lines))
     assert not re.search("^[-+?]", difference, re.MULTILINE), difference
+    rtol = rtol or (0 if FUSES else 1e-5)
     for theirs, mine in zip(expected.arrays, ours.arrays):
         np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol)

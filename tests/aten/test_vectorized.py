@@ -134,8 +134,8 @@ def test_several_vectors_at_a_time_and_the_rest(n, dtype):
 @settings(max_examples=40, deadline=None)
 def test_sums_and_norms_over_any_axes(order, axes, keepdim):
     x = torch.randn(24, 30, 40).permute(order)
-    for name in ("sum", "mean"):
-        both(lambda T, x: getattr(x, name)(sorted(axes) or None, keepdim).contiguous(), x)
+    both(lambda T, x: x.sum(sorted(axes) or None, keepdim).contiguous(), x, rtol=1.3e-6, atol=1e-4)  # up to 28,800 numbers
+    both(lambda T, x: x.mean(sorted(axes) or None, keepdim).contiguous(), x)
     both(lambda T, x: T.linalg.vector_norm(x, 2, sorted(axes) or None, keepdim).contiguous(), x)
 
 
