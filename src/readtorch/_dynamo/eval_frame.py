@@ -81,7 +81,7 @@ class CompiledFunction:
                     return result
         leaves, spec = tree_flatten((args, kwargs))
         for entry in self.entries:
-            if entry.spec == spec:
+            if entry.count is None and entry.spec == spec:
                 result = entry.run(leaves)
                 if result is not MISS:
                     return result

@@ -11,8 +11,6 @@ negative number underflows through the denormal numbers to 0, as it should: atte
 
 In PyTorch: `aten/src/ATen/cpu/vec/vec512/vec512_float.h`, which calls the SLEEF library.
 """
-import math
-
 import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload

@@ -5,7 +5,6 @@ a loop over it becomes vector instructions. See Note [ Functions that vectorize 
 
 In PyTorch: `torch/csrc/jit/tensorexpr/llvm_codegen.cpp` names SLEEF's functions at the same place.
 """
-import math
 from math import atan2  # noqa: F401  libm's: it takes one pair of numbers at a time
 from math import ceil, floor, sqrt  # noqa: F401  single instructions
 

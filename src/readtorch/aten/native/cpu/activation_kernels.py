@@ -154,12 +154,9 @@ def gelu_tanh_backward(grad, x, out):
 
 @kernel
 def elu(x, negative, positive, inside, out):
-    """positive · x above 0, negative · (exp(inside · x) - 1) below; tanh keeps what `exp(x) - 1` would round
-    away.
-    """
+    """positive · x above 0, negative · (exp(inside · x) - 1) below."""
     for i in range(x.size):
-        t = vec.tanh(HALF * inside * x[i])
-        below = negative * (t + t) / (ONE - t)
+        below = negative * vec.expm1(inside * x[i])
         out[i] = x[i] * positive if x[i] > ZERO else below
 
 
