@@ -77,6 +77,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         return compiler.disable(model)
     from . import _dynamo  # in PyTorch: imported when first needed, too
     _dynamo.check_mode(mode, backend or "inductor")
+    if _os.environ.get("TORCHDYNAMO_DISABLE", "") == "1":
+        return model
     wrap = _dynamo.OptimizedModule if isinstance(model, nn.Module) else _dynamo.optimize
     return wrap(model, backend=backend or "inductor", fullgraph=fullgraph, dynamic=dynamic,
                 recompile_limit=recompile_limit)

@@ -47,10 +47,8 @@ def test_results_and_gradients_are_those_of_the_function():
 
 def test_the_first_call_is_an_ordinary_one():
     """The call that is captured has the effects that it would have had, once."""
-    calls = []
 
     def function(x):
-        calls.append(1)
         x.add_(1)
         return x * 2 + 1
 
@@ -58,7 +56,7 @@ def test_the_first_call_is_an_ordinary_one():
     x = readtorch.zeros(3)
     assert compiled(x).tolist() == [3, 3, 3] and x.tolist() == [1, 1, 1]
     assert compiled(x).tolist() == [5, 5, 5] and x.tolist() == [2, 2, 2]
-    assert len(calls) == 1
+    assert graphs(compiled) == 1
 
 
 def test_python_values_are_guarded():
@@ -131,12 +129,12 @@ def test_globals_and_closures_are_guarded():
 def test_dtype_grad_and_grad_mode_are_guarded():
     compiled = readtorch.compile(pointwise)
     x, y = readtorch.randn(4), readtorch.randn(4)
-    assert compiled(x, y).dtype is readtorch.float32
-    assert compiled(x.double(), y.double()).dtype is readtorch.float64
-    assert compiled(x.requires_grad_(), y).requires_grad
+    assert compiled(x, y).dtype is readtorch.float32 and graphs(compiled) == 1
+    assert compiled(x.double(), y.double()).dtype is readtorch.float64 and graphs(compiled) == 2
+    assert compiled(x.requires_grad_(), y).requires_grad and graphs(compiled) == 3
     with readtorch.no_grad():
-        assert not compiled(x, y).requires_grad
-    assert compiled(x, y).requires_grad
+        assert not compiled(x, y).requires_grad and graphs(compiled) == 4
+    assert compiled(x, y).requires_grad and graphs(compiled) == 4
 
 
 def test_sizes_that_the_function_read_are_guarded():
@@ -182,6 +180,9 @@ def counts(x):
     return x + COUNT
 
 
+rt_optimizer = readtorch.optim.SGD([readtorch.ones(1)], lr=0.5)
+
+
 @readtorch.compiler.disable
 def excluded(x):
     return x + 1
@@ -200,7 +201,7 @@ def calls_excluded(x):
         (counts, "it assigns a global"),
         (calls_excluded, "calls excluded"),
         (lambda x: {1, 2}, "the result holds a set"),
-        (lambda x: 3, "no tensor is returned"),
+        (lambda x: rt_optimizer.param_groups[0]["lr"] * x, "it reads rt_optimizer, a SGD, of which no guard knows"),
     ],
 )
 def test_what_cannot_be_captured_runs_as_written_and_says_why(function, why, capsys):
@@ -377,15 +378,41 @@ def test_options():
 
 
 def test_is_compiling():
-    seen = []
+    def function(lib, x):
+        return x + lib.compiler.is_compiling()
 
-    def function(x):
-        seen.append(readtorch.compiler.is_compiling())
-        return x + 1
+    for lib in (torch, readtorch):
+        f = lib.compile(lambda x, lib=lib: function(lib, x), **({"backend": "eager"} if lib is torch else {}))
+        assert [f(lib.ones(1)).item() for _ in range(2)] == [2, 2] and function(lib, lib.ones(1)).item() == 1
 
-    readtorch.compile(function)(readtorch.ones(1))
-    function(readtorch.ones(1))
-    assert seen == [True, False]
+
+def test_nothing_needs_to_be_returned():
+    """An update in place is a graph, too, also where a graph is demanded."""
+
+    def step(p, g):
+        p.add_(g, alpha=-0.5)
+
+    for lib, options in ((torch, {"backend": "eager"}), (readtorch, {})):
+        compiled, p = lib.compile(step, fullgraph=True, **options), lib.ones(3)
+        assert [compiled(p, lib.ones(3)) for _ in range(4)] == [None] * 4
+        assert p.tolist() == [-1, -1, -1]
+        assert lib.compile(lambda x: 3, fullgraph=True, **options)(lib.ones(1)) == 3
+    compiled = readtorch.compile(step, fullgraph=True)
+    for _ in range(2):
+        compiled(p, readtorch.ones(3))
+    assert graphs(compiled) == 1
+
+
+def test_switched_off_by_the_environment(monkeypatch):
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
+    for lib in (torch, readtorch):
+        seen = []
+        lib.compile(lambda x: (seen.append(lib.compiler.is_compiling()), x * 2)[1], fullgraph=True)(lib.ones(1))
+        assert seen == [False]
+        net = lib.nn.Linear(1, 1)
+        assert lib.compile(net) is net
+        net.compile()
+        assert net(lib.ones(1)).shape == (1,)
 
 
 def test_a_compiled_function_inside_another_is_part_of_its_graph():

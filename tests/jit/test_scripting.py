@@ -3,6 +3,7 @@ errors.
 """
 
 import contextlib
+import importlib
 import io
 import warnings
 
@@ -273,3 +274,74 @@ class Net(nn.Module):
     assert made[1](readtorch.ones(2)).tolist() == [4, 4]
     assert saved_and_loaded(made[1], readtorch, torch)(torch.ones(2)).tolist() == [4, 4]
     assert saved_and_loaded(made[0], torch, readtorch)(readtorch.ones(2)).tolist() == [4, 4]
+
+
+DATACLASSES = '''
+import torch
+from dataclasses import InitVar, dataclass, field
+from typing import List, Optional
+
+@dataclass
+class Point:
+    x: float
+    y: Optional[float] = None
+    def norm(self) -> float:
+        y = self.y
+        return self.x if y is None else (self.x ** 2 + y ** 2) ** 0.5
+
+@dataclass(order=True)
+class Version:
+    major: int
+    minor: int = 3
+    note: float = field(default=2.0, compare=False)
+    def __post_init__(self):
+        self.minor = self.minor + 1
+
+@dataclass
+class Scaled:
+    t: torch.Tensor
+    k: InitVar[int] = 2
+    def __post_init__(self, k: int):
+        self.t = self.t * k
+
+@dataclass
+class Same:
+    x: int = 1
+    def __eq__(self, other: "Same") -> bool:
+        return True
+
+@dataclass
+class Made:
+    x: List[int] = field(default_factory=list)
+
+def points(x: float) -> List[float]:
+    return [Point(x).norm(), Point(x, 4.0).norm(), float(Point(x) == Point(x)), float(Point(x) == Point(x, 1.0))]
+
+def versions(n: int) -> List[bool]:
+    a, b, c = Version(n), Version(n, 7), Version(n, 7, 9.0)
+    return [a == b, b == c, a < b, a <= b, b <= c, b > c, b >= a]
+
+def scaled(t: torch.Tensor) -> torch.Tensor:
+    return Scaled(t).t + Scaled(t, 5).t
+
+def same(n: int) -> bool:
+    return Same(n) == Same(n + 1)
+'''
+
+
+def test_dataclasses(tmp_path, monkeypatch):
+    """Their methods have no source: equality, order and `__init__` are written anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("points", "versions", "scaled", "same"):
+        found = []
+        for lib in (torch, readtorch):
+            title = f"dataclasses_of_{lib.__name__}_{name}"  # PyTorch wants a file
+            (tmp_path / f"{title}.py").write_text(DATACLASSES.replace("import torch", f"import {lib.__name__} as torch"))
+            module = importlib.import_module(title)
+            function = lib.jit.script(getattr(module, name))
+            argument = {"points": 3.0, "scaled": lib.ones(2)}.get(name, 1)
+            found.append((plain(function(argument)), function.code))
+            assert lib.jit.script(module.Version) is module.Version
+            with pytest.raises(NotImplementedError, match="Default factory initializers are not supported"):
+                lib.jit.script(module.Made)
+        assert found[0] == found[1]

@@ -2,6 +2,8 @@
 torch.compile".
 
     capture.py      a call becomes a graph
+    reads.py        what the function may read
+    trace_rules.py  what it may do
     guards.py       when that graph may run again
     eval_frame.py   graphs are kept, looked up and recompiled
     backends.py     a graph becomes something that runs

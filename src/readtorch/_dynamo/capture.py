@@ -6,15 +6,17 @@ The tracer of the chapter "JIT: tracing" does the writing. Three things are diff
     function did not get as an argument (a parameter, a global) becomes an input of the graph; what a trace
     cannot follow does not warn: it is noted in `reason`, and the graph is thrown away.
 
-The call is an ordinary eager one in all cases, so its result is right whatever becomes of the graph.
+The call is an ordinary eager one in all cases, so its result is right whatever becomes of the graph. Whether the
+graph may stand for a later call is not seen in a trace: Note [ What a graph may stand for ] in reads.py.
 
 In PyTorch: `torch/_dynamo` reads the function's bytecode instead (`symbolic_convert.py`), so it sees the
 branches that a trace misses. What it cannot put into a graph it leaves to Python and goes on behind it (a
 *graph break*).
 """
 
-import dis
+import numpy as np
 
+from readtorch.c10.dispatch_key import WRAPPED_NUMBER
 from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  the first makes the kernels
@@ -33,6 +35,7 @@ class CompileTrace(tracer.TracingState):
         self.lifted = []  # (origin, tensor), the graph's inputs behind the arguments
         self.reason = None
         self.sizes_read = False
+        self.made = []  # (tensor made from Python's values, its version then)
 
     def give_up(self, reason):
         self.reason = self.reason or reason
@@ -82,7 +85,20 @@ class CompileTrace(tracer.TracingState):
                 "a tensor that requires grad and is neither an argument nor a parameter, closure or global"
             )
             tensor = self.paused(tensor.detach)
+        self.made.append((tensor, tensor._counter[0]))
         return super()._tensor_constant(tensor)
+
+    def has_constants(self):
+        """Whether there are tensors made from Python's values; not the numbers beside operands."""
+        return any(not tensor._keys & WRAPPED_NUMBER for tensor, _ in self.made)
+
+    def check_constants(self, results):
+        """A constant is the same tensor in each run of the graph: nobody may write to it, or get hold of it."""
+        for tensor, version in self.made:
+            if tensor._counter[0] != version:
+                self.give_up("it writes to a tensor that it made from Python's values")
+            if any(np.may_share_memory(tensor._array, each._array) for each in results):
+                self.give_up("it returns a tensor that it made from Python's values")
 
 
 class Capture:
@@ -129,31 +145,4 @@ class Capture:
                 self.outputs.append(("plain", leaf))
             else:
                 self.state.give_up(f"the result holds a {type(leaf).__name__}")
-        if not self.graph.outputs():
-            self.state.give_up("no tensor is returned")
-
-
-SIDE_EFFECTS = {
-    "STORE_GLOBAL": "it assigns a global",
-    "DELETE_GLOBAL": "it deletes a global",
-    "STORE_DEREF": "it assigns a variable of the function around it",
-    "STORE_ATTR": "it assigns an attribute",
-    "STORE_SUBSCR": None,
-    "YIELD_VALUE": "it is a generator",
-}
-
-
-def side_effect_of(code):
-    """Why a function's effects would be lost if its graph ran in its place; None if its text shows none.
-
-    Only the function's own text is looked at. In PyTorch: Dynamo replays such effects behind the graph.
-    """
-    for instruction in dis.get_instructions(code):
-        why = SIDE_EFFECTS.get(instruction.opname)
-        if instruction.opname == "STORE_DEREF" and instruction.argval in code.co_cellvars:
-            continue  # its own variable, which an inner function reads
-        if why:
-            return f"{why} ({instruction.argval})" if isinstance(instruction.argval, str) else why
-        if instruction.opname == "LOAD_GLOBAL" and instruction.argval in ("print", "input", "open"):
-            return f"it calls {instruction.argval}"
-    return None
+        self.state.check_constants([leaf for leaf in leaves if isinstance(leaf, TensorImpl)])

@@ -17,9 +17,11 @@ import logging
 import readtorch
 from readtorch._dynamo import config
 from readtorch._dynamo.backends import lookup_backend
-from readtorch._dynamo.capture import Capture, side_effect_of
+from readtorch._dynamo.capture import Capture
 from readtorch._dynamo.exc import FailOnRecompileLimitHit, Unsupported
-from readtorch._dynamo.guards import Guards, surroundings
+from readtorch._dynamo.guards import Guards
+from readtorch._dynamo.reads import CannotTell, Reads
+from readtorch._dynamo.trace_rules import asks_for_defaults, dynamic_shape
 from readtorch.aten.codegen import compile_function
 from readtorch.c10.dispatch_key import trace_under_way
 from readtorch.csrc.jit.tensorexpr.kernel import MISS
@@ -48,7 +50,7 @@ class Entry:
         self.graph = graph
         self.is_static = is_static
         self.count = None  # how many arguments, if all came by position and none is a list or the like
-        self.fast = NOTHING  # functions of the arguments that check their guards and run in one
+        self.fast = NOTHING  # (whether the guards on all else hold, functions of the arguments that check theirs and run)
 
 
 class CompiledFunction:
@@ -91,29 +93,18 @@ class CompiledFunction:
         """Run the call and keep a graph of it. Note the reason if that is not possible."""
         if len(self.entries) >= self.limit:
             return self.over_limit(args, kwargs)
-        effect = side_effect_of(self.code()) if self.code() else None
-        if effect:
-            return self.give_up(effect, lambda: self.function(*args, **kwargs))
-        tensors, simple, modules = surroundings(self.function)
-        hooked = next((name for name, m in modules if m._forward_hooks or m._forward_pre_hooks), None)
-        if hooked:
-            return self.give_up(f"{hooked} has hooks", lambda: self.function(*args, **kwargs))
-        before = [origin.holds() for origin in simple]
+        try:
+            reads = Reads(self.function, leaves)
+        except CannotTell as why:
+            return self.give_up(str(why), lambda: self.function(*args, **kwargs))
         with compiling():
-            capture = Capture(self.function, args, kwargs, tensors)
-        reason = capture.state.reason or _without_schema(capture.graph) or _changed(simple, before)
+            capture = Capture(self.function, args, kwargs, reads.tensors)
+        reason = capture.state.reason or _without_graph(capture.graph) or _changed(reads, (args, kwargs), leaves, spec)
         if reason:
             return self.give_up(reason, lambda: capture.result)
-        self.entries.append(self.entry(capture, leaves, spec, simple, modules))
+        self.entries.append(self.entry(capture, leaves, spec, reads))
         self.update_fronts()
         return capture.result
-
-    def code(self):
-        function = getattr(self.function, "__func__", self.function)
-        owner = getattr(self.function, "__self__", None)
-        if isinstance(owner, readtorch.nn.Module):
-            function = type(owner).forward
-        return getattr(function, "__code__", None)
 
     def give_up(self, reason, result):
         """Calls of this function run as it is written, from now on."""
@@ -143,48 +134,50 @@ class CompiledFunction:
         entry = self.entries[-1]
         if entry.spec != spec:
             return "the arguments have another structure"
-        names = {**entry.guards.names, **{f"x{i}": leaf for i, leaf in enumerate(leaves)}}
-        for text, shown in zip(entry.guards.texts, entry.guards.explain):
-            if not _holds(text, names):
-                return shown
-        return "?"
+        return entry.guards.first_that_fails(**{f"x{i}": leaf for i, leaf in enumerate(leaves)}) or "?"
 
     # ------------------------------------------------------------------------------------------------ entries
 
-    def entry(self, capture, leaves, spec, simple, modules):
+    def entry(self, capture, leaves, spec, reads):
+        if capture.state.has_constants() or asks_for_defaults(capture.graph):
+            reads.guards.defaults()
         graph, run_graph = self.backend(capture.graph, [leaves[i] for i in capture.tensors])
         sizes_matter = capture.state.sizes_read or any(n.kind() not in ANY_SIZE for n in graph.all_nodes())
         is_static = self.dynamic is False or sizes_matter
-        guards = Guards()
+        guards = Guards(reads.guards.names)
         for i, leaf in enumerate(leaves):
             guards.argument(f"x{i}", _shown(i, self.function), leaf, is_static)
-        for i, first in capture.repeated:
-            guards.add(f"x{i} is x{first}", f"arguments {first} and {i} are one tensor")
-        on_arguments = len(guards.texts)
-        guards.grad_mode()
-        for origin in simple:
-            guards.value(origin)
-        for origin, tensor in capture.state.lifted:
-            guards.same(origin, tensor)
-        guards.modules(modules)
+        only_arguments = self.guard_identities(guards, capture, leaves, reads)
+        guards.texts += reads.guards.texts
+        guards.explain += reads.guards.explain
+        for source, tensor in capture.state.lifted:
+            guards.same_tensor(source, tensor)
+            guards.tensor(guards.name(tensor, "P"), source.name, tensor, is_static)
         entry = Entry(capture, guards, None, graph, is_static)
         entry.spec = spec
         entry.run = _entry_function(capture, guards, run_graph, len(leaves))
         if spec == tree_flatten((tuple(leaves), {}))[1]:
             entry.count = len(leaves)
         only_kernel = getattr(run_graph, "only_kernel", None)
-        if (
-            entry.count == len(capture.tensors)
-            and only_kernel
-            and not is_static
-            and len(guards.texts) == on_arguments + 1
-            and _is_plain(capture)
-        ):
-            entry.fast = only_kernel.fast
+        if entry.count == len(capture.tensors) and only_kernel and only_arguments and not is_static and _is_plain(capture):
+            entry.fast = reads.guards.function(), only_kernel.fast
         return entry
 
+    def guard_identities(self, guards, capture, leaves, reads):
+        """Which arguments are one tensor, and which is one that the function has from elsewhere, too. Returns whether none."""
+        before = len(guards.texts)
+        for i, first in capture.repeated:
+            guards.add(f"x{i} is x{first}", f"arguments {first} and {i} are one tensor")
+        for n, i in enumerate(capture.tensors):
+            if id(leaves[i]) in reads.tensors:
+                source = reads.tensors[id(leaves[i])]
+                guards.add(f"x{i} is {guards.read(source)}", f"argument {i} is {source.name}")
+            for k in capture.tensors[:n] if reads.identity else ():
+                guards.add(f"x{i} is not x{k}", f"arguments {k} and {i} are two tensors")
+        return len(guards.texts) == before and not capture.state.lifted
+
     def update_fronts(self):
-        """Kernels whose own guards say all that the entry's guards say need no others in front of them."""
+        """Kernels whose own guards say all that an entry's guards say of the arguments: only the others stand before them."""
         self.fronts = [entry.fast for entry in self.entries if entry.fast is not NOTHING]
 
 
@@ -195,28 +188,25 @@ def _is_plain(capture):
     )
 
 
-def _holds(text, names):
-    try:
-        return bool(eval(text, dict(names)))
-    except Exception:
-        return False
-
-
-def _without_schema(graph):
-    """Why a graph cannot run: of some operator it has arguments that only the eager one takes, such as x ** True."""
+def _without_graph(graph):
+    """Why a graph cannot stand for other calls: it has an operator with arguments that only the eager one takes, such as
+    x ** True, or one whose result is as long as numbers say."""
     for node in graph.all_nodes():
         if node.kind().startswith("aten::") and node.maybeSchema() is None:
             types = ", ".join(str(v.type()) for v in node.inputs())
             return f"graphs have no {node.kind()}({types})"
-    return None
+    dynamic = dynamic_shape(graph)
+    return dynamic and f"the shape of {dynamic}'s result depends on numbers"
 
 
-def _changed(simple, before):
-    """Why a graph would not do what the function did: it changed a value that it reads."""
-    for origin, value in zip(simple, before):
-        now = origin.holds()
-        if now is not value and now != value:
-            return f"it changes {origin.name}"
+def _changed(reads, arguments, leaves, spec):
+    """Why a graph would not do what the function did: it changed something that has a guard."""
+    fails = reads.guards.first_that_fails()
+    if fails:
+        return f"it changes what it reads: before the call, {fails}"
+    now, spec_now = tree_flatten(arguments)
+    if spec_now != spec or any(a is not b for a, b in zip(now, leaves)):
+        return "it changes a list or dictionary that it is given"
     return None
 
 
@@ -240,7 +230,7 @@ def _entry_function(capture, guards, run_graph, count):
     unpack = "".join(f"x{i}, " for i in range(count))
     source = f"def entry(leaves):\n    {unpack}= leaves\n" if count else "def entry(leaves):\n"
     source += f"    try:\n        if not ({guards.expression()}): return MISS\n"
-    source += "    except AttributeError:\n        return MISS\n"
+    source += "    except Exception:  # there is no longer what was read\n        return MISS\n"
     source += f"    return rebuild(run([{', '.join(tensors)}]))\n"
     function = compile_function("entry", source, names)
     function.source = source
@@ -249,9 +239,10 @@ def _entry_function(capture, guards, run_graph, count):
 
 def _rebuilder(capture):
     """A function from the graph's outputs to what the call returns."""
-    if capture.spec.kind is None:
-        return lambda outputs: outputs[0]
     made = capture.outputs
+    if capture.spec.kind is None:
+        kind, value = made[0]
+        return (lambda outputs: outputs[value]) if kind == "tensor" else lambda outputs: value
     return lambda outputs: tree_unflatten(
         [outputs[v] if kind == "tensor" else v for kind, v in made], capture.spec
     )
@@ -281,8 +272,8 @@ def optimize(function, backend="inductor", fullgraph=False, dynamic=None, recomp
 
     def compiled(*args, **kwargs):
         if not kwargs:
-            for fast in state.fronts:
-                for function in fast:
+            for holds, fast in state.fronts:
+                for function in fast if holds() else NOTHING:
                     try:
                         result = function(*args)
                     except TypeError:  # another number of arguments

@@ -1,128 +1,73 @@
 """When a graph may run: conditions on what the function gets and reads, as one Python expression.
 
-    def check(x0, x1): return not (type(x0) is Tensor and x0._array.dtype is F0 and … and G["scale"] == 2.0)
+    type(x0) is T1 and x0._array.dtype is D2 and … and type(v := H3["steps"]) is int and v == 2 and H4.cell_contents is P5
 
-Guards on arguments: tensors by type, dtype, device, requires_grad, number of dimensions, and shape if the
-trace has read sizes; other arguments by type and value. Guards on the rest: simple values among the globals
-and closure variables that the function names (and those that the functions it calls name), the modules'
-flags and simple attributes, and that parameters and buffers are still the same objects. That is what is
-looked at; a value hidden deeper, such as a field of a configuration object, is not.
+Guards on arguments: tensors by type, dtype, device, requires_grad, number of dimensions, and shape if the trace has read
+sizes; numbers, strings and the like by type and value. Guards on the rest are asked for by `reads.py`, which finds all that
+the function may read: each value has one, by value if it is plain or a nest of plain values, by identity if it is a tensor,
+a function or a module.
 
-In PyTorch: `torch/_dynamo/guards.py`; each guard remembers the *source* that the bytecode has read, checked
-in C++.
+In PyTorch: `torch/_dynamo/guards.py`, checked in C++.
 """
 
-import types
-from typing import NamedTuple
+import math
 
-import readtorch
-from readtorch.c10.dispatch_key import AUTOGRAD, BACKENDS, grad_mode_enabled, tls
+from readtorch.aten.codegen import compile_function
+from readtorch.c10 import scalar_type
+from readtorch.c10.device import default_device, device
+from readtorch.c10.dispatch_key import AUTOGRAD, BACKENDS, DEFAULT_MASK, changed, tls
+from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import TensorImpl
 
-SIMPLE = (int, float, bool, str, type(None))
+SIMPLE = (bool, int, float, complex, str, bytes, type(None))  # guarded by type and value
+EQUAL = (device, Size, range, slice)  # the same; they are made anew each time
+NESTS = (list, tuple, dict, set, frozenset)
 
 
-class Origin(NamedTuple):
-    """Where a function has a value from: container[key]. name: how a reader would spell it."""
-
-    name: str
-    container: object
-    key: object
-
-    def holds(self):
-        """The value that stands there now."""
-        try:
-            return self.container[self.key]
-        except (KeyError, IndexError, ValueError):
-            return None
+def snapshot(value):
+    """A nest of plain values with new containers, to be compared by `unchanged`."""
+    if type(value) is dict:
+        return dict, list(value), [snapshot(part) for part in value.values()]
+    if type(value) in (list, tuple):
+        return type(value), None, [snapshot(part) for part in value]
+    return type(value), None, set(value) if type(value) in (set, frozenset) else value
 
 
-class Cell:
-    """A closure's cell, to be read like a dictionary."""
-
-    def __init__(self, cell):
-        self.cell = cell
-
-    def __getitem__(self, key):
-        return self.cell.cell_contents
-
-
-def surroundings(function):
-    """(tensors by id -> Origin, simple values [Origin], modules [(name, Module)]) that a function names."""
-    tensors, simple, modules, seen = {}, [], [], set()
-
-    def visit(name, container, key, value):
-        if isinstance(value, TensorImpl):
-            tensors.setdefault(id(value), Origin(name, container, key))
-        elif isinstance(value, SIMPLE):
-            simple.append(Origin(name, container, key))
-        elif isinstance(value, readtorch.nn.Module):
-            visit_module(name, value)
-        elif isinstance(value, (list, tuple)) and len(value) < 100:
-            for i, part in enumerate(value):
-                visit(f"{name}[{i}]", value, i, part)
-        elif isinstance(value, types.FunctionType) and not value.__module__.startswith("readtorch"):
-            visit_function(value)
-
-    def visit_module(name, module):
-        if id(module) in seen:
-            return
-        seen.add(id(module))
-        modules.append((name, module))
-        for group in (module._parameters, module._buffers):
-            for key, tensor in group.items():
-                if tensor is not None:
-                    tensors.setdefault(id(tensor), Origin(f"{name}.{key}", group, key))
-        for key, value in module.__dict__.items():
-            if not key.startswith("_") and not isinstance(value, types.FunctionType):
-                visit(f"{name}.{key}", module.__dict__, key, value)
-        for key, child in module._modules.items():
-            if child is not None:
-                visit_module(f"{name}.{key}", child)
-        visit_function(type(module).forward)
-
-    def visit_function(f):
-        code = getattr(f, "__code__", None)
-        if code is None or code in seen or f.__module__.startswith("readtorch"):
-            return
-        seen.add(code)
-        for name in names_of(code):
-            if name in f.__globals__:
-                visit(name, f.__globals__, name, f.__globals__[name])
-        for name, cell in zip(code.co_freevars, f.__closure__ or ()):
-            try:
-                visit(name, Cell(cell), 0, cell.cell_contents)
-            except ValueError:
-                continue  # not assigned yet
-        for i, value in enumerate(f.__defaults__ or ()):
-            visit(f"default {i}", f.__defaults__, i, value)
-
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, readtorch.nn.Module):
-        visit_module("self", owner)
-    visit_function(getattr(function, "__func__", function))
-    return tensors, simple, modules
+def unchanged(value, before):
+    """Whether `value` is what `snapshot` has seen: plain values by value, the others by identity."""
+    kind, keys, parts = before
+    if type(value) is not kind:
+        return False
+    if kind in (list, tuple, dict):
+        if len(value) != len(parts) or (keys is not None and list(value) != keys):
+            return False
+        return all(map(unchanged, value if keys is None else value.values(), parts))
+    if kind in (set, frozenset, *EQUAL):
+        return value == parts
+    return same_number(value, parts) if kind in SIMPLE else value is parts
 
 
-def names_of(code):
-    """The global names in a function's text, those of the functions inside it included."""
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names |= names_of(constant)
-    return names
+def same_number(a, b):
+    """Equal values of one type, 0.0 and -0.0 told apart."""
+    return a == b and (type(a) is not float or a != 0 or math.copysign(1, a) == math.copysign(1, b))
+
+
+COMMON = {"unchanged": unchanged, "same_number": same_number, "tls": tls, "changed": changed, "DEFAULT_MASK": DEFAULT_MASK}
 
 
 class Guards:
     """texts: the conditions; names: what they refer to. explain: the same for a reader."""
 
-    def __init__(self):
-        self.texts, self.names, self.explain = [], {}, []
+    def __init__(self, names=()):
+        self.texts, self.explain = [], []
+        self.names = dict(names) or dict(COMMON)
+        self.known = {}  # id -> name
 
     def name(self, value, prefix):
-        name = f"{prefix}{len(self.names)}"
-        self.names[name] = value
-        return name
+        if id(value) not in self.known:
+            self.known[id(value)] = name = f"{prefix}{len(self.names)}"
+            self.names[name] = value
+        return self.known[id(value)]
 
     def add(self, text, shown):
         self.texts.append(text)
@@ -134,13 +79,8 @@ class Guards:
         """path: the expression that gives it inside the check."""
         if isinstance(value, TensorImpl):
             self.tensor(path, shown, value, static)
-        elif isinstance(value, SIMPLE):
-            self.add(
-                f"type({path}) is {self.name(type(value), 'T')} and {path} == {self.name(value, 'V')}",
-                f"{shown} == {value!r}",
-            )
         else:
-            self.add(f"{path} is {self.name(value, 'V')}", f"{shown} is the same {type(value).__name__}")
+            self.plain(path, shown, value)
 
     def tensor(self, path, shown, t, static):
         array = t._array
@@ -156,30 +96,67 @@ class Guards:
             f"{shown}: device {t.device}, requires_grad {t.requires_grad}",
         )
 
-    # ---------------------------------------------------------------------------------------- everything else
+    # ----------------------------------------------------------------------------------------- any other value
 
-    def grad_mode(self):
-        enabled = grad_mode_enabled()
-        self.names["tls"] = tls
-        self.add(f"{'' if enabled else 'not '}tls.mask & {AUTOGRAD}", f"grad mode is {enabled}")
+    def plain(self, path, shown, value):
+        """By identity what there is only one of, by type and value what is a number, a string and the like."""
+        kind = type(value)
+        if value is None or kind is bool:
+            self.add(f"{path} is {value}", f"{shown} == {value!r}")
+        elif kind in (int, str):
+            self.add(f"type(v := {path}) is {kind.__name__} and v == {value!r}", f"{shown} == {value!r}")
+        elif kind in SIMPLE:
+            v = self.name(value, "V")
+            self.add(f"type(v := {path}) is {kind.__name__} and same_number(v, {v})", f"{shown} == {value!r}")
+        elif kind in EQUAL:
+            self.add(f"type(v := {path}) is {self.name(kind, 'T')} and v == {self.name(value, 'V')}", f"{shown} == {value!r}")
+        elif kind in NESTS and not (kind is tuple and all(type(part) in SIMPLE for part in value)):
+            self.names[before := f"N{len(self.names)}"] = snapshot(value)
+            self.add(f"unchanged({path}, {before})", f"{shown} holds what it held")
+        else:
+            self.add(f"{path} is {self.name(value, 'V')}", f"{shown} is the same {kind.__name__}")
 
-    def value(self, origin):
-        """A simple value that the function reads by name."""
-        value = origin.holds()
-        self.add(f"{self._read(origin)} == {self.name(value, 'V')}", f"{origin.name} == {value!r}")
+    def read(self, source):
+        """The expression that reads a source."""
+        return source.text(self.name(source.holder, "H"))
 
-    def same(self, origin, tensor):
-        self.add(f"{self._read(origin)} is {self.name(tensor, 'P')}", f"{origin.name} is the same tensor")
+    def value(self, source, value):
+        """What stands at a source is `value`."""
+        self.plain(self.read(source), source.name, value)
 
-    def _read(self, origin):
-        read = origin.container.get if isinstance(origin.container, dict) else origin.container.__getitem__
-        return f"{self.name(read, 'R')}({origin.key!r})"
+    def same_tensor(self, source, tensor):
+        self.add(f"{self.read(source)} is {self.name(tensor, 'P')}", f"{source.name} is the same tensor")
 
-    def modules(self, modules):
-        for name, module in modules:
-            hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-            m = self.name(module, "M")
-            self.add(" and ".join(f"not {m}.{h}" for h in hooks), f"{name} has no hooks")
+    def absent(self, name, holder, key):
+        self.add(f"{key!r} not in {self.name(holder, 'H')}", f"{name} is no other")
+
+    # ---------------------------------------------------------------------------------------------- the thread
+
+    def modes(self):
+        """Grad mode, and what else a thread may have switched on."""
+        self.add(f"(tls.mask if changed else DEFAULT_MASK) == {tls.mask}", f"grad mode is {bool(tls.mask & AUTOGRAD)}")
+
+    def defaults(self):
+        """The dtype and device of tensors for which none is named."""
+        module = self.name(scalar_type, "H")
+        self.add(f"{module}._default is {self.name(scalar_type.get_default_dtype(), 'V')}", "the default dtype is the same")
+        place = self.name(default_device, "H")
+        self.add(f"not {place}.stack and {place}.chosen is None", "no default device is set")
 
     def expression(self):
         return " and ".join(f"({text})" if " and " in text else text for text in self.texts) or "True"
+
+    def function(self):
+        """A function without arguments that says whether all hold."""
+        source = f"def holds():\n    try:\n        return {self.expression()}\n    except Exception:\n        return False\n"
+        return compile_function("holds", source, dict(self.names))
+
+    def first_that_fails(self, **arguments):
+        """What a reader is told of the first condition that does not hold; None if all hold."""
+        for text, shown in zip(self.texts, self.explain):
+            try:
+                if not eval(text, {**self.names, **arguments}):
+                    return shown
+            except Exception:
+                return shown
+        return None

@@ -60,4 +60,6 @@ def disable(fn=None, recursive=True, *, reason=None):
             )
         return fn(*args, **kwargs)
 
+    disabled._torchdynamo_disable = True
+    disabled._reason = f": {reason}" if reason else ""
     return disabled

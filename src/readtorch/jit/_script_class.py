@@ -15,6 +15,7 @@ from readtorch.csrc.jit.frontend.script_type_parser import ScriptTypeParser
 from readtorch.csrc.jit.ir.constants import qualified_name
 from readtorch.csrc.jit.ir.function_schema import Argument, FunctionSchema
 from readtorch.csrc.jit.ir.type import ClassType, InterfaceType, TensorType
+from readtorch.jit._dataclass_impls import synthesized_methods
 from readtorch.jit._unused import unused_definition
 from readtorch.nn import Module
 
@@ -53,12 +54,12 @@ def script_class(cls, resolver):
 
 
 def _define_methods(cls, type, resolver):
-    made = []
+    made, synthesized = [], synthesized_methods(cls)
     for name, member in cls.__dict__.items():
         if isinstance(member, property):
             made += _define_property(type, name, member, resolver)
         elif inspect.isfunction(member) and get_torchscript_modifier(member) != "drop":
-            made.append(define_method(type, name, member, resolver))
+            made.append(define_method(type, name, member, resolver, definition=synthesized.get(name)))
         elif isinstance(member, staticmethod):
             from readtorch.jit._script import definition_function
 
