@@ -46,7 +46,7 @@ def script_class(cls, resolver):
     )
     python_cu.register_type(type)
     try:
-        _define_methods(cls, type, resolver)
+        _define_methods(cls, type, PythonResolver(resolver.lookup, (cls.__name__, type)))
     except BaseException:
         del _script_classes[cls], python_cu.types[type.qualified]
         raise

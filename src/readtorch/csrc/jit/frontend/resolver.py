@@ -47,10 +47,14 @@ class NativeResolver(Resolver):
 
 
 class PythonResolver(Resolver):
-    """Looks names up as Python would: lookup(name) gives the object, or raises LookupError."""
+    """Looks names up as Python would: lookup(name) gives the object, or raises LookupError.
 
-    def __init__(self, lookup):
+    own: the name of the class whose methods are compiled, which they know before Python does, and its type.
+    """
+
+    def __init__(self, lookup, own=(None, None)):
         self.lookup = lookup
+        self.own = own
 
     def resolve_value(self, name, emitter, range):
         from ..python.python_sugared_value import to_sugared_value  # it compiles what it finds
@@ -64,6 +68,8 @@ class PythonResolver(Resolver):
     def resolve_type(self, name, range):
         from ....jit.annotations import try_annotation_to_type
 
+        if name == self.own[0]:
+            return self.own[1]
         first, *rest = name.split(".")
         try:
             found = self.lookup(first)
