@@ -39,7 +39,7 @@ UPWARD_ROOMS = {  # the same for whole rooms, which `import readtorch` does not 
     ("readtorch.csrc.jit.frontend.resolver", "readtorch.jit.annotations"),
     # in PyTorch zip files and pickles are C++, below (caffe2/serialize); here `save` and `load` have them already
     ("readtorch.csrc.jit.serialization", "readtorch.serialization"), ("readtorch.csrc.jit.serialization", "readtorch.storage"),
-    ("readtorch.csrc.jit.serialization", "readtorch._utils"),
+    ("readtorch.csrc.jit.serialization", "readtorch._utils"), ("readtorch.csrc.jit.serialization", "readtorch._weights_only_unpickler"),
 }
 SHOWS_THE_REFERENCE = "readtorch.show._links"  # quotes PyTorch's source: imports it inside one function
 

@@ -34,14 +34,22 @@ class ScriptObject:
         return self.type.hasAttribute(name)
 
     def __setstate__(self, state):
-        """What an archive knows of it: its attributes, or what its own `__getstate__` has given."""
-        from ..python.pybind_utils import to_ivalue  # it calls functions
+        """What an archive knows of it: its attributes, or what its own `__getstate__` has given. Raises
+        RuntimeError if an attribute is missing or of another type.
+        """
+        from ..python.pybind_utils import REJECTED, to_ivalue  # it calls functions
         restore = self.type.findMethod("__setstate__")
-        if restore is not None:
+        if restore is not None and self.type.findMethod("__getstate__") is not None:
             restore(self, state)
             return
-        for name, value in state.items():
-            self.setattr(name, to_ivalue(value, self.type.getAttribute(name)))
+        for i, attribute in enumerate(self.type.attributes):
+            if type(state) is not dict or attribute.name not in state:
+                raise RuntimeError(f"the archive has no value for the attribute '{attribute.name}' of "
+                                   f"{self.type.annotation_str}")
+            self.slots[i] = to_ivalue(state[attribute.name], attribute.type)
+            if self.slots[i] is REJECTED:
+                raise RuntimeError(f"the attribute '{attribute.name}' of {self.type.annotation_str} must be of the type "
+                                   f"{attribute.type.annotation_str}")
 
     def __deepcopy__(self, memo):
         import copy
