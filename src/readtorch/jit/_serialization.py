@@ -7,7 +7,7 @@ import os
 
 from readtorch.csrc.jit.python.script_function import ScriptFunction
 from readtorch.csrc.jit.serialization.export import save_function, save_object
-from readtorch.csrc.jit.serialization.import_archive import load_object
+from readtorch.csrc.jit.serialization.import_archive import load_object, refusals
 from readtorch.jit._concrete_type import LoadedModuleType
 from readtorch.jit._script_module import RecursiveScriptModule
 
@@ -37,7 +37,9 @@ def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
             raise ValueError(f"The provided filename {f} does not exist")
         if os.path.isdir(f):
             raise ValueError(f"The provided filename {f} is a directory")
-    return wrap_object(load_object(f, map_location, _extra_files))
+    object = load_object(f, map_location, _extra_files)
+    with refusals():
+        return wrap_object(object)
 
 
 def wrap_object(object):

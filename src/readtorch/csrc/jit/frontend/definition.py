@@ -177,8 +177,28 @@ def parse_object(obj):
 
 
 def parse_text(source, filename=None, first_line=1):
-    """(Text, tree) of TorchScript text that is in no Python object."""
-    return Text(source, filename, first_line), ast.parse(source)
+    """(Text, tree) of TorchScript text that is in no Python object. Raises ErrorReport if it is not Python."""
+    text = Text(source, filename, first_line)
+    return text, _parsed(source, "exec", text)
+
+
+def parse_expression(source, range=None):
+    """The tree of an expression inside another text. range: where that stands. Raises ErrorReport."""
+    return _parsed(source.strip(), "eval", None, range).body
+
+
+def _parsed(source, mode, text, range=None):
+    try:
+        # Python opens the file of that name to show a wrong line: no file has none.
+        return ast.parse(source, "", mode)
+    except SyntaxError as error:
+        if text is not None and error.lineno:
+            line = min(error.lineno, len(text.lines))
+            start = min(text.starts[line - 1] + max((error.offset or 1) - 1, 0), text.starts[line] - 1)
+            range = SourceRange(text.source, start, start + 1)
+        raise ErrorReport(range, f"this is no Python: {error.msg}") from None
+    except (ValueError, MemoryError, RecursionError) as error:  # a null, brackets nested too deep
+        raise ErrorReport(range, f"this is no Python: {error or 'it is nested too deep'}") from None
 
 
 # ---------------------------------------------------------------------------------------------- type comments
@@ -200,9 +220,8 @@ def _take_type_comment(definition):
     if before.strip() == "(...)":
         before = f"({', '.join(t for t in found if '->' not in t)})"
     parameters = [p for i, p in enumerate(definition.parameters) if not (i == 0 and p.name == "self")]
-    annotations = ast.parse(
-        f"({before.strip()[1:-1]},)" if before.strip() != "()" else "()", mode="eval"
-    ).body.elts
+    where = definition.range()
+    annotations = parse_expression(f"({before.strip()[1:-1]},)" if before.strip() != "()" else "()", where).elts
     if len(annotations) != len(parameters):
         raise ErrorReport(
             definition.range(),
@@ -211,7 +230,7 @@ def _take_type_comment(definition):
         )
     for parameter, annotation in zip(parameters, annotations):
         parameter.annotation = _placed(annotation, parameter.node)
-    definition.returns = _placed(ast.parse(after.strip(), mode="eval").body, definition.node)
+    definition.returns = _placed(parse_expression(after, where), definition.node)
 
 
 def _placed(tree, where):

@@ -31,6 +31,7 @@ from ..ir.type import (
     TupleType,
     union_of,
 )
+from .definition import parse_expression
 from .error_report import ErrorReport
 
 _NAMED = {
@@ -92,7 +93,7 @@ class ScriptTypeParser:
         if node.value is None:
             return NoneType.get()
         if isinstance(node.value, str):
-            inner = ast.parse(node.value, mode="eval").body
+            inner = parse_expression(node.value, self.range(node))
             for part in ast.walk(inner):
                 ast.copy_location(part, node)
             return self.type(inner)

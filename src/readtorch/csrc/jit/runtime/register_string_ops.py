@@ -42,13 +42,11 @@ def str_of(elem):
 
 @prim("aten::format(str self, ...) -> str")
 def format(self, *values):
-    """Each `{}` in turn by the next value; anything else in the text stays."""
+    """Each `{}` in turn by the next value; anything else in the text stays, values beyond the last `{}` are left."""
     parts = self.split("{}")
     if len(parts) - 1 > len(values):
         raise RuntimeError(f"Too few arguments for format string: {self}")
-    if len(parts) - 1 < len(values):
-        raise RuntimeError(f"Too many arguments for format string: {self}")
-    return "".join(part + text for part, text in zip(parts, [*map(plain_text, values), ""]))
+    return "".join(part + text for part, text in zip(parts, [*map(plain_text, values[: len(parts) - 1]), ""]))
 
 
 @prim("aten::percentFormat(str self, ...) -> str")

@@ -4,8 +4,11 @@ In PyTorch: `ScriptModuleDeserializer` in `torch/csrc/jit/serialization/import.c
 "JIT: scripting".
 """
 
+import contextlib
+
 from ....serialization._files import open_for_reading
 from ....serialization._zip_reader import ZipReader
+from ..api.object import ScriptObject
 from .import_source import SourceImporter
 from .unpickler import read_pickle
 
@@ -19,14 +22,42 @@ def load_object(f, map_location=None, extra_files=None):
         reader = ZipReader(file)
         if "constants.pkl" not in reader:
             raise RuntimeError("PytorchStreamReader failed locating file constants.pkl: file not found")
-        importer = SourceImporter(_source_of(reader), [])
-        constants = read_pickle(reader, "constants", importer, map_location)
-        importer.constants += constants
-        object = read_pickle(reader, "data", importer, map_location)
+        with refusals():
+            object = _load(reader, map_location)
         for name in extra_files or ():
             if f"extra/{name}" in reader:
                 extra_files[name] = bytes(reader.read(f"extra/{name}"))
         return object
+
+
+def _load(reader, map_location):
+    importer = SourceImporter(_source_of(reader), [])
+    constants = read_pickle(reader, "constants", importer, map_location)
+    if type(constants) is not tuple:
+        raise RuntimeError("constants.pkl must hold a tuple")
+    importer.constants += constants
+    object = read_pickle(reader, "data", importer, map_location)
+    if not isinstance(object, ScriptObject) or not object.type.is_module():
+        raise RuntimeError("data.pkl must hold a module")
+    return object
+
+
+@contextlib.contextmanager
+def refusals():
+    """An error of Python that a malformed archive leads to becomes RuntimeError, as in PyTorch.
+
+    The compiler believes that the text it gets was printed by `save`; an archive may hold any other.
+    """
+    try:
+        yield
+    except (OSError, MemoryError, KeyboardInterrupt):
+        raise
+    except RecursionError:
+        raise RuntimeError("the archive cannot be read: it is nested too deep") from None
+    except RuntimeError:
+        raise
+    except Exception as error:
+        raise RuntimeError(f"the archive cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _source_of(reader):
@@ -34,6 +65,13 @@ def _source_of(reader):
 
     def source(qualifier):
         name = f"code/{qualifier.replace('.', '/')}.py"
-        return bytes(reader.read(name)).decode() if name in reader else None
+        return _text(name, reader.read(name)) if name in reader else None
 
     return source
+
+
+def _text(name, data):
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise RuntimeError(f"{name} is no text: {error}") from None

@@ -6,15 +6,17 @@ In PyTorch: `torch/csrc/jit/serialization/import_source.cpp`. Explained in the c
 import ast
 import enum
 import math
+import re
 
 from ....c10.device import device as Device
 from ..api.compilation_unit import CompilationUnit
 from ..frontend.callables import ClassValue, EnumClassValue, FunctionValue, NamedTupleConstructor, SpecialForm
-from ..frontend.definition import build_definition, parse_text
+from ..frontend.definition import Text, build_definition, parse_expression
 from ..frontend.error_report import ErrorReport
 from ..frontend.ir_emitter import compile_lazily
+from ..frontend.parser import parse_archived
 from ..frontend.resolver import BuiltinModule, Resolver
-from ..frontend.script_type_parser import ScriptTypeParser
+from ..frontend.script_type_parser import ScriptTypeParser, dotted_name
 from ..frontend.sugared_value import SimpleValue, SugaredValue
 from ..ir.function_schema import Argument, FunctionSchema
 from ..ir.type import ClassType, EnumType, InterfaceType, NoneType, TensorType, TupleType
@@ -64,6 +66,10 @@ class SourceImporter(Resolver):
             self._class(name, *tree)
         return self.unit.get_type(name)
 
+    def type_of_text(self, text):
+        """The type that an annotation in the archive's pickle spells."""
+        return ScriptTypeParser(Text(text), self).type(parse_expression(text))
+
     def find_function(self, name):
         tree = self._take(name, ast.FunctionDef)
         if tree is not None:
@@ -83,36 +89,49 @@ class SourceImporter(Resolver):
         self.read.add(qualifier)
         source = self.sources(qualifier)
         if source is not None:
-            text, tree = parse_text(source, f"code/{qualifier.replace('.', '/')}.py")
+            text, tree = parse_archived(source, f"code/{qualifier.replace('.', '/')}.py")
             for node in tree.body:
                 if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
                     self.waiting[f"{qualifier}.{node.name}"] = text, node
 
     def _definition(self, text, node):
         names, values = [a.arg for a in node.args.args], node.args.defaults
-        defaults = {n: self._constant(v) for n, v in zip(names[len(names) - len(values) :], values)}
+        defaults = {n: self._constant(v, text) for n, v in zip(names[len(names) - len(values) :], values)}
         node.args.defaults = []
         return build_definition(node, text, defaults=defaults)
 
-    def _constant(self, node):
-        """The value of a literal in the text."""
+    def _constant(self, node, text):
+        """The value of a literal in the text. Raises ErrorReport if it is none."""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return -self._constant(node.operand)
-        if isinstance(node, ast.Name):
-            return {"inf": math.inf, "nan": math.nan}[node.id]
-        if isinstance(node, (ast.Tuple, ast.List)):
-            return (tuple if isinstance(node, ast.Tuple) else list)(map(self._constant, node.elts))
-        if isinstance(node, ast.Dict):
-            return dict(zip(map(self._constant, node.keys), map(self._constant, node.values)))
-        if (
-            isinstance(node, ast.Attribute)
-            and isinstance(node.value, ast.Name)
-            and node.value.id == "CONSTANTS"
-        ):
-            return self.constants[int(node.attr[1:])]
-        if isinstance(node, ast.Call):  # torch.device("cpu")
-            return Device(self._constant(node.args[0]))
-        return ast.literal_eval(node)
+            value = self._constant(node.operand, text)
+            if type(value) in (int, float, complex):
+                return -value
+        elif isinstance(node, ast.Name) and node.id in ("inf", "nan"):
+            return float(node.id)
+        elif isinstance(node, (ast.Tuple, ast.List)):
+            return (tuple if isinstance(node, ast.Tuple) else list)(self._constant(e, text) for e in node.elts)
+        elif isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values)
+            return {self._key(key, text): self._constant(value, text) for key, value in pairs}
+        elif isinstance(node, ast.Constant) and node.value is not Ellipsis:
+            return node.value
+        elif isinstance(node, ast.BinOp):  # 1.0+2.0j
+            parts = self._constant(node.left, text), self._constant(node.right, text)
+            if type(parts[0]) in (int, float) and type(parts[1]) is complex and isinstance(node.op, (ast.Add, ast.Sub)):
+                return sum(parts) if isinstance(node.op, ast.Add) else parts[0] - parts[1]
+        elif dotted_name(node) and dotted_name(node).startswith("CONSTANTS.c"):
+            number = node.attr[1:]
+            if number.isdecimal() and number.isascii() and len(number) < 10 and int(number) < len(self.constants):
+                return self.constants[int(number)]
+        elif isinstance(node, ast.Call) and dotted_name(node.func) == "torch.device" and len(node.args) == 1:
+            return Device(self._constant(node.args[0], text))
+        raise ErrorReport(text.range(node), "Expected a literal")
+
+    def _key(self, node, text):
+        key = self._constant(node, text)
+        if type(key) not in (int, float, bool, str):
+            raise ErrorReport(text.range(node), "Expected a literal that can be a key")
+        return key
 
     # ------------------------------------------------------------------------------------------- classes
 
@@ -122,24 +141,36 @@ class SourceImporter(Resolver):
             self._object_class(name, text, node, is_module=base == "Module")
         elif base == "NamedTuple":
             parser = ScriptTypeParser(text, self)
+            _only(node, text, ast.AnnAssign, "NamedTuple body: only attribute annotations are currently supported.")
             fields = [(s.target.id, parser.type(s.annotation)) for s in node.body]
-            defaults = {s.target.id: self._constant(s.value) for s in node.body if s.value is not None}
+            defaults = {s.target.id: self._constant(s.value, text) for s in node.body if s.value is not None}
             self.unit.register_type(TupleType([t for _, t in fields], name, [n for n, _ in fields], defaults))
         elif base == "Enum":
-            members = {s.targets[0].id: self._constant(s.value) for s in node.body}
-            from ..ir.constants import type_of_value
-
-            value_type = type_of_value(next(iter(members.values())))
-            self.unit.register_type(EnumType(name, value_type, members, enum.Enum(node.name, members)))
+            self._enum(name, text, node)
         elif base in ("Interface", "ModuleInterface"):
             self._interface(name, text, node, base == "ModuleInterface")
         else:
             raise ErrorReport(text.range(node), "Torchscript does not support class inheritance.")
 
+    def _enum(self, name, text, node):
+        from ..ir.constants import type_of_value
+
+        _only(node, text, ast.Assign, "Enum body: only assignments are supported.")
+        members = {s.targets[0].id: self._constant(s.value, text) for s in node.body}
+        kinds = {type_of_value(value).annotation_str for value in members.values()}
+        if any(n.startswith("_") or n == "mro" for n in members) or len(kinds) != 1 or not kinds <= {"int", "float", "str"}:
+            raise ErrorReport(text.range(node), "an Enum has members with names, all int, all float or all str")
+        value_type = type_of_value(next(iter(members.values())))
+        self.unit.register_type(EnumType(name, value_type, members, enum.Enum(node.name, members)))
+
     def _interface(self, name, text, node, is_module):
         parser = ScriptTypeParser(text, self)
+        _only(node, text, ast.FunctionDef, "interface: only methods are supported.")
         type = self.unit.register_type(InterfaceType(name, {}, is_module))
         for method in node.body:
+            typed = [a.annotation for a in method.args.args[1:]] + [method.returns]
+            if None in typed or not method.args.args:
+                raise ErrorReport(text.range(method), "a method of an interface has types of all arguments and of its result")
             arguments = [Argument("self", type)]
             arguments += [Argument(a.arg, parser.type(a.annotation)) for a in method.args.args[1:]]
             returns = (Argument("", parser.type(method.returns)),)
@@ -149,7 +180,10 @@ class SourceImporter(Resolver):
         type = self.unit.register_type(ClassType(name, self.unit, is_module))
         _Attributes(self, type, text).read(node)
         methods = [s for s in node.body if isinstance(s, ast.FunctionDef)]
-        hooks = _listed(node, "__forward_hooks__"), _listed(node, "__forward_pre_hooks__")
+        names = [method.name for method in methods]
+        if len(set(names)) < len(names):
+            raise ErrorReport(text.range(node), f"Can't redefine a method on class: {name}")
+        hooks = [_listed(node, text, f"__forward_{kind}__") for kind in ("hooks", "pre_hooks")]
         made = []
         for method in methods:
             function = compile_lazily(
@@ -158,22 +192,39 @@ class SourceImporter(Resolver):
             made.append(function)
             if method.name not in [*hooks[0], *hooks[1]]:
                 type.addMethod(function)
+        by_name = {function.name: function for function in made}
         for names, kept in zip(hooks, (type.hooks, type.pre_hooks)):
-            kept += [next(f for f in made if f.name == each) for each in names]
+            if not set(names) <= set(by_name):
+                raise ErrorReport(text.range(node), "a hook that is no method")
+            kept += [by_name[each] for each in names]
         for function in sorted(made, key=lambda f: f.name != "__init__"):
             function.ensure_defined()
 
 
-def _listed(node, name):
-    """The names in `name = [...]` of a class."""
+def _only(node, text, kind, where):
+    """Raise ErrorReport if a class's body holds anything else than `kind`, of plain names."""
     for statement in node.body:
-        if (
-            isinstance(statement, ast.Assign)
-            and isinstance(statement.targets[0], ast.Name)
-            and statement.targets[0].id == name
-        ):
-            return ast.literal_eval(statement.value)
-    return []
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+        if not isinstance(statement, kind) or (target is not None and not isinstance(target, ast.Name)):
+            raise ErrorReport(text.range(statement), f"Unexpected statement in {where}")
+
+
+def _listed(node, text, name):
+    """The names in `name = ["a", "b"]` of a class."""
+    names = []
+    for statement in node.body:
+        if isinstance(statement, ast.Assign) and _target(statement) == name:
+            parts = statement.value.elts if isinstance(statement.value, ast.List) else [None]
+            if not all(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in parts):
+                raise ErrorReport(text.range(statement), f"{name} must be a list of names")
+            names += [part.value for part in parts]
+    return names
+
+
+def _target(statement):
+    """The name that an assignment gives a value to, or None."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+    return target.id if isinstance(target, ast.Name) else None
 
 
 class _Attributes:
@@ -181,28 +232,56 @@ class _Attributes:
     Final[int] = 3`.
     """
 
+    LISTS = "__parameters__", "__buffers__", "__annotations__", "__forward_hooks__", "__forward_pre_hooks__"
+
     def __init__(self, importer, type, text):
         self.importer = importer
         self.type = type
+        self.text = text
         self.parser = ScriptTypeParser(text, importer)
 
     def read(self, node):
-        parameters, buffers = _listed(node, "__parameters__"), _listed(node, "__buffers__")
+        self.parameters, self.buffers = (_listed(node, self.text, name) for name in self.LISTS[:2])
         for statement in node.body:
-            if isinstance(statement, ast.AnnAssign) and statement.value is not None:
-                self.type.constants[statement.target.id] = self.importer._constant(statement.value)
-                continue
-            if isinstance(statement, ast.AnnAssign):
-                name, annotation = statement.target.id, statement.annotation
-            elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-                name, annotation = statement.targets[0].slice.value, statement.value
-            else:
-                continue
-            found = self.parser.type(annotation)
-            holds_tensor = isinstance(found, TensorType) or not isinstance(found, NoneType)
-            self.type.addAttribute(
-                name, found, name in parameters and holds_tensor, name in buffers and holds_tensor
-            )
+            if isinstance(statement, (ast.Assign, ast.AnnAssign)) and _target(statement) not in self.LISTS:
+                self.declaration(statement)
+
+    def declaration(self, statement):
+        name = _target(statement)
+        if isinstance(statement, ast.Assign):
+            name, annotation = _annotated(statement), statement.value
+        else:
+            annotation = statement.annotation
+        if name is None:
+            raise ErrorReport(self.text.range(statement), "Unexpected statement in module metadata")
+        if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            self.type.constants[name] = self.constant(statement)
+            return
+        found = self.parser.type(annotation)
+        holds_tensor = isinstance(found, TensorType) or not isinstance(found, NoneType)
+        kinds = (name in names and holds_tensor for names in (self.parameters, self.buffers))
+        self.type.addAttribute(name, found, *kinds)
+
+    def constant(self, statement):
+        """The value of `n : Final[int] = 3`."""
+        from ..ir.constants import type_of_value
+
+        annotation = statement.annotation
+        if not isinstance(annotation, ast.Subscript) or dotted_name(annotation.value) != "Final":
+            raise ErrorReport(self.text.range(annotation), "Expected subscripted type for class constant")
+        declared, value = self.parser.type(annotation), self.importer._constant(statement.value, self.text)
+        if not type_of_value(value).isSubtypeOf(declared):
+            raise ErrorReport(self.text.range(statement.value), f"a class constant must be of its type {declared.annotation_str}")
+        return value
+
+
+def _annotated(statement):
+    """The name in `__annotations__["0"] = T`, or None."""
+    target = statement.targets[0]
+    if isinstance(target, ast.Subscript) and dotted_name(target.value) == "__annotations__":
+        key = target.slice
+        return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
+    return None
 
 
 # -------------------------------------------------------------------------------------------- what names mean
@@ -221,7 +300,13 @@ class _Namespaced(BuiltinModule):
     def attr(self, range, emitter, name):
         if self.namespace == "prim" and name == "RaiseException":
             return _Raise()
+        if self.namespace == "prim" and name in _MADE_BY_THE_COMPILER:
+            raise ErrorReport(range, f"Unknown builtin op: prim::{name}")
         return super().attr(range, emitter, name)
+
+
+# Their nodes say more than a call can.
+_MADE_BY_THE_COMPILER = {"PythonOp", "TensorExprGroup", "tolist", "isinstance"}
 
 
 class _Raise(SugaredValue):
@@ -240,7 +325,7 @@ class _Constants(SugaredValue):
         self.constants = constants
 
     def attr(self, range, emitter, name):
-        i = int(name[1:]) if name[1:].isdigit() else -1
+        i = int(name[1:]) if re.fullmatch("[0-9]{1,9}", name[1:]) else -1
         if not 0 <= i < len(self.constants):
             raise ErrorReport(
                 range,
@@ -282,5 +367,6 @@ class _ImportedClass(ClassValue):
         self.importer = importer
 
     def attr(self, range, emitter, name):
-        function = self.importer.find_function(f"{self.type.qualified}.{name}") if name != "__new__" else None
+        special = name == "__new__" or self.type.findMethod(name) is not None
+        function = None if special else self.importer.find_function(f"{self.type.qualified}.{name}")
         return FunctionValue(function) if function is not None else super().attr(range, emitter, name)

@@ -354,12 +354,13 @@ def _identifier(name):
 
 
 def code_of_function(function):
-    """(text, constants) of one function: what `.code` shows."""
+    """(text, constants) of one function: what `.code` shows. Of a method, `self` has no type, whatever its name."""
     out = PythonPrint()
-    is_method = (
-        bool(function.schema.arguments)
-        and isinstance(function.schema.arguments[0].type, ClassType)
-        and function.schema.arguments[0].name == "self"
-    )
+    first = function.schema.arguments[0] if function.schema.arguments else None
+    is_method = first is not None and isinstance(first.type, ClassType) and _is_method(function, first)
     out.function(function, with_first_type=not is_method)
     return out.text(), {f"c{i}": value for i, value in enumerate(out.constants)}
+
+
+def _is_method(function, first):
+    return first.name == "self" or first.type.findMethod(function.name) is function
