@@ -1,0 +1,71 @@
+"""TorchScript archives made by hand: nothing runs, nothing that lives is changed, and readtorch refuses what PyTorch refuses."""
+import io
+import json
+
+import pytest
+import torch
+
+import readtorch
+import readtorch.jit
+from tests.attack import limits
+from tests.attack.archives_by_hand import CLASS, DEADLY, DIFFERENT, FORWARD, all_cases, archive, with_body
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    return json.loads(limits.run_module("tests.attack.archives_by_hand"))
+
+
+def kind(outcome):
+    return outcome[0].partition(":")[0]
+
+
+def test_nothing_runs_and_nothing_is_changed(outcomes):
+    assert set(outcomes["readtorch"]) == set(all_cases()) and len(all_cases()) > 400
+    bad = {name: outcome for name, outcome in outcomes["readtorch"].items()
+           if kind(outcome) not in ("loaded", "RuntimeError") or outcome[1] or outcome[2] > limits.GIGABYTE // 2}
+    assert not bad
+
+
+def test_both_load_or_both_refuse(outcomes):
+    differ = {name: (outcomes["readtorch"][name], theirs) for name, theirs in outcomes["torch"].items()
+              if (kind(theirs) == "loaded") != (kind(outcomes["readtorch"][name]) == "loaded") and name not in DIFFERENT}
+    assert not differ
+
+
+def test_what_differs_does(outcomes):
+    assert all(kind(outcomes["torch"][name]) != kind(outcomes["readtorch"][name]) for name in DIFFERENT)
+    assert all(kind(outcomes["readtorch"][name]) == "RuntimeError" for name in DEADLY)
+
+
+def test_both_happen(outcomes):
+    loaded = sum(kind(outcome) == "loaded" for outcome in outcomes["readtorch"].values())
+    assert loaded > 100 and len(all_cases()) - loaded > 150
+
+
+def both(data):
+    return [library.jit.load(io.BytesIO(data)) for library in (torch, readtorch)]
+
+
+def test_code_of_a_method_whose_self_has_another_name():
+    theirs, ours = both(archive(CLASS + FORWARD.replace("self", "s")))
+    assert ours.code == theirs.code and ours.code.startswith("def forward(s,\n")
+
+
+@pytest.mark.parametrize("expression", [
+    "'{0.__class__}'.format(x)", "'{0.__class__.__init__.__globals__}'.format(x)", "'a'.format(x)", "'{}'.format(1, x)", "'{:>3}'.format(1)",
+    "'{} {0}'.format(1)", "'{{}}'.format(1)", "'{}'.format('a', 'b')"])
+def test_format_reaches_nothing(expression):
+    theirs, ours = both(with_body(f"return {expression}", returns="str"))
+    assert ours(readtorch.ones(1)) == theirs(torch.ones(1))
+
+
+def test_no_file_is_opened_for_a_wrong_text(tmp_path, monkeypatch):
+    """Python shows a wrong line from the file that it thinks the text is in."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "code").mkdir()
+    for name in ("<unknown>", "<string>", "code/__torch__.py"):
+        (tmp_path / name).write_text("secret\n" * 100)
+    with pytest.raises(RuntimeError) as caught:
+        readtorch.jit.load(io.BytesIO(archive("this is wrong")))
+    assert "this is wrong" in str(caught.value) and "secret" not in str(caught.value)
