@@ -51,9 +51,9 @@ SOLE_OWNER = 0
 def accumulate(variable, grad, may_steal):
     """Note [ Stealing gradients ]
 
-    The first gradient of a leaf becomes its `.grad` without a copy when nobody else can see it: the engine holds the
-    only reference, no other array shares the memory, and it is laid out as the leaf is. Otherwise a later `x.grad.zero_()`
-    would change a tensor that the user or another leaf still reads. In PyTorch: `accumulateGrad`, by use_count.
+    The first gradient of a leaf becomes its `.grad` without a copy when the engine holds the only reference, it is laid out
+    as the leaf is, and no other array shares its memory: a later `x.grad.zero_()` must not change what others read.
+    In PyTorch: `accumulateGrad` asks for use_count and layout, not for the memory, so a view that only it holds is stolen too.
     """
     meta = variable._meta
     old = meta.grad

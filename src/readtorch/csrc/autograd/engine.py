@@ -55,6 +55,9 @@ def execute(root_edges, gradients, keep_graph, create_graph, inputs=None, accumu
 
     With `inputs` (a list of edges) only what lies on a way to them runs, and their gradients are returned, unless
     `accumulate_grad`: then leaves among them get their `.grad` instead.
+
+    A backward inside a backward runs here too, on the stack of its caller. In PyTorch: up to 60 deep (`MAX_DEPTH` in
+    engine.h), then in a pool of threads, so that there is no limit of depth.
     """
     task = GraphTask(keep_graph)
     root = GraphRoot(tuple(root_edges))

@@ -51,7 +51,7 @@ def leaf_edge(leaf):
     if node is None:
         node = new(AccumulateGrad)
         node.variable = leaf
-        node._hooks = meta.hooks
+        node._hooks = meta.hooks  # in PyTorch: the leaf keeps only hooks of its own, those of the node die with the node
         meta.accumulator = ref(node)
     return (node, 0)
 
