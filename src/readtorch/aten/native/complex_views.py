@@ -78,7 +78,8 @@ def imag_composite(self):
     return select.call(at.view_as_real(self), self._array.ndim, 1)
 
 
-# in PyTorch: `conj` is lazy, a view with a bit that later kernels look at; here it is computed at once.
+# in PyTorch: `conj` is lazy, a view with the dispatch key Conjugate, whose fallback computes it before the next operator that
+# has no kernel for that key; here it is computed at once.
 _conj = native_function("_conj(Tensor(a) self) -> Tensor(a)", BOTH)
 conj = native_function("conj(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 conj_physical = native_function("conj_physical(Tensor self) -> Tensor", BOTH, out=True)

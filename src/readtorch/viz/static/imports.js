@@ -22,7 +22,8 @@ function familyOf(run) {
   }
   for (const module of all) module.own = module.total - module.imports.reduce((sum, { total }) => sum + total, 0);
   const named = new Map([...all].reverse().map((module) => [module.name, module]));
-  return { ...run, all, named, first: all[0] };
+  const loaded = all.filter(({ at, kind }) => at && KIND_CLASSES[kind] !== "rt-im-absent").length;
+  return { ...run, all, named, loaded, first: all[0] };
 }
 const fileOf = ({ name, file }) => {
   const path = name.replaceAll(".", "/");
@@ -234,20 +235,22 @@ function render({ model, el }) {
       const [count, own] = sumOf(of, kind);
       return [h("td", {}, count || "–"), h("td", {}, count ? took(own) : "–")];
     };
-    const total = (of) => [h("td", {}, of.all.length - 1), h("td", {}, took(of.first.total))];
+    const total = (of) => [h("td", {}, of.loaded), h("td", {}, took(of.first.total))];
     const row = (name, of) => h("tr", {}, h("th", { scope: "row" }, name), runs.map(of));
     return h(
       "table",
       { class: "rt-busy" },
       h("thead", {}, h("tr", {}, h("td"), runs.flatMap(({ label }) => [h("th", { scope: "col" }, `${label}: modules`), h("th", { scope: "col" }, "own time")]))),
-      h("tbody", {}, kinds.map((kind, i) => row(kind, (of) => cells(of, i))), row("all", total)),
+      h("tbody", {}, kinds.map((kind, i) => row(kind, (of) => cells(of, i))), row("all that were found", total)),
     );
   }
 
   // ---- drawing
   function update() {
     const module = chosen();
-    summary.textContent = `${run().program}: ${plural(run().all.length - 1, "module")} in ${took(run().first.total)}.`;
+    const { program, loaded, all, first } = run();
+    const absent = all.length - 1 - loaded;
+    summary.textContent = `${program}: ${plural(loaded, "module")} in ${took(first.total)}${absent ? `; ${plural(absent, "name")} looked for and not found` : ""}.`;
     if (choice) choice.querySelector("select").value = model.get("run");
     whole.disabled = !zoomed().importer;
     const asked = module.importer ? `, asked for by ${nameOf(module.importer)}` : "";
