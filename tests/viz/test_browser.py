@@ -827,6 +827,8 @@ def test_imports_by_keys_by_pointing_by_name_and_by_run(visit, page_with):
         now, detail, box = (page.locator(f".rt-imports {part}") for part in (".rt-now", ".rt-detail", ".rt-im-box"))
         labels = lambda: page.locator(".rt-im-label").all_text_contents()
         assert "house._C: 40 ms, asked for by house" in now.inner_text() and "house/_C.so" in detail.inner_text()
+        assert page.locator(".rt-imports .rt-loadersum").inner_text() == (
+            "import house: 7 modules in 100 ms; 1 name looked for and not found.")
         box.focus()
         press(page, "ArrowRight", "ArrowRight")
         assert "house.rooms: 50 ms" in now.inner_text() and "house/rooms/__init__.py" in detail.inner_text()
@@ -853,5 +855,5 @@ def test_imports_by_keys_by_pointing_by_name_and_by_run(visit, page_with):
         page.get_by_label("run").select_option("1")
         assert "numbers: 1.5 ms, asked for by shed" in now.inner_text(), "what both runs have stays chosen"
         assert page.locator(".rt-imports .rt-busy tbody tr").last.inner_text().split() == [
-            "all", "8", "100", "ms", "2", "3", "ms"]
+            "all", "that", "were", "found", "7", "100", "ms", "2", "3", "ms"]
         assert seen.problems == []
