@@ -7,11 +7,20 @@
   const IN_TITLE = 8;
   const IN_PAGE_TITLE = 12;
   const IN_REFERENCE = 4; // the name of an entry there: chapters come first
+  const IN_SIGNATURE = 0.5; // what an entry says besides its name, its parameters above all
   const SHOWN = 40;
+  const FEW = 5;
   const AROUND = 110; // characters before and after a hit
   const here = document.currentScript.src.replace(/search\.js.*$/, "");
   const waiting = {}; // page number: a promise of its texts,
   const arrivals = {}; // and what fulfils it
+
+  // What a question has besides what it is about.
+  const ASKING = new Set(
+    ("a an and are as at be but by can could did do does for from get has have how i if in into is it its me my not of on or " +
+      "our should so than that the their then there these they this to was we were what when where which who why will with " +
+      "would you your").split(" "),
+  );
 
   const normal = (name) => name.replaceAll("::", ".").toLowerCase();
   const bare = (word) => word.replace(/^_+|_+$/g, "");
@@ -28,19 +37,29 @@
     return bare(term) === bare(word) ? 0.7 : word.length > 2 ? 0.2 + (0.2 * word.length) / term.length : 0;
   }
 
+  const isEntry = ([, , anchor]) => anchor.includes("."); // of the API reference
+
+  // The words of a query that say what it is about; all of them if none does.
+  function wordsOf(query) {
+    const words = [...new Set((query.match(NAME) || []).map(normal))];
+    const about = words.filter((word) => !ASKING.has(word));
+    return about.length ? about : words;
+  }
+
   // -> Map: number of a section -> how much it has to do with the word
   function sectionsWith(index, word) {
     const scores = new Map();
+    const inText = (section) => (isEntry(index.sections[section]) ? IN_SIGNATURE : 1);
     const note = (section, score) => scores.set(section, Math.max(score, scores.get(section) || 0));
     for (const [term, places] of Object.entries(index.words)) {
       const fits = quality(term, word);
-      if (fits) for (const place of places) note(place >> 2, fits * WEIGHTS[place & 3]);
+      if (fits) for (const place of places) note(place >> 2, fits * WEIGHTS[place & 3] * inText(place >> 2));
     }
     const last = word.slice(word.lastIndexOf(".") + 1); // a title says Module for torch.nn.Module
     const inTitle = (term) => Math.max(quality(term, word), last === word ? 0 : quality(term, last) / 2);
     index.sections.forEach(([, title, anchor], n) => {
       const best = Math.max(0, ...(title.match(NAME) || []).map((term) => inTitle(normal(term))));
-      if (best) note(n, best * (!anchor ? IN_PAGE_TITLE : anchor.includes(".") ? IN_REFERENCE : IN_TITLE));
+      if (best) note(n, best * (!anchor ? IN_PAGE_TITLE : isEntry([, , anchor]) ? IN_REFERENCE : IN_TITLE));
     });
     if (scores.size) return scores;
     if (word.includes(".")) return sectionsWith(index, word.slice(word.indexOf(".") + 1)); // where it is not written in full
@@ -48,21 +67,28 @@
   }
 
   // -> the numbers of the sections, best first, and the words that none has
+  //
+  // A section need not have all words, but more than half of them (or as many as any has; one less if few have so many). A
+  // word that few sections have says more, and the share of the words that a section has counts more than how often it has one.
   function search(index, query) {
-    const words = [...new Set((query.match(NAME) || []).map(normal))];
+    const words = wordsOf(query);
     const each = new Map(words.map((word) => [word, sectionsWith(index, word)]));
     words.slice(1).forEach((word, n) => joined(index, words[n], word, each));
     const total = new Map();
     for (const scores of each.values()) {
+      const rarity = Math.log(1 + index.sections.length / scores.size);
       for (const [section, score] of scores) {
         const before = total.get(section) || { words: 0, score: 0 };
-        total.set(section, { words: before.words + 1, score: before.score + score });
+        total.set(section, { words: before.words + 1, score: before.score + rarity * score });
       }
     }
-    const most = Math.max(0, ...[...total.values()].map((one) => one.words)); // all words, else as many as any section has
-    const found = [...total].filter(([, one]) => one.words === most);
+    const most = Math.max(0, ...[...total.values()].map((one) => one.words));
+    const enough = Math.min(most, Math.floor(words.length / 2) + 1);
+    const having = (count) => [...total].filter(([, one]) => one.words >= count);
+    const found = having(enough).length < FEW ? having(Math.max(1, enough - 1)) : having(enough);
+    const worth = (one) => one.score * (one.words / words.length) ** 2;
     return {
-      found: found.sort(([m, a], [n, b]) => b.score - a.score || m - n).map(([section]) => section),
+      found: found.sort(([m, a], [n, b]) => worth(b) - worth(a) || m - n).map(([section]) => section),
       lost: words.filter((word) => !each.get(word).size),
     };
   }
@@ -145,7 +171,7 @@
   }
 
   function show(index, { found, lost }, query) {
-    const words = query.match(NAME) || [];
+    const words = wordsOf(query);
     const firstOf = index.pages.map((_, page) => index.sections.findIndex(([of]) => of === page));
     const list = document.getElementById("rt-search-results");
     const root = document.documentElement.dataset.content_root;

@@ -143,6 +143,26 @@ def test_search_names_the_chapter_among_the_first(browser, book_site, query):
         assert any(title.startswith(CHAPTERS[query]) for title in first)
 
 
+QUESTIONS = {  # what is typed: what stands among the first five, and in which chapter ("": it is a chapter)
+    "what does pin_memory do": ("Pinning", "Dataset, Sampler, DataLoader"),
+    "what is contiguous": ("contiguous", "Glossary"),
+    "how does the dispatcher choose a kernel": ("One operator call", ""),
+    "why does my model give different results in eval": ("Normalization: BatchNorm, LayerNorm, InstanceNorm, GroupNorm", ""),
+    "what is a strided tensor": ("The real thing", "Tensor and Storage"),
+    "what does retain_graph do": ("Again, and higher", "Autograd"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_search_answers_questions_in_words(browser, book_site, question):
+    """The words that make it a question stand everywhere and nowhere: the others decide, and not all of them are needed."""
+    with Visit(browser, book_site / "search.html", query=f"?q={quote(question)}") as seen:
+        found = seen.page.eval_on_selector_all("#rt-search-results li", """found => found.map(one => [
+            one.querySelector('a'), one.querySelector('.rt-search-page')].map(part => (part?.textContent ?? '').trim()))""")
+        title, chapter = QUESTIONS[question]
+        assert [title, chapter and f"in {chapter}"] in found[:5]
+
+
 @pytest.mark.parametrize("name", ["CUDACachingAllocator", "aten::add", "Engine::execute", "native_functions.yaml"])
 def test_search_knows_names_of_the_reference(browser, book_site, name):
     with Visit(browser, book_site / "search.html", query=f"?q={quote(name)}") as seen:
