@@ -20,9 +20,9 @@ SPELLINGS = [
     (re.compile(r"(\\text(?:tt|rm|bf)?\{[^{}]*\})"), lambda match: match[1].replace(r"\_", "_")),
 ]
 # The bar of \\overline: which character stretches over more than one letter depends on the browser and its fonts, so
-# readtorch.css draws it (.rt-bar), and the character is there for those who listen.
+# readtorch.css draws it (.rt-overbar), and the character is there for those who listen.
 BAR = '<mo accent="true">&#x02015;</mo></mover>'
-DRAWN_BAR = '<mo class="rt-bar" stretchy="true">&#x000AF;</mo></mover>'
+DRAWN_BAR = '<mo class="rt-overbar" stretchy="true">&#x000AF;</mo></mover>'
 UNKNOWN = re.compile(r">(\\[A-Za-z]+|&)<")  # a command or an & that came through as it was
 
 

@@ -41,6 +41,13 @@ WIDE_PICTURES = """() => [...document.querySelectorAll('.rt-static canvas')].fil
     return wide;
     }).map(one => one.className)"""
 
+# Figures and pages have style sheets of their own, on one page.
+UNREADABLE = """() => [...document.querySelectorAll('.rt-static *')].filter(one => {
+    const style = getComputedStyle(one), own = [...one.childNodes].some(child => child.nodeType === 3 && child.data.trim());
+    return own && one.getClientRects().length && one.localName !== 'option'
+        && (parseFloat(style.fontSize) < 9 || style.color === 'rgba(0, 0, 0, 0)');
+    }).map(one => one.outerHTML.slice(0, 80))"""
+
 UNFOLD = "dispatchEvent(new Event('beforeprint'))"  # solutions and hidden cells open, as they do for paper
 FOLD = "dispatchEvent(new Event('afterprint'))"
 
@@ -56,6 +63,10 @@ def seen(request, browser):
 def test_a_page_loads_cleanly(seen):
     assert seen.problems == []
     assert seen.width() <= 1400, "the page scrolls sideways"
+
+
+def test_the_words_of_figures_can_be_read(seen):
+    assert seen.page.evaluate(UNREADABLE) == []
 
 
 def test_a_page_is_light(seen):

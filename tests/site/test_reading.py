@@ -98,8 +98,8 @@ BAR = """async (source) => {
 def test_the_bar_of_a_mean_reaches_over_all_of_it(visit, parts):
     """Over g alone it would say something else: the square of a mean."""
     with visit(parts) as seen:
-        seen.page.locator("math .rt-bar").wait_for(state="attached")
-        formula = seen.page.locator("math:has(.rt-bar)").first
+        seen.page.locator("math .rt-overbar").wait_for(state="attached")
+        formula = seen.page.locator("math:has(.rt-overbar)").first
         formula.evaluate("formula => formula.style.fontSize = '80px'")
         picture = base64.b64encode(formula.screenshot()).decode()
         width, bar = seen.page.evaluate(BAR, f"data:image/png;base64,{picture}")
