@@ -8,6 +8,8 @@ first called.
 import numpy as np
 from numba import njit
 
+from .kernel_cache import cached
+
 MERSENNE_STATE_N = 624
 MERSENNE_STATE_M = 397
 MATRIX_A = np.uint32(0x9908B0DF)
@@ -31,7 +33,7 @@ def mix(first, second, distant):
     return distant ^ (joined >> np.uint32(1)) ^ (odd & MATRIX_A)
 
 
-@njit(cache=True)
+@cached
 def next_block(state):
     """Renew all words. At first the word `M` places ahead is still an old one, further on a new one."""
     last = MERSENNE_STATE_N - 1
@@ -54,7 +56,7 @@ def temper(word):
     return word ^ (word >> np.uint32(18))
 
 
-@njit(cache=True)
+@cached
 def random(state):
     """The next 32 bits."""
     if state[POSITION] >= MERSENNE_STATE_N:
@@ -64,14 +66,14 @@ def random(state):
     return temper(state[position])
 
 
-@njit(cache=True)
+@cached
 def random64(state):
     """The next 64 bits: two words, the first one above."""
     high = np.uint64(random(state))
     return (high << np.uint64(32)) | np.uint64(random(state))
 
 
-@njit(cache=True)
+@cached
 def random_words(state, out):
     """Fill `out` (uint32) with the next words, as many at a time as the block still holds."""
     done = 0

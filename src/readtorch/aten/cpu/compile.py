@@ -1,8 +1,8 @@
 """How a loop becomes a kernel: numba compiles it for this machine when it is first called, and keeps the result on disk.
 
 Note [ Waiting for the compiler ]
-A kernel is compiled once for each combination of argument types, on the first machine call, and stored beside its source
-(or in the user's cache directory, where that place cannot be written). Importing compiles nothing. A reader who waits
+A kernel is compiled once for each combination of argument types, on the first machine call, and kept in the user's cache
+directory (c10/private_cache.py says which). Importing compiles nothing. A reader who waits
 longer than two seconds in one process is told what for, once, on stderr (not if READTORCH_QUIET is set, as the book's
 build does).
 
@@ -17,6 +17,8 @@ import threading
 from numba import njit
 from numba.core import event
 
+from ...c10.kernel_cache import file_digest, keep
+
 # Sums may be taken in any order and a * b + c rounded once; nan, infinities and the sign of zero keep their meaning.
 # (Could the sign of zero be lost, LLVM would also drop the c of (x + c) - c, by which vec.py and sine.py round.)
 REORDER = {"reassoc", "contract", "arcp"}
@@ -28,11 +30,8 @@ def kernel(function=None, *, fastmath=False):
     """Compile the loop `function` when it is called. It releases Python's lock, and divides as C does."""
     if function is None:
         return functools.partial(kernel, fastmath=fastmath)
-    compiled = njit(cache=True, fastmath=fastmath, **COMMON)(function)
-    # numba compiles anew when the kernel's own file has changed; it does not look at what the kernel calls.
-    file = compiled._cache._cache_file
-    file._source_stamp = (file._source_stamp, shared_stamp())
-    return compiled
+    # A kernel is compiled anew when its own file has changed, or one of those beside this file, which it may call.
+    return keep(njit(fastmath=fastmath, **COMMON)(function), shared_stamp)
 
 
 fast_kernel = functools.partial(kernel, fastmath=REORDER)
@@ -45,7 +44,7 @@ scalar = functools.partial(njit, inline="always", error_model="numpy", fastmath=
 def shared_stamp():
     """Changes when one of the files beside this one does."""
     files = sorted(pathlib.Path(__file__).parent.glob("*.py"))
-    return tuple((file.name, file.stat().st_mtime_ns) for file in files)
+    return tuple((file.name, file_digest(file)) for file in files)
 
 
 class Progress(event.Listener):

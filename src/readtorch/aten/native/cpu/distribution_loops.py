@@ -9,8 +9,8 @@ disk.
 import math
 
 import numpy as np
-from numba import njit
 
+from ....c10.kernel_cache import cached
 from ....c10.mt19937 import random, random64, random_words
 from ...cpu.multiply_add import fma
 
@@ -29,7 +29,7 @@ DOUBLE_STEP = 1.0 / (1 << 53)
 
 # --- whole numbers ------------------------------------------------------------------------------------------
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def integers(state, out, span, base):
     """`word % span + base` from 32-bit words (int64 `out`, uint64 `span`)."""
     words = np.empty(min(CHUNK, out.size), np.uint32)
@@ -41,7 +41,7 @@ def integers(state, out, span, base):
             chunk[i] = np.int64(words[i] % divisor) + base
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def wide_integers(state, out, span, base):
     """The same from 64-bit words; span 0 stands for 2**64."""
     for i in range(out.size):
@@ -51,7 +51,7 @@ def wide_integers(state, out, span, base):
         out[i] = np.int64(word) + base
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def shuffle(state, out):
     """0 … n-1 in random order: each place in turn is exchanged with one that is not behind it."""
     n = out.size
@@ -62,7 +62,7 @@ def shuffle(state, out):
         out[i], out[other] = out[other], out[i]
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def wide_shuffle(state, out):
     """The same for n so large that 32 bits would favour some places: 64 bits, built from the inside out."""
     for i in range(out.size):
@@ -77,7 +77,7 @@ def wide_shuffle(state, out):
 # `low + u * (high - low)` can round up to `high`, which does not belong to the range. PyTorch then gives
 # `low`.
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def uniform_float(state, out, low, high):
     """`low + u * (high - low)` with u of 24 random bits."""
     words = np.empty(min(CHUNK, out.size), np.uint32)
@@ -92,7 +92,7 @@ def uniform_float(state, out, low, high):
             chunk[i] = low if value == high else value
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def uniform_double(state, out, low, high):
     """`low + u * (high - low)` with u of 53 random bits: the low bits of two words."""
     words = np.empty(2 * min(CHUNK, out.size), np.uint32)
@@ -107,7 +107,7 @@ def uniform_double(state, out, low, high):
             chunk[i] = low if value == high else value
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def bernoulli(state, out, p):
     """1 where u < p, u of 53 bits (uint8 `out`). As whole numbers: bits < p * 2**53."""
     words = np.empty(2 * min(CHUNK, out.size), np.uint32)
@@ -122,7 +122,7 @@ def bernoulli(state, out, p):
 
 # --- inverse transforms: what a uniform number becomes ------------------------------------------------------
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def exponential(state, out, rate):
     """-log(1 - u) / rate."""
     uniform_double(state, out, 0.0, 1.0)
@@ -131,7 +131,7 @@ def exponential(state, out, rate):
         out[i] = scale * math.log1p(-out[i])
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def geometric(state, out, p):
     """ceil(log(u) / log1p(-p)): the number of trials up to the first success."""
     uniform_double(state, out, 0.0, 1.0)
@@ -139,7 +139,7 @@ def geometric(state, out, p):
         out[i] = np.ceil(math.log(out[i]) / math.log1p(-p))
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def cauchy(state, out, median, sigma):
     """median + sigma * tan(pi * (u - 1/2))."""
     uniform_double(state, out, 0.0, 1.0)
@@ -149,13 +149,13 @@ def cauchy(state, out, median, sigma):
 
 # --- normal -------------------------------------------------------------------------------------------------
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def next_uniform(state):
     """The next 53-bit uniform number."""
     return np.float64(np.int64(random64(state) & DOUBLE_BITS)) * DOUBLE_STEP
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def next_normal(state, spare):
     """The next standard normal number. Box-Muller makes two at a time: `spare` keeps [valid, value]."""
     if spare[0]:
@@ -170,21 +170,21 @@ def next_normal(state, spare):
     return radius * math.cos(angle)
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def normal_one_by_one(state, out, spare, mean, std):
     """The path of fewer than 16 numbers, and of memory with gaps."""
     for i in range(out.size):
         out[i] = fma(next_normal(state, spare), std, mean)
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def log_normal(state, out, spare, mean, std):
     """exp of a normal number."""
     for i in range(out.size):
         out[i] = math.exp(fma(next_normal(state, spare), std, mean))
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def box_muller_double(data, mean, std):
     """Turn 16 uniform numbers at a time into normal ones, in place: 8 radii, then 8 angles."""
     for block in range(0, data.size - 15, 16):
@@ -195,7 +195,7 @@ def box_muller_double(data, mean, std):
             data[i + 8] = fma(radius * math.sin(angle), std, mean)
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def normal_double(state, out, mean, std):
     """The path of 16 numbers and more. If they are no multiple of 16, the last 16 are drawn anew."""
     uniform_double(state, out, 0.0, 1.0)

@@ -8,7 +8,8 @@ F the distribution function. No closed form: three approximations share the plan
 import math
 
 import numpy as np
-from numba import njit
+
+from ....c10.kernel_cache import cached
 
 # The coefficients of the rational approximation: powers of log(x / a) down, powers of log(a) along.
 NUMERATOR = ((0.16009398, -0.094634809, 0.025146376, -0.0030648343),
@@ -21,7 +22,7 @@ DENOMINATOR = ((1.0, 0.32668115, 0.10406089, 0.0014179084),
 DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def digamma(x):
     """The derivative of log gamma, for x > 0: step up to 10, then the asymptotic series."""
     result = 0.0
@@ -36,7 +37,7 @@ def digamma(x):
     return result + math.log(x) - 0.5 / x - series
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def by_series(a, x):
     """Small x: the first terms of the distribution function's power series, and of its derivative by a."""
     term, base = 1.0, a
@@ -53,7 +54,7 @@ def by_series(a, x):
     return 0.0 if math.isnan(result) else result
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def by_saddle_point(a, x):
     """Large a: Rice's expansion; near x = a, where it divides nothing by nothing, a polynomial."""
     if 0.9 * a <= x <= 1.1 * a:
@@ -70,7 +71,7 @@ def by_saddle_point(a, x):
     return -stirling * x * main / root
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def horner(coefficients, u, v):
     """A polynomial of second degree in u and third in v."""
     result = 0.0
@@ -79,14 +80,14 @@ def horner(coefficients, u, v):
     return result
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def by_fit(a, x):
     """Everything else: exp of a ratio of polynomials in log(x / a) and log(a), fitted beforehand."""
     u, v = math.log(x / a), math.log(a)
     return math.exp(horner(NUMERATOR, u, v) / horner(DENOMINATOR, u, v))
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def standard_gamma_grad(shape, sample, out):
     """The derivative for each pair of two float64 arrays, into a third."""
     for i in range(out.size):

@@ -12,12 +12,12 @@ earlier than C++ does. In PyTorch: `aten/src/ATen/native/Distributions.{h,cpp}`.
 import math
 
 import numpy as np
-from numba import njit
 
+from ....c10.kernel_cache import cached
 from .distribution_loops import next_normal, next_uniform
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def one_poisson(state, rate):
     """Below 10: multiply uniforms until the product is below exp(-rate). Else rejection (Hörmann 1993)."""
     if rate == 0:
@@ -48,7 +48,7 @@ def one_poisson(state, rate):
             return float(k)
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def poisson(state, out, rate):
     """Counts of mean `rate`."""
     for i in range(out.size):
@@ -61,7 +61,7 @@ STIRLING_TAIL = (
     0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287)
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def stirling_tail(k):
     """The same for any k: the next terms of the series beyond 9."""
     if k <= 9:
@@ -70,7 +70,7 @@ def stirling_tail(k):
     return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1)
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def binomial_by_inversion(state, count, p):
     """Few successes: leap from success to success by geometric steps."""
     log_failure = math.log1p(-p)
@@ -82,7 +82,7 @@ def binomial_by_inversion(state, count, p):
         successes += 1
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def binomial_by_rejection(state, count, p):
     """Many successes: transformed rejection with squeeze (Hörmann 1993, "BTRS")."""
     one = type(p)(1)
@@ -113,7 +113,7 @@ def binomial_by_rejection(state, count, p):
             return float(k)
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def one_binomial(state, count, p):
     """Successes in `count` trials of probability `p` <= 1/2."""
     if count * p >= 10.0:
@@ -121,7 +121,7 @@ def one_binomial(state, count, p):
     return binomial_by_inversion(state, count, p)
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def binomial(state, out, count, p):
     """Successes in `count` trials of probability `p`; above 1/2 the failures are counted."""
     for i in range(out.size):
@@ -140,7 +140,7 @@ def binomial(state, out, count, p):
 THIRD, SQUEEZE = np.float32(1) / np.float32(3), np.float32(0.0331)  # float32 for any parameter type
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def one_gamma(state, spare, shape):
     """Marsaglia and Tsang (2000); a shape below 1 is raised by 1 and the sample scaled down again."""
     one = type(shape)(1)
@@ -167,7 +167,7 @@ def one_gamma(state, spare, shape):
             return scale * d * v
 
 
-@njit(cache=True, error_model="numpy")
+@cached(error_model="numpy")
 def standard_gamma(state, out, spare, shape):
     """Gamma numbers of scale 1."""
     for i in range(out.size):

@@ -14,6 +14,7 @@ import math
 import numpy as np
 from numba import njit
 
+from ....c10.kernel_cache import cached
 from ...cpu.multiply_add import fma
 from ...cpu.vec import bits_of, float_of
 from .distribution_loops import CHUNK, uniform_float
@@ -70,7 +71,7 @@ def sin_cos(x):
             float_of(bits_of(sine if swapped else cosine) ^ cosine_sign))
 
 
-@njit(cache=True)
+@cached
 def box_muller_float(data, mean, std):
     """Turn 16 uniform numbers at a time into normal ones, in place: 8 radii, then 8 angles.
 
@@ -94,7 +95,7 @@ def box_muller_float(data, mean, std):
             chunk[i + (i & ~7) + 8] = second[i]
 
 
-@njit(cache=True)
+@cached
 def normal_float(state, out, mean, std):
     """The path of 16 numbers and more. If they are no multiple of 16, the last 16 are drawn anew."""
     uniform_float(state, out, 0.0, 1.0)
@@ -104,7 +105,7 @@ def normal_float(state, out, mean, std):
         box_muller_float(out[-16:], f32(mean), f32(std))
 
 
-@njit(cache=True)
+@cached
 def normal_reduced(state, out, mean, std):
     """The same for float16 and bfloat16, before rounding: an incomplete block is not drawn at first here."""
     whole = out.size - out.size % 16

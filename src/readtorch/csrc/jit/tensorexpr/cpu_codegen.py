@@ -3,8 +3,8 @@
     flat_source     all operands lie flat and have one shape (or are single numbers): one loop
     rows_source     anything else, brought to rows by placement.py, and what ends in a reduction: two loops
 
-The text goes into a file of its own, a module that can be read and imported: `cache_directory()` says
-where. numba keeps the machine code beside it, so a group is compiled once on a machine.
+The text is a module of its own. It is executed as it is written here; a file with it is kept to be read, and
+the machine code beside it, so that a group is compiled once on a machine: `cache_directory()` says where.
 
 In PyTorch: `torch/csrc/jit/tensorexpr/llvm_codegen.cpp` makes LLVM instructions directly; `torch.compile`
 writes C++ text (`torch/_inductor/codegen/cpp.py`) and keeps it in the same manner.
@@ -12,14 +12,14 @@ writes C++ text (`torch/_inductor/codegen/cpp.py`) and keeps it in the same mann
 
 import functools
 import hashlib
-import importlib.util
+import linecache
 import os
 import pathlib
 import sys
-import tempfile
 import types
 
 from ....aten.native.cuda import functions
+from ....c10 import private_cache
 from ....c10.cuda.simulator.rebuild import names_in
 
 HEAD = '''"""A fused kernel, written by readtorch. See readtorch/csrc/jit/tensorexpr/cpu_codegen.py."""
@@ -138,36 +138,26 @@ def module_text(nest, lines, reduces=False):
 
 
 def cache_directory():
-    """Where the texts of fused kernels are kept: READTORCH_FUSER_CACHE, or a folder in the user's cache."""
-    chosen = os.environ.get("READTORCH_FUSER_CACHE")
-    if chosen:
-        return pathlib.Path(chosen)
-    try:
-        base = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-        (base / "readtorch").mkdir(parents=True, exist_ok=True)
-        if os.access(base / "readtorch", os.W_OK):
-            return base / "readtorch" / "fused"
-    except (OSError, RuntimeError):
-        pass
-    return (
-        pathlib.Path(tempfile.gettempdir()) / f"readtorch_{os.getuid() if hasattr(os, 'getuid') else 'fused'}"
-    )
+    """Where fused kernels are kept: READTORCH_FUSER_CACHE, or where all kernels are. None: nowhere."""
+    chosen = bool(os.environ.get("READTORCH_FUSER_CACHE"))
+    return private_cache.cache_directory("READTORCH_FUSER_CACHE", itself=True) if chosen else private_cache.cache_directory()
 
 
 @functools.cache
 def compiled(source):
     """The kernel that `source` defines. Equal texts are one kernel, in this process and on this machine."""
+    from ....c10.kernel_cache import keep  # it imports numba
+
     name = f"fused_{hashlib.sha256((source + functions_stamp()).encode()).hexdigest()[:20]}"
-    file = cache_directory() / f"{name}.py"
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        beside = file.with_suffix(f".{os.getpid()}")
-        beside.write_text(source, encoding="utf8")
-        beside.replace(file)  # another process may be writing the same
-    spec = importlib.util.spec_from_file_location(name, file)
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.fused
+    directory = cache_directory()
+    file = f"<{name}>" if directory is None else str(directory / f"{name}.py")
+    if directory is not None and not os.path.lexists(file):
+        private_cache.write(file, source.encode())
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    module = sys.modules[name] = types.ModuleType(name)
+    module.__file__ = file
+    exec(compile(source, file, "exec"), vars(module))
+    return keep(module.fused, functions_stamp, cache_directory, source)
 
 
 def compile_for(kernel, arguments):
