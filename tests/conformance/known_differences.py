@@ -48,9 +48,9 @@ DIFFERENCES = [
     Difference("pca_lowrank", r"complex.* is not a view", LAZY_CONJ),
     Difference("special.bessel_j0", r"float64 .*not close", OWN_SERIES),
     Difference("special.bessel_y1", r"float64 .*not close", OWN_SERIES),
-    Difference("special.hermite_polynomial_he", r" float32 .*not close",
-               "the terms of the recurrence cancel; a fused multiply-add, which PyTorch's compiler puts in, rounds "
-               "otherwise than two operations"),
+    *[Difference("special.hermite_polynomial_he", r" float32 .*not close",
+                 "the terms of the recurrence cancel; a fused multiply-add, which PyTorch's compiler puts in, rounds "
+                 "otherwise than two operations")] * FUSES,
     Difference("_segment_reduce", r" b?float16 .*not close",
                "16-bit sums: PyTorch rounds after each addition, readtorch at the end"),
     Difference("istft", r"complex128 .*gradient\[1\]: a tensor instead of None",

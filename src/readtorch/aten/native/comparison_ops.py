@@ -12,8 +12,8 @@ from ...c10.tensor_impl import TensorImpl, dtype_of, wrap_result
 from ..functions import at
 from ..native_function import alias_of, any_device, native_function, python_face, write_out
 from .exact_out import exact_out
-from .tensor_iterator import (broadcast_error, cast, compute, computing, not_implemented, number_of,
-                              result_type, scalar_tensor)
+from .tensor_iterator import (broadcast_error, cast, compute, computing, laid_out, not_implemented,
+                              number_of, result_type, scalar_tensor)
 
 BOTH = "function, method"
 
@@ -87,7 +87,7 @@ isinf = question("isinf", np.isinf)
 isfinite = question("isfinite", np.isfinite)
 isposinf = question("isposinf", no_complex("isposinf", lambda x: x == np.inf), out=True)
 isneginf = question("isneginf", no_complex("isneginf", lambda x: x == -np.inf), out=True)
-isreal = question("isreal", lambda x: np.imag(x) == 0 if x.dtype.kind == "c" else np.ones(x.shape, bool))
+isreal = question("isreal", lambda x: np.imag(x) == 0 if x.dtype.kind == "c" else laid_out(np.ones(x.shape, bool), x))
 signbit = question("signbit", signbit_array, out=True)
 
 

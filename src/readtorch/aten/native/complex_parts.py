@@ -10,7 +10,7 @@ from ..functions import at
 from ..native_function import native_function
 from .exact_out import exact_out
 from .scalar_ops import mul_scalar
-from .tensor_iterator import computing, unary_float_kernel
+from .tensor_iterator import computing, empty_for, unary_float_kernel
 
 angle = native_function("angle(Tensor self) -> Tensor", "function, method", out=True)
 complex_ = native_function("complex(Tensor real, Tensor imag) -> Tensor", out=True)
@@ -30,7 +30,9 @@ _angle_of_real = unary_float_kernel(angle_of_real)
 @angle.kernel
 def angle_cpu(self):
     """The angle in the complex plane, from -π to π."""
-    return wrap_result(np.angle(self._array)) if self._array.dtype.kind == "c" else _angle_of_real(self)
+    if self._array.dtype.kind != "c":
+        return _angle_of_real(self)
+    return wrap_result(np.ascontiguousarray(np.angle(self._array)))  # row by row, unlike that of real numbers
 
 
 @angle.backward
@@ -76,8 +78,7 @@ def complex_cpu(real, imag):
 
 def from_parts(real, imag):
     """Written part by part: real + 1j · imag would turn an infinite imag into a nan."""
-    real, imag = np.broadcast_arrays(real, imag)
-    z = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
+    z = empty_for(np.result_type(real.dtype, np.complex64), real, imag)
     z.real, z.imag = real, imag
     return z
 

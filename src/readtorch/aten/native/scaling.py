@@ -17,7 +17,7 @@ from . import return_types
 from .exact_out import exact_out
 from .norms import norm_gradient, vector_norm
 from .scalar_ops import mul_scalar
-from .tensor_iterator import conj
+from .tensor_iterator import cast, conj
 
 BOTH = "function, method"
 
@@ -49,7 +49,7 @@ def frexp_cpu(self):
     dtype = dtype_of(self)
     if not dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    mantissa, exponent = np.frexp(self._array.astype(op_math_type(dtype).numpy, copy=False))
+    mantissa, exponent = np.frexp(cast(self._array, op_math_type(dtype).numpy))
     return return_types.frexp(
         wrap_result(mantissa.astype(dtype.numpy)), wrap_result(exponent.astype(np.int32))
     )

@@ -339,9 +339,10 @@ def log_sigmoid_forward_cpu(self):
     kind = dtype_of(self)
     if not kind.is_floating_point:
         raise not_implemented("log_sigmoid_cpu")(kind)
+    x = np.ascontiguousarray(self._array).reshape(self._array.shape)
     return (
-        wrap_result(compute(lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), (self._array,), kind)),
-        wrap_result(compute(lambda x: np.exp(-np.abs(x)), (self._array,), kind)),
+        wrap_result(compute(lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), (x,), kind)),
+        wrap_result(compute(lambda x: np.exp(-np.abs(x)), (x,), kind)),
     )
 
 

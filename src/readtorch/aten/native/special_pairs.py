@@ -14,6 +14,7 @@ from .tensor_iterator import (
     broadcast_error,
     compute,
     float_result_type,
+    laid_out,
     no_derivative,
     not_implemented,
     result_type,
@@ -51,7 +52,7 @@ def pairs(name, function, first, second):
 
 # ------------------------------------------------------------------------------------------------------- zeta
 
-zeta, zeta_of_number, zeta_with_number = pairs("zeta", zeta_array, "self", "other")
+zeta, zeta_of_number, zeta_with_number = pairs("zeta", lambda x, q: laid_out(zeta_array(x, q), x, q), "self", "other")
 
 
 @zeta.backward

@@ -91,7 +91,29 @@ def cast(array, numpy_dtype):
     """`array` as another type, in C's way; itself if it has that type."""
     if array.dtype is numpy_dtype:
         return array
+    if 0 in array.strides:  # astype orders the dimensions of an expanded array otherwise than a loop would
+        result = empty_for(numpy_dtype, array)
+        np.copyto(result, array, casting="unsafe")
+        return result
     return array.astype(numpy_dtype, copy=False)
+
+
+def empty_for(numpy_dtype, *operands):
+    """An empty array for the result of a loop over the operands, broadcast, with its dimensions in the order of
+    theirs in memory. Raises ValueError if shapes do not fit.
+
+    In PyTorch: `TensorIteratorBase::reorder_dimensions` and `allocate_or_resize_outputs`.
+    """
+    roles = [["readonly"]] * len(operands) + [["writeonly", "allocate"]]
+    loop = np.nditer([*operands, None], ["zerosize_ok"], roles, [None] * len(operands) + [numpy_dtype], casting="unsafe")
+    return loop.operands[-1]
+
+
+def laid_out(value, *operands):
+    """`value`, which was computed from the operands, as an array whose dimensions lie in their order."""
+    result = empty_for(value.dtype, *operands)
+    np.copyto(result, value)
+    return result
 
 
 def compute(function, arrays, common, result=None, exact_numbers=False):
@@ -242,7 +264,7 @@ def unary_kernel(function, refusal=None, refused="b"):
         if refusal is not None and dtype.kind in refused:
             raise refusal(dtype_of(self))
         wide = WIDENED.get(x.dtype)
-        return wrap_result(function(x) if wide is None else function(x.astype(wide)).astype(x.dtype))
+        return wrap_result(function(x) if wide is None else cast(function(cast(x, wide)), x.dtype))
     return kernel
 
 

@@ -12,7 +12,7 @@ from ..functions import at
 from ..native_function import alias_of, native_function, python_face
 from .exact_out import exact_out, found_dtype, type_name
 from .scalar_ops import add_scalar, mul_scalar
-from .tensor_iterator import conj, not_implemented, refuse_overlap, unary_float_kernel, unary_kernel
+from .tensor_iterator import conj, laid_out, not_implemented, refuse_overlap, unary_float_kernel, unary_kernel
 from .vectorized import or_loop
 
 BOTH = "function, method"
@@ -105,7 +105,7 @@ def sign_array(x):
     """-1, 0 or 1; 0 for nan, unlike NumPy's sign. For complex numbers the number on the unit circle."""
     if x.dtype.kind in "fiu":
         return np.subtract(x > 0, x < 0, dtype=x.dtype)
-    return x.copy() if x.dtype.kind == "b" else np.sign(x)
+    return laid_out(x, x) if x.dtype.kind == "b" else np.sign(x)
 
 
 sign = unary("sign", unary_kernel(sign_array, refused_with(
@@ -256,7 +256,7 @@ class Log1PBackward0:
 def rounding(name, function, complex_refusal=None):
     """floor, ceil, trunc, round: integers stay as they are, and nothing flows back."""
     def rounded(x):
-        return x.copy() if x.dtype.kind in "iu" else function(x)
+        return laid_out(x, x) if x.dtype.kind in "iu" else function(x)
 
     complex_refusal = complex_refusal or refused_with(f"{name} is not supported for complex inputs",
                                                       NotImplementedError)
@@ -384,7 +384,7 @@ def nan_to_num_array(x, nan, posinf, neginf):
         result.real, result.imag = [nan_to_num_array(part, nan, posinf, neginf) for part in (x.real, x.imag)]
         return result
     largest = _largest(x.dtype)
-    result = x.copy()
+    result = laid_out(x, x)
     result[np.isnan(x)] = nan or 0.0
     result[x == np.inf] = largest if posinf is None else posinf
     result[x == -np.inf] = -largest if neginf is None else neginf
@@ -394,7 +394,7 @@ def nan_to_num_array(x, nan, posinf, neginf):
 @nan_to_num.kernel
 def nan_to_num_cpu(self, nan, posinf, neginf):
     x = self._array
-    return wrap(x.copy() if x.dtype.kind in "biu" else nan_to_num_array(x, nan, posinf, neginf))
+    return wrap(laid_out(x, x) if x.dtype.kind in "biu" else nan_to_num_array(x, nan, posinf, neginf))
 
 
 @nan_to_num.backward
