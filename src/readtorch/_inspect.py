@@ -11,6 +11,7 @@ import os
 from collections import Counter
 
 from ._weights_only_unpickler import Unpickler
+from .c10.extras import extra
 from .c10.scalar_type import dtype as Dtype
 from .c10.tensor_impl import contiguous_strides
 from .serialization import StorageType
@@ -256,7 +257,8 @@ def _aligned(rows):
 
 
 def _about_safetensors(path):
-    import safetensors
+    with extra("safetensors", "A .safetensors file"):
+        import safetensors
     with safetensors.safe_open(path, framework="np") as file:
         parts = [(name, file.get_slice(name)) for name in file.keys()]
         rows = [("name", "dtype", "shape", "size")]

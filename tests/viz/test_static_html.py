@@ -33,7 +33,7 @@ def test_without_anywidget_the_error_says_what_to_install():
             "from readtorch import viz\n"
             "import torch\n"
             "viz.module_tree(torch.nn.Linear(2, 2))")
-    assert "pip install readtorch[book]" in run_python(code).stderr.splitlines()[-1]
+    assert "pip install \"readtorch[viz]\"" in run_python(code).stderr.splitlines()[-1]
 
 
 def test_the_html_carries_state_front_end_and_a_sentence_without_javascript():

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 
-from pygments.lexers import get_lexer_by_name
-from pygments.token import Comment, Keyword, Name, Number, Operator, String
-
+from readtorch.c10.extras import extra
 from readtorch.show._locate import Quote
+
+with extra("show", "readtorch.show"):
+    from pygments.lexers import get_lexer_by_name
+    from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
 LONGEST_DOCSTRING = 3  # lines; a longer one starts folded unless the caller says what to keep
 

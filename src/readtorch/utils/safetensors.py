@@ -7,6 +7,7 @@ path that ends in .safetensors. Explained in the chapter "state_dict, save and l
 import numpy as np
 
 import readtorch
+from readtorch.c10.extras import extra
 from readtorch.c10.tensor_impl import storage_impl, wrap
 
 _DTYPES = {
@@ -23,7 +24,8 @@ def save(tensors, metadata=None):
     """The bytes of a file. tensors: name -> tensor, contiguous, of different storages. metadata: text ->
     text.
     """
-    from safetensors import numpy
+    with _needed():
+        from safetensors import numpy
     return numpy.save(_arrays(tensors), metadata)
 
 
@@ -31,14 +33,16 @@ def save_file(tensors, filename, metadata=None):
     """Write `save`'s bytes to a file. Raises RuntimeError for tensors that share memory, ValueError for gaps
     in them.
     """
-    from safetensors import numpy
+    with _needed():
+        from safetensors import numpy
     numpy.save_file(_arrays(tensors), filename, metadata)
 
 
 def load(data):
     """Name -> tensor, from the bytes of a file. Raises SafetensorError for a damaged one and for unknown dtypes.
     """
-    import safetensors
+    with _needed():
+        import safetensors
     return {name: _tensor(name, entry) for name, entry in safetensors.deserialize(data)}
 
 
@@ -52,6 +56,10 @@ def load_file(filename, device="cpu"):
     with open(filename, "rb") as file:
         tensors = load(file.read())
     return tensors if str(device) == "cpu" else {name: tensor.to(device) for name, tensor in tensors.items()}
+
+
+def _needed():
+    return extra("safetensors", "A .safetensors file")
 
 
 def _arrays(tensors):

@@ -31,7 +31,7 @@ that shows itself when it is the last value of a cell::
     viz.fusion(f, x, y)                               # groups of f's operators, and the kernel of each
     viz.plot(draw, alt="…")                           # what draw(axes) draws with matplotlib, and what one sees
 
-Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install readtorch[book]``.
+Nothing here is imported by ``import readtorch``. The figures need anywidget: ``pip install "readtorch[viz]"``.
 The models behind the figures (``record_backward``, ``graph_layout``, …) need nothing and can be used alone.
 """
 from __future__ import annotations

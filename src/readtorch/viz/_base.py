@@ -15,12 +15,11 @@ import html
 import json
 from pathlib import Path
 
-try:
+from readtorch.c10.extras import extra
+
+with extra("viz", "readtorch.viz"):
     import anywidget
-except ModuleNotFoundError as error:
-    raise ImportError("readtorch.viz draws with anywidget, which is not installed: "
-                      "pip install readtorch[book]") from error
-import traitlets
+    import traitlets
 
 STATIC = Path(__file__).parent / "static"
 BEGIN, END = "<!--rt-assets-->", "<!--/rt-assets-->"

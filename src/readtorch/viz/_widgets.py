@@ -4,9 +4,9 @@ The functions of ``readtorch.viz`` make these; the models come from the files be
 """
 from __future__ import annotations
 
-from traitlets import Bool, Int, List, Unicode
+from ._base import StaticWidget, front_end  # isort: skip  it says what is missing
 
-from ._base import StaticWidget, front_end
+from traitlets import Bool, Int, List, Unicode
 
 
 class AutogradExplorer(StaticWidget):

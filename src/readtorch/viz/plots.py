@@ -11,16 +11,15 @@ import io
 import logging
 import re
 
+from readtorch.c10.extras import extra
+
 # Else the first plot of all says on stderr that a cache of fonts is being made.
 logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
-try:
+with extra("viz", "viz.plot"):
     import matplotlib
     from cycler import cycler
     from matplotlib.figure import Figure
-except ModuleNotFoundError as error:
-    raise ImportError("readtorch.viz draws plots with matplotlib, which is not installed: "
-                      "pip install readtorch[book]") from error
 
 BLACK = "#000000"  # stands for the colour of the page's text
 LINES = cycler(color=["#2f7fc1", "#c4711b", "#b058a0", "#46905c", "#7d7f86"],

@@ -9,6 +9,8 @@ import inspect
 import math
 from dataclasses import asdict, dataclass
 
+from readtorch.c10.extras import extra
+
 from .rooms import first_sentence
 
 MOST_STEPS = 500
@@ -112,7 +114,8 @@ def rounded(number) -> float:
 def contours(function, start, x, y) -> list:
     """Lines [[x, y], …] of equal loss for each level; between two levels lies a given share of the picture."""
     import numpy
-    from contourpy import contour_generator
+    with extra("viz", "viz.loss_surface"):
+        from contourpy import contour_generator
 
     across, up = numpy.meshgrid(numpy.linspace(*x, GRID), numpy.linspace(*y, GRID))
     losses = function(start.new_tensor(across.tolist()), start.new_tensor(up.tolist()))

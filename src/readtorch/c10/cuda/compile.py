@@ -12,7 +12,7 @@ In PyTorch: nvcc, ahead of time.
 import functools
 import types
 
-from .simulator.rebuild import names_in
+from ..global_names import names_in
 
 
 class Intrinsic:

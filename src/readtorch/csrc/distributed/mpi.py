@@ -19,6 +19,7 @@ import time
 
 import numpy as np
 
+from ...c10.extras import extra
 from .checks import GRACE, Mailbox, Pause
 from .errors import DistBackendError
 from .queued import QueuedProcessGroup
@@ -34,7 +35,8 @@ def is_available():
 
 
 def _mpi():
-    from mpi4py import MPI
+    with extra("mpi", 'The backend "mpi"'):
+        from mpi4py import MPI
     return MPI
 
 

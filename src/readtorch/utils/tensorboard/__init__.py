@@ -12,7 +12,10 @@ In PyTorch: `torch/utils/tensorboard`. Explained in the chapter "Multiprocessing
 The package `tensorboard` has the protocol buffers and the writer of records. Without it, importing this
 raises ModuleNotFoundError.
 """
-import tensorboard
+from readtorch.c10.extras import extra
+
+with extra("tensorboard", "SummaryWriter"):
+    import tensorboard
 
 if int(getattr(tensorboard, "__version__", "0").split(".")[0]) < 2:  # in PyTorch: less than 1.15
     raise ImportError("TensorBoard logging requires TensorBoard version 1.15 or above")

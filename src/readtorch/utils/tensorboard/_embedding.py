@@ -9,6 +9,8 @@ import numpy as np
 from tensorboard.compat import tf
 from tensorboard.plugins.projector.projector_config_pb2 import EmbeddingInfo
 
+from readtorch.c10.extras import extra
+
 from ._convert_np import make_np
 from ._utils import make_grid
 
@@ -37,7 +39,8 @@ def make_tsv(metadata, save_path, metadata_header=None):
 
 def make_sprite(label_img, save_path):
     """All pictures (N, C, H, W) in one square: `ceil(sqrt(N))` in a row."""
-    from PIL import Image
+    with extra("tensorboard", "A picture in an event file"):
+        from PIL import Image
 
     grid = make_grid(make_np(label_img), ncols=math.ceil(label_img.size(0) ** 0.5)).transpose(1, 2, 0)
     square = np.zeros((grid.shape[1], grid.shape[1], 3))

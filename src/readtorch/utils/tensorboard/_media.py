@@ -9,6 +9,8 @@ import wave
 import numpy as np
 from tensorboard.compat.proto.summary_pb2 import Summary
 
+from readtorch.c10.extras import extra
+
 from ._convert_np import make_np
 from ._utils import _prepare_video, convert_to_HWC
 
@@ -39,7 +41,8 @@ def _calc_scale_factor(array):
 
 def make_image(tensor, rescale=1, rois=None, labels=None):
     """The PNG of a uint8 array (H, W, C); rois: boxes to draw on it."""
-    from PIL import Image
+    with extra("tensorboard", "A picture in an event file"):
+        from PIL import Image
 
     height, width, channels = tensor.shape
     picture = Image.fromarray(tensor)
@@ -59,7 +62,8 @@ def draw_boxes(disp_image, boxes, labels=None):
 
 def _draw_single_box(image, xmin, ymin, xmax, ymax, display_str, color="black", color_text="black",
                      thickness=2):
-    from PIL import ImageDraw, ImageFont
+    with extra("tensorboard", "A picture in an event file"):
+        from PIL import ImageDraw, ImageFont
 
     draw, font = ImageDraw.Draw(image), ImageFont.load_default()
     corners = [(xmin, ymin), (xmin, ymax), (xmax, ymax), (xmax, ymin), (xmin, ymin)]

@@ -4,12 +4,15 @@ from tensorboard.compat.proto.graph_pb2 import GraphDef
 from tensorboard.compat.proto.node_def_pb2 import NodeDef
 from tensorboard.compat.proto.versions_pb2 import VersionDef
 
+from readtorch.c10.extras import extra
+
 from ._proto_graph import tensor_shape_proto
 
 
 def load_onnx_graph(fname):
     """Raises ModuleNotFoundError without the package `onnx`."""
-    import onnx
+    with extra("onnx", "A graph in ONNX's format"):
+        import onnx
     return parse(onnx.load(fname).graph)
 
 

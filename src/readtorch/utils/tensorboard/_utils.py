@@ -4,6 +4,8 @@ In PyTorch: `torch/utils/tensorboard/_utils.py`.
 """
 import numpy as np
 
+from readtorch.c10.extras import extra
+
 
 def figure_to_image(figures, close=True):
     """Matplotlib's picture of a figure, uint8 of shape (3, H, W); of a list, (N, 3, H, W)."""
@@ -13,8 +15,9 @@ def figure_to_image(figures, close=True):
 
 
 def _render(figure, close):
-    import matplotlib.pyplot as plt
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    with extra("viz", "A matplotlib figure in an event file"):
+        import matplotlib.pyplot as plt
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = FigureCanvasAgg(figure)
     canvas.draw()

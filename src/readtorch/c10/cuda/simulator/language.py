@@ -9,7 +9,10 @@ import math
 import sys
 
 import numpy as np
-from greenlet import getcurrent
+from ...extras import extra
+
+with extra("simulator", "The simulator of CUDA kernels"):
+    from greenlet import getcurrent
 
 from . import arithmetic
 from .atomics import Atomic

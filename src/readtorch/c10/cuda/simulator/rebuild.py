@@ -9,13 +9,13 @@ way. What numba compiles and what is simulated is one text.
 A function that numba makes by other means (an intrinsic, which writes LLVM instructions) names its plain
 Python counterpart in the attribute `simulated`.
 """
-import dis
 import functools
 import math
 import types
 
 import numpy as np
 
+from ...global_names import names_in
 from .arithmetic import device_float, device_math
 
 PASSED_ON = {"numpy", "builtins", "operator"}  # modules whose functions mean the same here
@@ -81,13 +81,6 @@ class Attributes:
         value = self._rebuilder.value(name, getattr(self._module, name))
         self.__dict__[name] = value
         return value
-
-
-@functools.lru_cache(1024)
-def names_in(code):
-    """All names that a function looks up outside itself, those in its lambdas and comprehensions too."""
-    own = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
-    return own.union(*(names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)))
 
 
 @functools.lru_cache(1024)

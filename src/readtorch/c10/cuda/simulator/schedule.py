@@ -18,7 +18,10 @@ import random
 import threading
 import typing
 
-from greenlet import greenlet
+from ...extras import extra
+
+with extra("simulator", "The simulator of CUDA kernels"):
+    from greenlet import greenlet
 
 from .errors import BarrierDivergence, InactiveLane, counted
 

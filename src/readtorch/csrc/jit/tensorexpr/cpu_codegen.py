@@ -20,7 +20,7 @@ import types
 
 from ....aten.native.cuda import functions
 from ....c10 import private_cache
-from ....c10.cuda.simulator.rebuild import names_in
+from ....c10.global_names import names_in
 
 HEAD = '''"""A fused kernel, written by readtorch. See readtorch/csrc/jit/tensorexpr/cpu_codegen.py."""
 from math import inf, nan  # noqa: F401

@@ -20,7 +20,7 @@ from ....aten.cpu.interleave import interleave  # noqa: F401
 from ....aten.native.cpu.reduce_kernels import sum_of  # noqa: F401
 from ....aten.native.cuda import functions
 from ....c10.cuda.compile import Intrinsic
-from ....c10.cuda.simulator.rebuild import names_in
+from ....c10.global_names import names_in
 
 STEP = 1024  # so many elements of a row lie in the cache between the pointwise part and the reduction
 
