@@ -32,7 +32,8 @@ class _RNG:
 class WorkerInfo:
     """What `get_worker_info()` tells a worker about itself.
 
-    id: 0 … num_workers - 1. seed: that of its random numbers. dataset: its own copy.
+    id: 0 … num_workers - 1. seed: that of its random numbers; workers that persist keep it in all epochs.
+    dataset: its own copy.
     """
 
     id: int
