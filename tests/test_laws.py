@@ -23,7 +23,7 @@ STOREYS = [
     {"autograd", "_tensor", "_tensor_str", "_utils", "storage", "random", "serialization",
      "_weights_only_unpickler"},
     "faces",
-    {"__main__", "_run", "_inspect", "show", "viz"},
+    {"__main__", "_run", "_as_torch", "_inspect", "show", "viz"},
 ]
 FACES = STOREYS.index("faces")
 UPWARD = {  # where PyTorch's own layout asks for an arrow up, inside a function

@@ -2,6 +2,8 @@
 
 In PyTorch: `torch/csrc/Module.cpp` (`PyInit__C`, `initModule`). Explained in the chapter "import torch".
 """
+import sys as _sys
+from types import ModuleType as _Module
 from types import SimpleNamespace as _Namespace
 
 # What in PyTorch has happened when the libraries have been mapped, before `initModule` is called.
@@ -15,6 +17,7 @@ from .csrc.autograd import inference_mode as _inference_mode  # noqa: F401
 _cpu_allocator.keep_freed_memory()
 
 # From here on the order is that of `initModule`.
+from .c10.api_usage import _log_api_usage_once  # noqa: E402,F401
 from .c10.scalar_type import get_default_dtype  # noqa: E402,F401
 from .csrc.generator import Generator  # noqa: E402,F401
 from .c10.size import Size  # noqa: E402,F401
@@ -25,17 +28,27 @@ from .c10.device import device  # noqa: E402,F401
 from .csrc.autograd.python_variable import TensorBase  # noqa: E402,F401  (the operators become methods)
 
 
-def _operators_of(module):
-    """Name -> function for all operators of one Python module."""
+def _operators_of(module, public):
+    """Name -> function for all operators of one Python module, which say that they are of the module `public`."""
     names = [name for (place, name), packet in _packets.items() if place == module and packet.is_function]
-    return {name: _face_of(module, name) for name in names}
+    functions = {name: _face_of(module, name) for name in names}
+    for name, function in functions.items():
+        if functions.get(function.__name__) is not function:  # clip is clamp, which has its name already
+            function.__name__ = function.__qualname__ = name
+        function.__module__ = public
+    return functions
 
 
-_VariableFunctions = _Namespace(**_operators_of("torch"))
-_nn = _Namespace(**_operators_of("nn"))
-_fft = _Namespace(**_operators_of("fft"))
-_linalg = _Namespace(**_operators_of("linalg"))
-_special = _Namespace(**_operators_of("special"))
+def _module_of(module):
+    """`_C._nn` and the like: pickles of their functions import them."""
+    made = _sys.modules[f"{__name__}.{module}"] = _Module(f"{__name__}.{module}")
+    operators = _operators_of(module.removeprefix("_"), made.__name__)
+    vars(made).update(operators, __all__=sorted(operators))
+    return made
+
+
+_VariableFunctions = _Namespace(**_operators_of("torch", __package__))
+_nn, _fft, _linalg, _special = map(_module_of, ("_nn", "_fft", "_linalg", "_special"))
 
 from .csrc.generator import default_generator  # noqa: E402,F401
 

@@ -6,6 +6,7 @@ import os as _os
 from math import e, inf, nan, pi  # noqa: F401
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from .c10 import python_builtins as _python_builtins  # noqa: F401  before numba is imported
 from . import _C
 from ._C import (Generator, Size, channels_last, channels_last_3d, contiguous_format, device, dtype, layout, memory_format,  # noqa: F401
                  preserve_format, sparse_coo, strided)
@@ -18,6 +19,7 @@ from .aten.parallel import (get_num_interop_threads, get_num_threads, set_num_in
 from .c10.scalar_type import can_cast as _can_cast  # noqa: F401
 from .c10.scalar_type import get_default_dtype, promote_types, set_default_dtype  # noqa: F401
 from .c10.type_info import finfo, iinfo  # noqa: F401
+from .csrc.distributed.future import Future  # noqa: F401
 from .csrc.tensor.python_tensor import cpu_types as _cpu_types
 from .csrc.tensor.python_tensor import set_default_tensor_type  # noqa: F401
 
@@ -49,12 +51,12 @@ from .random import (default_generator, fork_rng, get_rng_state, initial_seed, m
 globals().update(_legacy_storages)
 
 from . import (__future__, accelerator, compiler, cuda, distributed, fft, func, futures, linalg, multiprocessing,  # noqa: E402,F401
-               nn, ops, optim, serialization, signal, special, testing, utils, version)
+               nn, ops, optim, serialization, signal, special, testing, types, utils, version)
 from .c10.cuda.errors import AcceleratorError, OutOfMemoryError  # noqa: E402,F401
 from .cuda.streams import Event, Stream  # noqa: E402,F401
 from ._lowrank import pca_lowrank, svd_lowrank  # noqa: E402,F401
 from .utils import checkpoint as _checkpoint, data as _data  # noqa: E402,F401  so that `utils.data` is there
-from .version import __version__  # noqa: E402,F401
+from .torch_version import __version__  # noqa: E402,F401
 
 
 def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, name=None,

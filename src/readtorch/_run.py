@@ -1,74 +1,26 @@
-"""`readtorch run SCRIPT [ARGS…]`: run a program written for PyTorch, with `torch` resolved to readtorch.
+"""The command `readtorch`: runs programs written for PyTorch, shows checkpoints and operators.
 
-`import torch.nn.functional as F` in the script then gives readtorch's module of that name, the very same object, not a
-copy. A name that readtorch lacks is reported by its full name.
+`readtorch run SCRIPT [ARGS…]` runs a script with `torch` resolved to readtorch: see `readtorch/_as_torch.py`.
 """
 import argparse
-import importlib
-import importlib.abc
-import importlib.machinery
 import os
 import pickle
 import platform
 import runpy
 import sys
-import types
-
-
-class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds `torch` and `torch.x.y` as `readtorch` and `readtorch.x.y`."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "torch" and not name.startswith("torch."):
-            return None
-        return importlib.machinery.ModuleSpec(name, self)
-
-    def create_module(self, spec):
-        own = "readtorch" + spec.name.removeprefix("torch")
-        try:
-            module = importlib.import_module(own)
-        except ModuleNotFoundError as error:
-            if not (error.name or "").startswith("readtorch"):
-                raise
-            raise ModuleNotFoundError(f"readtorch has no module '{spec.name}'", name=spec.name) from None
-        # The import system is about to write the alias's name into the module; it keeps its own.
-        self._own_attributes = (module, module.__spec__, module.__loader__ if hasattr(module, "__loader__") else None,
-                                module.__package__)
-        return module
-
-    def exec_module(self, module):
-        module, module.__spec__, module.__loader__, module.__package__ = self._own_attributes
-
-
-class _MissingNames(types.ModuleType):
-    """A module class whose missing attributes say that it is readtorch that lacks them."""
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise AttributeError(f"readtorch has no '{self.__name__.replace('readtorch', 'torch', 1)}.{name}'")
-
-
-def install():
-    """From here on `import torch` gives readtorch in this process. Raises RuntimeError if PyTorch is already imported."""
-    loaded = sys.modules.get("torch")
-    if loaded is not None and loaded.__name__ != "readtorch":
-        raise RuntimeError("PyTorch is already imported in this process; run the script with `python -m "
-                           "readtorch run`")
-    if not any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, TorchFinder())
-    importlib.import_module("torch")
-    for name, module in list(sys.modules.items()):
-        if (name == "readtorch" or name.startswith("readtorch.")) and type(module) is types.ModuleType:
-            module.__class__ = _MissingNames
 
 
 def run(script, arguments):
     """Run the file `script` as `__main__` with `arguments` in sys.argv."""
-    install()
+    from . import _as_torch
+    _as_torch.install()
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
-    runpy.run_path(script, run_name="__main__")
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except AttributeError as error:
+        _as_torch.tell_of_missing(error)
+        raise
 
 
 # What reading a file can raise that is no checkpoint, or a damaged one.
@@ -88,9 +40,9 @@ def versions():
     """One line: what a report of an error should name."""
     from importlib.metadata import version
 
-    from .version import __version__
+    from .version import __version__, readtorch
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scipy"))
-    return f"readtorch {__version__}, Python {platform.python_version()}, {libraries}, {platform.platform()}"
+    return f"readtorch {readtorch} for programs of PyTorch {__version__}, Python {platform.python_version()}, {libraries}, {platform.platform()}"
 
 
 def list_operators(parser, part):

@@ -4,5 +4,5 @@ In PyTorch: `torch/fft/__init__.py`. The functions themselves are in `aten/nativ
 """
 from ._C import _fft
 
-globals().update(vars(_fft))
-__all__ = sorted(vars(_fft))
+__all__ = _fft.__all__
+globals().update((_name, getattr(_fft, _name)) for _name in __all__)

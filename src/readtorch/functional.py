@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 
+from . import _C
 from .aten.functions import at
 from .aten.native import joining
 from .aten.native.copy import constant_beside
@@ -136,3 +137,14 @@ def unravel_index(indices, shape):
     steps = list(itertools.accumulate((1, *reversed(shape[1:])), operator.mul))[::-1] if shape else []
     steps, sizes = (constant_beside(indices, np.array(numbers, np.int64)) for numbers in (steps, shape))
     return (indices.unsqueeze(-1).floor_divide(steps) % sizes).unbind(-1)
+
+
+def _operators(*names):
+    """Operators whose functions are Python in PyTorch, and stand here; here they are like all others."""
+    functions = {name: getattr(_C._VariableFunctions, name) for name in names}
+    for function in functions.values():
+        function.__module__ = __name__
+    return functions
+
+
+globals().update(_operators("chain_matmul", "einsum", "lu", "norm", "stft", "tensordot", "unique", "unique_consecutive"))

@@ -5,5 +5,5 @@ In PyTorch: `torch/linalg/__init__.py`. The functions themselves are in `aten/na
 from ._C import _linalg
 from .aten.native.linalg_common import _LinAlgError as LinAlgError  # noqa: F401
 
-globals().update(vars(_linalg))
-__all__ = sorted([*vars(_linalg), "LinAlgError"])
+globals().update((_name, getattr(_linalg, _name)) for _name in _linalg.__all__)
+__all__ = sorted([*_linalg.__all__, "LinAlgError"])

@@ -4,5 +4,5 @@ In PyTorch: `torch/special/__init__.py`. The functions themselves are in `aten/n
 """
 from ._C import _special
 
-globals().update(vars(_special))
-__all__ = sorted(vars(_special))
+__all__ = _special.__all__
+globals().update((_name, getattr(_special, _name)) for _name in __all__)

@@ -31,6 +31,7 @@ from readtorch._dynamo.guards import EQUAL, NESTS, SIMPLE, Guards
 from readtorch._dynamo.source import MISSING, Source
 from readtorch.c10.device import default_device
 from readtorch.c10.layout import layout, memory_format
+from readtorch.c10.module_names import room_of
 from readtorch.c10.scalar_type import dtype
 from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.nn.modules import _hooks
@@ -346,7 +347,7 @@ class Reads:
 
 def _is_ours_inside(function):
     """Whether the code is this package's, though the name is not: what a decorator of ours has made."""
-    return (function.__globals__.get("__name__") or "").split(".")[0] == "readtorch"
+    return room_of(function.__globals__.get("__name__")) is not None
 
 
 def _unknown(name, value):

@@ -13,6 +13,7 @@ import math
 import types
 
 import readtorch
+from readtorch.c10.module_names import room_of
 from readtorch.nn.parameter import Buffer, Parameter
 
 # Beginnings of the names of instructions that read and write a function's own variables, compute, compare, build, call and
@@ -125,16 +126,12 @@ def is_pure(value):
 
 def is_library(module):
     """Whether a Python module is taken for what it is at import: what stands in it has no guards."""
-    return module in (math, builtins) or _is_ours(module.__name__)
-
-
-def _is_ours(name):
-    return name == "readtorch" or (name or "").startswith("readtorch.")
+    return module in (math, builtins) or room_of(module.__name__) is not None
 
 
 def is_ours(function_or_class):
     """Whether it belongs to this package."""
-    return _is_ours(function_or_class.__module__ or getattr(function_or_class, "__globals__", {}).get("__name__"))
+    return room_of(function_or_class.__module__ or getattr(function_or_class, "__globals__", {}).get("__name__")) is not None
 
 
 # ------------------------------------------------------------------------------------- attributes of tensors

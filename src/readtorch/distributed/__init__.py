@@ -21,7 +21,12 @@ from readtorch.distributed.collectives import *  # noqa: F403
 from readtorch.distributed.point_to_point import *  # noqa: F403
 from readtorch.distributed.object_collectives import *  # noqa: F403
 from readtorch.distributed.thread_ranks import run_threads
-from readtorch.distributed import distributed_c10d
+from readtorch.distributed import collectives, distributed_c10d, object_collectives, point_to_point
+
+# In PyTorch all of them stand in distributed_c10d, and programs look for them there, too.
+for _part in (collectives, point_to_point, object_collectives):
+    vars(distributed_c10d).update((_name, getattr(_part, _name)) for _name in _part.__all__)
+distributed_c10d.ReduceOp, distributed_c10d.Work = ReduceOp, Work
 
 
 def is_available():

@@ -22,8 +22,8 @@ __all__ = ["Backend", "GroupMember", "default_pg_timeout", "destroy_process_grou
            "get_process_group_ranks",
            "get_rank", "get_world_size", "group", "init_process_group", "is_backend_available",
            "is_gloo_available",
-           "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "new_group",
-           "new_subgroups", "new_subgroups_by_enumeration"]
+           "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
+           "is_ucc_available", "is_xccl_available", "new_group", "new_subgroups", "new_subgroups_by_enumeration"]
 
 default_pg_timeout = DEFAULT_TIMEOUT
 
@@ -54,13 +54,17 @@ class Backend(str):
 
     threads: ranks are threads of one process. tcp: processes connected by sockets, also called by the name
     "gloo" (in PyTorch: the library Gloo does that). mpi: processes started by mpirun, through mpi4py.
+    The others are PyTorch's: asked for, they raise RuntimeError.
     """
 
     UNDEFINED = "undefined"
     THREADS = "threads"
     TCP = "tcp"
     GLOO = "gloo"
+    NCCL = "nccl"
+    UCC = "ucc"
     MPI = "mpi"
+    XCCL = "xccl"
     backend_list = [UNDEFINED, THREADS, TCP, GLOO, MPI]
 
     def __new__(cls, name):
@@ -110,6 +114,16 @@ def is_gloo_available():
 
 def is_nccl_available():
     """Whether NCCL can be used: readtorch has no binding to it."""
+    return False
+
+
+def is_ucc_available():
+    """Whether UCC can be used: readtorch has no binding to it."""
+    return False
+
+
+def is_xccl_available():
+    """Whether oneCCL can be used: readtorch has no binding to it."""
     return False
 
 
@@ -180,6 +194,9 @@ def _make_world(backend, init_method, timeout, world_size, rank, store):
     if backend == Backend.THREADS and store is None and current.threads is not None:
         return _thread_group(current.threads, current.rank, range(current.threads.size), "0", timeout,
                              "default_pg")
+    if backend in (Backend.NCCL, Backend.UCC, Backend.XCCL):
+        raise RuntimeError(f"Distributed package doesn't have {backend.upper()} built in: readtorch has threads, tcp (or "
+                           "gloo) and mpi")
     if backend not in Backend.backend_list[1:]:
         raise ValueError(f"Unknown backend {backend!r}: readtorch has threads, tcp (or gloo) and mpi")
     if store is None:

@@ -1,7 +1,18 @@
 """Values that will be there later. In PyTorch: `torch/futures/__init__.py`."""
-from readtorch.csrc.distributed.future import Future
+from typing import Generic, TypeVar
+
+from readtorch.csrc.distributed.future import Future as _Future
 
 __all__ = ["Future", "collect_all", "wait_all"]
+
+T = TypeVar("T")
+
+
+class Future(_Future, Generic[T]):
+    """A value, or an exception, that somebody sets once; who needs it waits or leaves a callback.
+
+    `Future[int]` is one whose value is an int, for checkers of types and for TorchScript.
+    """
 
 
 def collect_all(futures):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import readtorch
 from readtorch import nn
 from readtorch._jit_internal import is_final, is_ignored_fn, should_drop
+from readtorch.c10.module_names import is_in
 from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.definition import definition_of
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
@@ -249,7 +250,7 @@ class ConcreteModuleType:
                 or should_drop(member.fget)
             ):
                 continue
-            if is_ignored_fn(member.fget) or self.python_class.__module__.startswith("readtorch.nn"):
+            if is_ignored_fn(member.fget) or is_in("nn", self.python_class.__module__):
                 continue
             getter = define_method(self.type, f"__{name}_getter", member.fget, None, self.make_self)
             setter = member.fset and define_method(

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from readtorch import nn
+from readtorch.c10.module_names import is_in
 from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.callables import FunctionValue
 from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_text
@@ -126,14 +127,14 @@ def _compile(name, python_function):
 
 def stub_functions(function):
     """What stands for a function of `nn.functional`, compiled, one an overload; none of others."""
-    if not function.__module__.startswith("readtorch.nn.functional") or function.__name__ not in _stubs():
+    if not is_in("nn.functional", function.__module__) or function.__name__ not in _stubs():
         return []
     return _functions(function.__name__, function)
 
 
 def function_value(function):
     """The SugaredValue of a function of `nn.functional` that has a stub, or None."""
-    if function.__module__.startswith("readtorch.nn.functional"):
+    if is_in("nn.functional", function.__module__):
         if f"_{function.__name__}_dispatch" in _stubs():
             return BooleanDispatch(function.__name__)
     functions = stub_functions(function)
@@ -192,7 +193,7 @@ def extra_methods(cls):
 @cache
 def _methods(cls):
     """name -> (Text, tree) of the methods in the stub of this very class"""
-    if not cls.__module__.startswith("readtorch.nn") or cls.__name__ not in _stubs():
+    if not is_in("nn", cls.__module__) or cls.__name__ not in _stubs():
         return {}
     [(text, node)] = _stubs()[cls.__name__]
     return {m.name: (text, m) for m in node.body if isinstance(m, ast.FunctionDef)}

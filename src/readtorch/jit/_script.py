@@ -26,7 +26,8 @@ from readtorch.csrc.jit.ir.constants import qualified_name
 from readtorch.csrc.jit.python.script_function import ScriptFunction
 from readtorch.jit import _nn_stubs
 from readtorch.jit._recursive import create_script_module
-from readtorch.jit._script_class import define_method, script_class
+from readtorch.jit._script_class import define_method, interface, script_class  # noqa: F401  in PyTorch: here
+from readtorch.jit._script_module import RecursiveScriptModule, ScriptModule  # noqa: F401  in PyTorch: here
 
 __all__ = ["Attribute", "CompilationUnit", "script", "script_if_tracing"]
 

@@ -9,6 +9,7 @@ import types
 import typing
 
 import readtorch
+from readtorch.c10.module_names import room_of
 from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.script_type_parser import INFERRED
 from readtorch.csrc.jit.ir.constants import enum_type, qualified_name
@@ -96,7 +97,7 @@ def _class(cls, range):
         return _registered(enum_type(cls))
     if issubclass(cls, readtorch.nn.Module) or cls is readtorch.jit.Future:
         return None
-    if cls.__module__ == "builtins" or cls.__module__.partition(".")[0] in ("readtorch", "typing"):
+    if cls.__module__ in ("builtins", "typing") or room_of(cls.__module__) is not None:
         return None
     from readtorch.jit._script_class import try_script_class  # it compiles methods, which have annotations
 

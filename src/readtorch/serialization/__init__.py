@@ -22,9 +22,8 @@ from ._layouts import _get_layout  # noqa: F401  (checkpoints name it)
 from ._load import UNSAFE_MESSAGE, load  # noqa: F401
 from ._load import _starts_with, _ZIP_MAGIC
 from ._locations import (default_restore_location, location_tag, register_package, validate_cuda_device)
-from ._safe_globals import (_add_safe_globals as add_safe_globals, _clear_safe_globals as clear_safe_globals,
-                            _get_allowed_globals, _get_safe_globals as get_safe_globals,
-                            _get_user_allowed_globals, _safe_globals as safe_globals)
+from ._safe_globals import (_get_allowed_globals, _get_user_allowed_globals, add_safe_globals, clear_safe_globals,
+                            get_safe_globals, safe_globals)
 from ._save import DEFAULT_PROTOCOL, save  # noqa: F401
 from ._storage_type import StorageType
 from ._zip_reader import ZipReader

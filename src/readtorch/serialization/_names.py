@@ -1,50 +1,92 @@
-"""Names in checkpoints: files say `torch.nn.modules.linear.Linear`, here that is readtorch's.
+"""What PyTorch calls our classes and functions: `torch.nn.modules.linear.Linear` is ours of the same room.
 
-The rooms of readtorch carry PyTorch's names, so the first word tells them apart, with the few exceptions
-below. `save` writes PyTorch's names, `load` takes them for ours: a file is one and the same to both. What
-neither owns, a class of yours or `collections.OrderedDict`, keeps its name.
+The rooms of readtorch carry PyTorch's names, so the first word tells them apart, and the files below, in which
+here stands what PyTorch keeps elsewhere. `save` writes PyTorch's names, `load` takes them for ours: a file is
+one and the same to both. Under `readtorch run` the objects themselves carry them (`readtorch/_as_torch.py`).
+What neither owns, a class of yours or `collections.OrderedDict`, keeps its name.
 """
-from ..c10 import layout, scalar_type
-from ..c10.device import device
-from ..c10.size import Size
+import operator
+import sys
+
+from ..c10.module_names import room_of
 
 _OURS, _THEIRS = "readtorch", "torch"
-_FUNCTIONAL = "readtorch.nn.functional."  # a package here, one module in PyTorch
 
-_CONTAINERS = "readtorch.nn.modules._parameter_container"
+# Packages here, one module in PyTorch.
+_ONE_MODULE = ("nn.functional", "optim.lr_scheduler", "serialization")
 
-# Objects that PyTorch keeps elsewhere: (module, name) here -> there.
-_ELSEWHERE = {
-    (Size.__module__, "Size"): ("torch", "Size"),
-    (device.__module__, "device"): ("torch", "device"),
-    ("readtorch._tensor", "Tensor"): ("torch", "Tensor"),
-    ("readtorch.serialization._layouts", "_get_layout"): ("torch.serialization", "_get_layout"),
-    ("readtorch.nn.modules.multihead_attention", "MultiheadAttention"): (
-        "torch.nn.modules.activation", "MultiheadAttention"),
-    (_CONTAINERS, "ParameterDict"): ("torch.nn.modules.container", "ParameterDict"),
-    (_CONTAINERS, "ParameterList"): ("torch.nn.modules.container", "ParameterList"),
-    ("readtorch.nn.modules._rnn_base", "RNNBase"): ("torch.nn.modules.rnn", "RNNBase"),
-    **{(scalar_type.__name__, t.name): ("torch", t.name) for t in scalar_type.ALL_TYPES},
-    **{(layout.__name__, f.name): ("torch", f.name) for f in vars(layout).values()
-       if isinstance(f, layout.memory_format)},
+# The module that PyTorch has -> those here whose objects are found there, too.
+_PARTS = {
+    "": ("c10.size", "c10.device", "c10.scalar_type", "c10.layout", "c10.type_info", "_tensor", "_settings",
+         "aten.parallel", "csrc.tensor.python_tensor"),
+    "_C": ("csrc.generator", "csrc.autograd.python_variable"),
+    "autograd.graph": ("csrc.autograd.node",),
+    "utils.hooks": ("csrc.autograd.hooks", "_utils"),
+    "utils.dlpack": ("csrc.utils.tensor_numpy",),
+    "func": ("func._functional_call",),
+    "nn.attention": ("aten.sdp_backend",),
+    "nn.modules.activation": ("nn.modules.multihead_attention",),
+    "nn.modules.container": ("nn.modules._parameter_container",),
+    "nn.modules.module": ("nn.modules._hooks", "nn.modules._state_dict"),
+    "nn.modules.rnn": ("nn.modules._rnn_base",),
+    "optim.optimizer": ("optim._common",),
+    "optim.lbfgs": ("optim.line_search",),
+    "distributed.distributed_c10d": (
+        "distributed.collectives", "distributed.object_collectives", "distributed.point_to_point",
+        "csrc.distributed.types"),
+    "jit": ("csrc.jit.runtime.jit_exception", "csrc.jit.python.script_function", "jit._annotate"),
+    "jit._script": ("jit._script_module", "jit._script_class"),
+    "jit._trace": ("jit._traced_module", "jit._check_trace"),
+    "onnx": ("onnx.errors", "onnx.utils"),
+    "utils.tensorboard.summary": ("utils.tensorboard._media", "utils.tensorboard._hparams"),
 }
-_HERE = {theirs: ours for ours, theirs in _ELSEWHERE.items()}
-_HERE["torch.tensor", "Tensor"] = "readtorch._tensor", "Tensor"  # as files of 2018 call it
+_HOME = {part: home for home, parts in _PARTS.items() for part in parts}
+
+# The same for single objects.
+_HOME_OF = {
+    ("autograd.grad_mode", "is_grad_enabled"): "",
+    ("autograd.grad_mode", "is_inference_mode_enabled"): "",
+    **{("distributed", name): "distributed.distributed_c10d" for name in ("PrefixStore", "ProcessGroup", "Store", "Work")},
+}
 
 
 def torch_name(module, name):
     """What PyTorch calls it: ("readtorch.nn.modules.linear", "Linear") -> ("torch.nn.modules.linear",
     "Linear").
     """
-    if module.startswith(_FUNCTIONAL):
-        module = _FUNCTIONAL[:-1]
-    return _ELSEWHERE.get((module, name)) or (_first_word(module, _OURS, _THEIRS), name)
+    room = room_of(module)
+    if room is None:
+        return module, name
+    home = _home(room, name)
+    return _joined(_THEIRS, home if home is not None and _has(home, name) else room), name
 
 
 def readtorch_name(module, name):
     """The other way round."""
-    return _HERE.get((module, name)) or (_first_word(module, _THEIRS, _OURS), name)
+    if (module, name) == ("torch.tensor", "Tensor"):  # as files of 2018 call it
+        module = _THEIRS
+    first, _, room = module.partition(".")
+    return (_joined(_OURS, room) if first == _THEIRS else module), name
 
 
-def _first_word(module, old, new):
-    return new + module[len(old):] if module == old or module.startswith(old + ".") else module
+def _home(room, name):
+    """The room where PyTorch keeps what stands in this one, or None if it is the same."""
+    if (room, name) in _HOME_OF:
+        return _HOME_OF[room, name]
+    for package in _ONE_MODULE:
+        if room.startswith(package + "."):
+            return package
+    return _HOME.get(room)
+
+
+def _has(room, name):
+    """Whether `name` is found in that module, which must have been loaded."""
+    try:
+        operator.attrgetter(name)(sys.modules[_joined(_OURS, room)])
+    except (KeyError, AttributeError):
+        return False
+    return True
+
+
+def _joined(first, room):
+    return f"{first}.{room}" if room else first

@@ -21,36 +21,36 @@ from ._storage_type import StorageType
 _marked_safe_globals_set = set()
 
 
-def _add_safe_globals(safe_globals):
+def add_safe_globals(safe_globals):
     """Let `load` accept these classes and functions, or pairs of one and its full name, with weights_only=True."""
     _marked_safe_globals_set.update(safe_globals)
 
 
-def _get_safe_globals():
+def get_safe_globals():
     """The classes and functions that were added, as a list."""
     return list(_marked_safe_globals_set)
 
 
-def _clear_safe_globals():
+def clear_safe_globals():
     """Forget the classes and functions that were added."""
     _marked_safe_globals_set.clear()
 
 
-def _remove_safe_globals(globals_to_remove):
+def remove_safe_globals(globals_to_remove):
     _marked_safe_globals_set.difference_update(globals_to_remove)
 
 
-class _safe_globals:
+class safe_globals:
     """Allows some more names within a `with` block."""
 
     def __init__(self, safe_globals):
         self.safe_globals = safe_globals
 
     def __enter__(self):
-        _add_safe_globals(self.safe_globals)
+        add_safe_globals(self.safe_globals)
 
     def __exit__(self, *exception):
-        _remove_safe_globals(self.safe_globals)
+        remove_safe_globals(self.safe_globals)
 
 
 def _get_user_allowed_globals():

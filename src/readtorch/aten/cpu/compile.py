@@ -8,6 +8,7 @@ build does).
 
 In PyTorch: compiled ahead, three times over, by `aten/src/ATen/native/DispatchStub.h` (plain, AVX2, AVX-512).
 """
+import contextlib
 import functools
 import os
 import pathlib
@@ -18,6 +19,7 @@ from numba import njit
 from numba.core import event
 
 from ...c10.kernel_cache import file_digest, keep
+from ...c10.python_builtins import pythons_own
 
 # Sums may be taken in any order and a * b + c rounded once; nan, infinities and the sign of zero keep their meaning.
 # (Could the sign of zero be lost, LLVM would also drop the c of (x + c) - c, by which vec.py and sine.py round.)
@@ -48,16 +50,19 @@ def shared_stamp():
 
 
 class Progress(event.Listener):
-    """Tells of the wait. See Note [ Waiting for the compiler ]."""
+    """Tells of the wait; compiles with Python's own builtins. See Note [ Waiting for the compiler ]."""
 
     PATIENCE = 2.0
 
     def __init__(self):
         self.depth = 0
         self.timer = None
+        self.during = contextlib.ExitStack()
 
     def on_start(self, event):
         self.depth += 1
+        if self.depth == 1:
+            self.during.enter_context(pythons_own())
         function = event.data["dispatcher"].py_func
         ours = (function.__module__ or "").startswith(("readtorch.", "fused_"))  # the second: the fuser's kernels
         if self.depth == 1 and ours and not os.environ.get("READTORCH_QUIET"):
@@ -67,6 +72,8 @@ class Progress(event.Listener):
 
     def on_end(self, event):
         self.depth -= 1
+        if self.depth == 0:
+            self.during.close()
         if self.depth == 0 and self.timer is not None:
             self.timer.cancel()
             self.timer = None

@@ -84,7 +84,7 @@ def _make_node_class(formulas):
     slots = tuple(f"saved_{name}" for name in formulas.saved)
     variables = tuple(f"saved_{name}" for name, (kind, _) in formulas.saved.items() if kind in ("tensor", "output", "list"))
     namespace = {"__slots__": slots + (("list_lengths",) if formulas.has_list else ()), "saved_names": variables,
-                 "apply": _make_apply(formulas), "__module__": __name__,
+                 "apply": _make_apply(formulas), "__module__": "builtins",  # as C++ classes say in PyTorch
                  "namespace": getattr(formulas.operator.derivative, "namespace", ""),
                  "__doc__": f"The derivative of `{formulas.operator.schema}`."}
     if variables:

@@ -1,5 +1,5 @@
-"""A value that will be there later. In PyTorch: `aten/src/ATen/core/ivalue_inl.h`,
-`torch/futures/__init__.py`.
+"""A value that will be there later. In PyTorch: `c10::ivalue::Future` in `aten/src/ATen/core/ivalue_inl.h`, bound as
+`torch._C.Future`.
 """
 import contextlib
 import threading
@@ -7,6 +7,8 @@ import threading
 
 class Future:
     """A value, or an exception, that somebody sets once; who needs it waits or leaves a callback."""
+
+    element_type = None  # the value's type in TorchScript, if it is known
 
     def __init__(self, *, devices=None):
         # in PyTorch: `devices` says whose streams wait together with the host
@@ -82,5 +84,9 @@ class Future:
         self.add_done_callback(run)
         return following
 
+    def script_type(self):
+        from ..jit.ir.type import FutureType, TensorType
+        return FutureType(self.element_type or TensorType.get())
 
-Future.__module__ = "readtorch.futures"
+
+Future.__module__ = "readtorch"  # where everybody finds it

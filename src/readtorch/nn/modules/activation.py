@@ -8,6 +8,7 @@ import readtorch
 from readtorch.nn import functional as F
 from readtorch.nn import init
 from readtorch.nn.modules.module import Module
+from readtorch.nn.modules.multihead_attention import MultiheadAttention  # noqa: F401  in PyTorch: here
 from readtorch.nn.parameter import Parameter
 
 __all__ = [

@@ -16,7 +16,7 @@ from ..ir.graph import Graph
 from ..ir.type import FloatType, FutureType, IntType, ListType, NumberType, OptionalType, TensorType
 from ..passes.fixup_trace_scope_blocks import FixupTraceScopeBlocks
 from ..python import python_tracer
-from ..runtime.future import Future
+from ...distributed.future import Future
 from .traced_boundary import TracedBoundary
 from .traced_numbers import TracedSizes, traced_value
 
@@ -258,9 +258,10 @@ class TracingState(TracedSizes, TracedBoundary):
         result = function()
         block.registerOutput(self.get_value(result))
         self.graph.setInsertPoint(place)
-        future = Future(block.outputs()[0].type())
+        future = Future()
+        future.element_type = block.outputs()[0].type()
         future.set_result(result)
-        self.values[id(future)] = (future, node.output().setType(FutureType(block.outputs()[0].type())))
+        self.values[id(future)] = (future, node.output().setType(FutureType(future.element_type)))
         return future
 
     def wait(self, future):
