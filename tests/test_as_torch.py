@@ -107,21 +107,21 @@ DIFFERENT = {
         "torch.clip", "torch.compiler.is_dynamo_compiling", "torch.distributed.all_gather_into_tensor",
         "torch.distributed.reduce_scatter_tensor"],
     "a file of its own there": [
-        "torch.autograd.Variable", "torch._dynamo.list_backends", "torch._dynamo.eval_frame.lookup_backend", "torch.onnx.symbolic_helper.parse_args",
+        "torch.autograd.Variable", "torch.onnx.symbolic_helper.parse_args",
         *(f"torch.signal.windows.{name}" for name in readtorch.signal.windows.__all__),
         *(f"torch.onnx.{name}" for name in ("register_custom_op_symbolic", "unregister_custom_op_symbolic"))],
-    "another file here": ["torch._dynamo.reset", "torch.jit.script_if_tracing"],
+    "another file here": ["torch.jit.script_if_tracing"],
     "another function there under the same name, for the device and the generator of Python": [
         "torch.cuda.random.device_count", "torch.random.Generator"],
 }
 
 
 def modules_of_both():
-    """The public modules, and _dynamo, that both libraries have."""
+    """The public modules that both libraries have."""
     inner = ("torch.aten", "torch.c10", "torch.csrc", "torch.viz", "torch.show")
     ours = {"torch"} | {m.name.replace("readtorch", "torch", 1)
                         for m in pkgutil.walk_packages(readtorch.__path__, "readtorch.", onerror=lambda name: None)}
-    public = [name for name in ours if not name.startswith(inner) and "._" not in name.replace("._dynamo", "", 1)]
+    public = [name for name in ours if not name.startswith(inner) and "._" not in name]
     return sorted(name for name in public if importable(name))
 
 
