@@ -11,6 +11,7 @@ import warnings
 import weakref
 from datetime import timedelta
 
+from readtorch.csrc.distributed.full_mesh import check_in
 from readtorch.csrc.distributed.process_group import ProcessGroup
 from readtorch.csrc.distributed.store import PrefixStore, Store
 from readtorch.csrc.distributed.threads import ProcessGroupThreads, ThreadWorld
@@ -226,6 +227,7 @@ _thread_worlds_lock = threading.Lock()
 
 def _thread_world(store, rank, world_size, timeout):
     """Threads that the caller started himself find one another by the store object that they share."""
+    check_in(PrefixStore("default_pg", store), rank, world_size, timeout.total_seconds())
     with _thread_worlds_lock:
         threads = _thread_worlds.setdefault(store, ThreadWorld(world_size))
     current.world, current.threads, current.rank = World(), threads, rank

@@ -1,11 +1,14 @@
 """Collectives of any Python objects: pickled into tensors of bytes. In PyTorch:
 `torch/distributed/distributed_c10d.py`.
 
-Pickles can run code when they are read: use these only among ranks that trust one another.
+Pickles can run code when they are read, so these are only for ranks that have shown one another that they
+know the group's secret: see Note [ The secret of a group ] in `csrc/distributed/authentication.py`. In
+PyTorch: for any.
 """
 import pickle
 
 import readtorch
+from readtorch.csrc.distributed.authentication import VARIABLE
 from readtorch.distributed.collectives import all_gather, broadcast, gather, scatter
 from readtorch.distributed.distributed_c10d import (_canonicalize_group_rank, _group_or_default_group,
                                                     _rank_not_in_group,
@@ -21,6 +24,7 @@ def all_gather_object(object_list, obj, group=None):
     """Put the `obj` of every rank into `object_list` (as long as there are ranks), on all ranks."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather_object")
+    _check_peers(group)
     data, size = _object_to_tensor(obj)
     sizes = _all_sizes(size, group)
     parts = [_bytes(max(sizes)) for _ in sizes]
@@ -34,6 +38,7 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
     group = _group_or_default_group(group)
     if _rank_not_in_group(group):
         return _warn_not_in_group("gather_object")
+    _check_peers(group)
     root = _canonicalize_group_rank(group, 0 if dst is None and group_dst is None else dst, group_dst)
     at_root = group.rank() == root
     if at_root != bool(object_gather_list):
@@ -55,6 +60,7 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     group = _group_or_default_group(group)
     if _rank_not_in_group(group):
         return _warn_not_in_group("broadcast_object_list")
+    _check_peers(group)
     root = _canonicalize_group_rank(group, 0 if src is None and group_src is None else src, group_src)
     data, sizes = _pack(object_list) if group.rank() == root else (None, _sizes(len(object_list)))
     broadcast(sizes, group=group, group_src=root)
@@ -73,6 +79,7 @@ def scatter_object_list(scatter_object_output_list, scatter_object_input_list=No
     group = _group_or_default_group(group)
     if _rank_not_in_group(group):
         return _warn_not_in_group("scatter_object_list")
+    _check_peers(group)
     root = _canonicalize_group_rank(group, 0 if src is None and group_src is None else src, group_src)
     if not isinstance(scatter_object_output_list, list) or len(scatter_object_output_list) < 1:
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
@@ -97,6 +104,7 @@ def send_object_list(object_list, dst=None, group=None, device=None, group_dst=N
     group = _group_or_default_group(group)
     if _rank_not_in_group(group):
         return _warn_not_in_group("send_object_list")
+    _check_peers(group)
     to = _canonicalize_group_rank(group, dst, group_dst)
     _check_not_self_rank(group, to, "destination")
     data, sizes = _pack(object_list)
@@ -112,6 +120,7 @@ def recv_object_list(object_list, src=None, group=None, device=None, group_src=N
     if _rank_not_in_group(group):
         _warn_not_in_group("recv_object_list")
         return -1
+    _check_peers(group)
     group, sizes = _group_or_default_group(group), _sizes(len(object_list))
     sender = recv(sizes, src=src, group=group, group_src=group_src)
     data = _bytes(int(sizes.sum()))
@@ -123,6 +132,15 @@ def recv_object_list(object_list, src=None, group=None, device=None, group_src=N
 
 
 # ------------------------------------------------------------------------- objects as bytes
+
+def _check_peers(group):
+    """RuntimeError in a group whose ranks could be strangers."""
+    if not _group_or_default_group(group).knows_its_peers:
+        raise RuntimeError(
+            "Objects travel as pickles, which can run code, and this group has no secret by which its ranks "
+            f"know one another. Set {VARIABLE} to the same text of at least 32 random characters for all "
+            "ranks, or start them with readtorchrun")
+
 
 def _object_to_tensor(obj):
     """(pickled bytes, a tensor with their number)"""

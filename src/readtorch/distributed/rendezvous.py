@@ -101,8 +101,9 @@ def _tcp_store(host, port, rank, world_size, timeout):
     if not 0 <= port < 2**16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
     launcher_serves = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    # in PyTorch: waits here for all ranks; here they wait in `check_in`, which says who is missing
     return TCPStore(host, port, world_size, is_master=rank == 0 and not launcher_serves, timeout=timeout,
-                    wait_for_workers=not launcher_serves, multi_tenant=True)
+                    wait_for_workers=False, multi_tenant=True)
 
 
 register_rendezvous_handler("tcp", _tcp_handler)

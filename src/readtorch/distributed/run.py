@@ -6,7 +6,9 @@
 In PyTorch: `torch/distributed/run.py` (`torchrun`). Each rank finds RANK, LOCAL_RANK, WORLD_SIZE,
 LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment, which `init_process_group()` reads. When one
 fails, the others are stopped, and the launcher ends with its exit code. For several machines: mpirun with the
-backend mpi, or this launcher on each with --nnodes, --node-rank, --master-addr and --master-port.
+backend mpi, or this launcher on each with --nnodes, --node-rank, --master-addr and --master-port, and with the
+same READTORCH_GROUP_TOKEN in its environment: Note [ The secret of a group ] in
+`csrc/distributed/authentication.py`. On one machine it makes that secret itself.
 """
 import argparse
 import os
@@ -15,6 +17,8 @@ import socket
 import subprocess
 import sys
 import time
+
+from readtorch.csrc.distributed.authentication import VARIABLE, new_token
 
 __all__ = ["main", "run"]
 
@@ -48,11 +52,13 @@ def run(options):
     if options.nnodes > 1 and options.master_port == 0:
         raise SystemExit("readtorchrun: with several machines --master-port must be given")
     port = options.master_port or free_port()
+    secret = {} if options.nnodes > 1 or os.environ.get(VARIABLE) else {VARIABLE: new_token()}
     ranks = {}
     previous = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         for local_rank in range(options.nproc_per_node):
-            ranks[local_rank] = subprocess.Popen(command(options), env=environment(options, local_rank, port))
+            names = environment(options, local_rank, port) | secret
+            ranks[local_rank] = subprocess.Popen(command(options), env=names)
         return look_after(ranks, options)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

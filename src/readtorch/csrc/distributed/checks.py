@@ -6,10 +6,9 @@ and answers them all. So rank 0 knows who is missing when the time is over, and 
 everybody; a rank that fails elsewhere sends its reason the same way. Two messages a rank: what that costs is
 measured by `benchmarks`. A rank waits a little longer for rank 0's verdict than rank 0 waits for the ranks.
 """
-import pickle
 import time
 
-from .collective import disagreement
+from .collective import disagreement, fingerprint_of, written
 from .errors import DistBackendError
 
 GRACE = 1.0  # seconds that a verdict may come late
@@ -50,9 +49,9 @@ def agree(group, mailbox, finger, deadline):
         for rank in range(1, group.size()):
             mailbox.post(rank, verdict)
     else:
-        mailbox.post(0, pickle.dumps(finger))
+        mailbox.post(0, written(finger))
         verdict = hear(group, mailbox, deadline + GRACE)
-    kind, text = verdict[:1], verdict[1:].decode()
+    kind, text = verdict[:1], verdict[1:].decode(errors="replace")
     if kind == FAILED:
         raise DistBackendError(f"{group.what(finger)}: {text}")
     return None if kind == OK else text
@@ -85,8 +84,18 @@ def take_print(group, mailbox, rank, prints):
         prints[rank] = Failure(error)
         return True
     if data is not None:
-        prints[rank] = pickle.loads(data)
+        prints[rank] = _read_print(data)
     return data is not None
+
+
+def _read_print(data):
+    """A fingerprint or a Failure."""
+    if data[:1] == FAILED:
+        return Failure(data[1:].decode(errors="replace"))
+    try:
+        return fingerprint_of(data)
+    except (ValueError, TypeError, RecursionError):
+        return Failure("it sent something that is no fingerprint")
 
 
 def hear(group, mailbox, deadline):
@@ -110,7 +119,7 @@ def announce_failure(group, mailbox, reason):
         for rank in range(1, group.size()):
             mailbox.post(rank, FAILED + f"rank {group.ranks[0]} will not come, {reason}".encode())
     else:
-        mailbox.post(0, pickle.dumps(Failure(reason)))
+        mailbox.post(0, FAILED + reason.encode())
 
 
 class Pause:

@@ -9,6 +9,7 @@ numbers. So each call leaves a fingerprint: its number in the group, its name, s
 reduction. They are compared before any data moves. in PyTorch: only under TORCH_DISTRIBUTED_DEBUG=DETAIL,
 because it costs each collective a round of messages.
 """
+import json
 from typing import NamedTuple
 
 import numpy as np
@@ -65,6 +66,18 @@ class Fingerprint(NamedTuple):
         if self.root is not None:
             parts.append(f"Root={self.root}")
         return f"CollectiveFingerPrint({', '.join(parts)})"
+
+
+def written(finger):
+    """A fingerprint as bytes, for another process."""
+    return json.dumps(finger).encode()
+
+
+def fingerprint_of(data):
+    """What was `written`; ValueError or TypeError for anything else."""
+    number, name, shape, dtype, op, root, counts = json.loads(data)
+    counts = None if counts is None else (tuple(counts[0]), tuple(counts[1]))
+    return Fingerprint(number, str(name), tuple(shape), str(dtype), str(op), root, counts)
 
 
 _ASPECTS = {"number": "Sequence number", "name": "Op type", "shape": "Tensor shapes",

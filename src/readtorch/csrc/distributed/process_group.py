@@ -20,6 +20,8 @@ class ProcessGroup:
     """
 
     backend_name = "undefined"
+    # whether nobody can have taken a rank's place: Note [ The secret of a group ]
+    knows_its_peers = True
 
     def __init__(self, rank, ranks, name, timeout, store=None, desc="undefined"):
         self._rank = rank

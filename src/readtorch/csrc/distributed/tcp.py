@@ -4,7 +4,7 @@ In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupGloo.cpp` over the library 
 algorithms of `algorithms.py`. For one machine, or a few: with n ranks there are n (n - 1) / 2 connections.
 """
 import contextlib
-import secrets
+import select
 import socket
 import struct
 import threading
@@ -18,21 +18,23 @@ from .algorithms import (recursive_doubling_all_reduce, ring_all_gather, ring_al
                          tree_broadcast, tree_reduce)
 from .checks import Mailbox
 from .collective import offsets
-from .errors import DistBackendError, DistNetworkError
+from .errors import DistBackendError
+from .framing import receive_exactly, receive_into
+from .full_mesh import connect_full_mesh
 from .queued import QueuedProcessGroup
-from .tcp_store import receive_exactly
 from .types import finish
 
 _HEADER = struct.Struct("<IqQ")  # channel, tag, bytes that follow
 DATA, CHECK, FAILED = -1, -2, -3  # tags of our own messages; those of `send` count from 0
 SMALL = 16 * 1024  # bytes up to which an all-reduce is better done in few messages
+TELLING = 0.2  # seconds in which a rank that works takes the news of a failure
 
 
 class Transport:
     """This process's connections. Messages that arrive wait in `mail` until somebody asks for them.
 
     A thread for each connection does nothing but read, so that a sender never has to wait for the receiver's
-    program.
+    program. Deadlines are those of time.perf_counter.
     """
 
     def __init__(self, store, rank, size, timeout):
@@ -43,80 +45,54 @@ class Transport:
         self.gone = {}
         self.changed = threading.Condition()
         self.arrivals = 0
-        self.sockets = {}
+        self.sockets, self.knows_its_peers = connect_full_mesh(store, rank, size, timeout)
         self._send_locks = defaultdict(threading.Lock)
-        self._meet(store, timeout)
-        for peer, connection in self.sockets.items():
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO,
-                                  struct.pack("ll", int(timeout) + 1, 0))
+        for peer in self.sockets:
             threading.Thread(target=self._read, args=(peer,), name=f"from rank {peer}", daemon=True).start()
-
-    def _meet(self, store, timeout):
-        """Each rank publishes where it listens, connects to those below it and is connected to by those
-        above.
-        """
-        deadline = time.monotonic() + timeout
-        # strangers who connect do not know it
-        cookie = store.compare_set("cookie", "", secrets.token_hex(16))
-        with socket.create_server((_own_address(store), 0), backlog=self.size) as server:
-            host, port = server.getsockname()[:2]
-            store.set(f"rank{self.rank}", f"{host}:{port}")
-            for peer in range(self.rank):
-                host, _, port = store.get(f"rank{peer}").decode().rpartition(":")
-                self.sockets[peer] = socket.create_connection((host, int(port)), timeout)
-                self.sockets[peer].sendall(cookie + struct.pack("<I", self.rank))
-            while len(self.sockets) < self.size - 1:
-                server.settimeout(max(0.01, deadline - time.monotonic()))
-                self._accept(server, cookie)
-        for connection in self.sockets.values():
-            connection.settimeout(None)
-
-    def _accept(self, server, cookie):
-        try:
-            connection, _ = server.accept()
-        except TimeoutError:
-            missing = [r for r in range(self.rank + 1, self.size) if r not in self.sockets]
-            raise DistNetworkError(f"Rank {self.rank}: ranks {missing} did not connect in time") from None
-        connection.settimeout(5)
-        try:
-            if receive_exactly(connection, len(cookie)) == cookie:
-                (peer,) = struct.unpack("<I", receive_exactly(connection, 4))
-                self.sockets[peer] = connection
-                return
-        except OSError:
-            pass
-        connection.close()
 
     def _read(self, peer):
         connection = self.sockets[peer]
         try:
             while True:
                 channel, tag, length = _HEADER.unpack(receive_exactly(connection, _HEADER.size))
-                message = receive_exactly(connection, length)
+                message = _reserve(length)
+                receive_into(connection, message)
                 with self.changed:
                     self.arrivals += 1
                     if tag == FAILED:
-                        self.gone.setdefault((channel, peer), message.decode())
+                        self.gone.setdefault((channel, peer), bytes(message).decode(errors="replace"))
                     else:
                         self.mail[channel, peer, tag].append(message)
                     self.changed.notify_all()
         except OSError as error:
-            with self.changed:
-                self.arrivals += 1
-                self.gone.setdefault((None, peer), f"its connection is gone ({error})")
-                self.changed.notify_all()
+            self._lose(peer, f"its connection is gone ({error})")
             connection.close()
 
-    def send(self, peer, channel, tag, array):
-        """Send an array's bytes, or bytes. ConnectionError if the other side has gone."""
+    def _lose(self, peer, why):
+        """Nothing will come from this rank any more."""
+        with self.changed:
+            self.arrivals += 1
+            self.gone.setdefault((None, peer), why)
+            self.changed.notify_all()
+
+    def send(self, peer, channel, tag, array, deadline):
+        """Send an array's bytes, or bytes. ConnectionError if the other side has gone, or does not take them
+        before the deadline.
+        """
         data = memoryview(array if isinstance(array, bytes) else array.reshape(-1).view(np.uint8))
-        with self._send_locks[peer]:
-            try:
-                self.sockets[peer].sendall(_HEADER.pack(channel, tag, data.nbytes))
-                self.sockets[peer].sendall(data)
-            except OSError as error:
-                raise ConnectionError(f"rank {peer} takes no more messages ({error})") from error
+        lock = self._send_locks[peer]
+        if not lock.acquire(timeout=max(0.0, deadline - time.perf_counter())):
+            raise ConnectionError(f"rank {peer} takes no more messages (another one is still under way)")
+        try:
+            _send_all(self.sockets[peer], [_HEADER.pack(channel, tag, data.nbytes), data], deadline)
+        except OSError as error:
+            # part of the message may have gone: what would follow could not be told from its rest
+            with contextlib.suppress(OSError):
+                self.sockets[peer].shutdown(socket.SHUT_RDWR)
+            self._lose(peer, f"it took no more messages ({error})")
+            raise ConnectionError(f"rank {peer} takes no more messages ({error})") from error
+        finally:
+            lock.release()
 
     def poll(self, peer, channel, tag):
         """The next message, or None. ConnectionError if there is none and nothing will come any more."""
@@ -156,17 +132,35 @@ class Transport:
                 connection.shutdown(socket.SHUT_WR)
 
 
-def _own_address(store):
-    """The address under which other ranks reach this machine: the one it has on the way to the store's
-    server.
-    """
-    store = getattr(store, "underlying_store", store)
-    host = getattr(store, "host", None)
-    if host is None:
-        return "127.0.0.1"  # a FileStore: ranks on one machine
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((host, store.port))
-        return probe.getsockname()[0]
+def _reserve(length):
+    """An array for a message: Note [ Sizes that the other side says ]."""
+    try:
+        return np.empty(length, np.uint8)
+    except (MemoryError, ValueError):
+        raise ConnectionError(f"it announced a message of {length} bytes") from None
+
+
+def _send_all(connection, parts, deadline):
+    """One deadline for the whole: a socket's own time limit would begin anew with each piece that goes."""
+    parts = [memoryview(part) for part in parts]
+    while parts:
+        try:
+            sent = connection.sendmsg(parts, [], socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            _wait_until_writable(connection, deadline)
+            continue
+        while parts and sent >= len(parts[0]):
+            sent -= len(parts.pop(0))
+        if parts:
+            parts[0] = parts[0][sent:]
+
+
+def _wait_until_writable(connection, deadline):
+    poll = select.poll()
+    poll.register(connection, select.POLLOUT)
+    left = deadline - time.perf_counter()
+    if left <= 0 or not poll.poll(left * 1000):
+        raise TimeoutError("timed out")
 
 
 class TCPMailbox(Mailbox):
@@ -174,8 +168,9 @@ class TCPMailbox(Mailbox):
         self.group = group
 
     def post(self, rank, data):
+        deadline = time.perf_counter() + self.group._timeout
         with contextlib.suppress(OSError):  # who has gone needs no answer; `poll` finds out as well
-            self.group.transport.send(self.group.ranks[rank], self.group.channel, CHECK, data)
+            self.group.transport.send(self.group.ranks[rank], self.group.channel, CHECK, data, deadline)
 
     def poll(self, rank):
         message = self.group.transport.poll(self.group.ranks[rank], self.group.channel, CHECK)
@@ -208,7 +203,7 @@ class TCPLinks:
         self.deadline = deadline
 
     def send(self, array, to):
-        self.group.transport.send(self.group.ranks[to], self.group.channel, DATA, array)
+        self.group.transport.send(self.group.ranks[to], self.group.channel, DATA, array, self.deadline)
 
     def recv(self, array, source):
         peer = self.group.ranks[source]
@@ -230,6 +225,7 @@ class ProcessGroupTCP(QueuedProcessGroup):
         self.transport = transport
         self.channel = zlib.crc32(f"{name} {self.ranks}".encode())
         self.mailbox = TCPMailbox(self)
+        self.knows_its_peers = transport.knows_its_peers
 
     def subgroup(self, ranks, name, timeout, desc):
         group = ProcessGroupTCP(self.transport, ranks, name, timeout, self.store, desc)
@@ -244,11 +240,12 @@ class ProcessGroupTCP(QueuedProcessGroup):
         for peer in self.ranks:
             if peer != self.transport.rank:
                 with contextlib.suppress(OSError):
-                    self.transport.send(peer, self.channel, FAILED, reason.encode())
+                    self.transport.send(peer, self.channel, FAILED, reason.encode(),
+                                        time.perf_counter() + TELLING)
 
     def start_send(self, array, peer, tag, work):
         try:
-            self.transport.send(self.ranks[peer], self.channel, tag, array)
+            self.transport.send(self.ranks[peer], self.channel, tag, array, work.began + work.timeout)
         except OSError as error:
             work.finish(DistBackendError(f"{work.what} failed: {error}"))
         work.finish()

@@ -1,0 +1,264 @@
+"""Who may talk to the ranks: both ends of a connection show that they know the group's secret.
+
+In PyTorch: nothing of the kind; whoever reaches a port of TCPStore or Gloo is served. See the chapter
+"Distributed training".
+
+Note [ The secret of a group ]
+Ranks listen on ports that other users of the machine reach as well, and other machines, if an address of the
+network was chosen. So everybody who connects is a stranger until the contrary is proved, and a stranger's
+bytes are neither unpickled nor believed: what they may announce is bounded, and memory is taken for what has
+come only.
+
+Proved is the knowledge of a secret. It comes from the environment, READTORCH_GROUP_TOKEN, where
+`readtorchrun` puts a new one for each run; other users cannot see a process's environment, as they can its
+command line. Ranks that were started by hand on one machine, or on several that share home directories, find
+a secret of their user's in a file that is readable for nobody else. On other machines the variable must be
+set, to the same text of at least 32 random characters everywhere.
+
+A secret cannot be sent through the store, or by any other way that everybody can read: who could read it
+there would know it. Where there is none (no home directory that can be written to, and no variable), ranks
+meet all the same, and the protocols below carry numbers and bytes only; but anybody may take a rank's place
+and send wrong numbers, as in PyTorch. Collectives of objects, which are pickles and hence programs, are then
+refused (`ProcessGroup.knows_its_peers`).
+
+The secret itself does not travel. Each side sends a random number, and gets it back hashed together with the
+secret (HMAC, RFC 2104), so that nothing can be recorded and used again. What follows on the connection is
+neither encrypted nor signed: who can change packets in the network between machines is not kept out. There,
+use a network of your own, or a tunnel.
+"""
+import contextlib
+import hmac
+import logging
+import os
+import secrets
+import selectors
+import socket
+import stat
+import struct
+import tempfile
+import time
+
+from .errors import DistNetworkError
+from .framing import receive_exactly, send_exactly
+
+VARIABLE = "READTORCH_GROUP_TOKEN"
+MAGIC = b"readtch1"  # this protocol, and its version
+_GREETING = struct.Struct("<8s32s")  # listener: magic, random number
+_REPLY = struct.Struct("<8sq32s32s")  # caller: magic, who it says it is, random number, proof
+PROOF = 32  # bytes of a proof, which the listener sends last; zeros refuse
+
+log = logging.getLogger(__name__)
+
+
+# ------------------------------------------------------------------------- the secret
+
+def group_secret():
+    """The secret that this process shares with the other ranks; b"" if there is none."""
+    given = os.environ.get(VARIABLE)
+    if given:
+        return given.encode()
+    try:
+        return _secret_of_user()
+    except OSError as error:
+        log.info("no secret to share with other ranks: %s", error)
+        return b""
+
+
+def new_token():
+    """A secret for one run of a launcher."""
+    return secrets.token_hex(32)
+
+
+def _secret_of_user():
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    folder = os.path.join(state, "readtorch")
+    path = os.path.join(folder, "group_token")
+    if not os.path.lexists(path):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        _create(folder, path)
+    return _read_private(path)
+
+
+def _create(folder, path):
+    """Several ranks may come here at the same time: all of them then find one file, and a whole one."""
+    descriptor, unfinished = tempfile.mkstemp(dir=folder)  # for its owner alone
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(new_token())
+        with contextlib.suppress(FileExistsError):
+            os.link(unfinished, path)
+    finally:
+        os.unlink(unfinished)
+
+
+def _read_private(path):
+    """What is in a file that nobody else can have read or written; OSError for any other."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            raise PermissionError(f"{path} must be a file of this user that nobody else may open")
+        content = file.read(1024)
+    if len(content) < PROOF:
+        raise OSError(f"{path} is too short for a secret")
+    return content
+
+
+# ------------------------------------------------------------------------- the proof
+
+def _proof(secret, side, theirs, mine, introduction, meeting):
+    """That `side` knows the secret, and means the same meeting."""
+    message = side + theirs + mine + struct.pack("<q", introduction) + meeting
+    return hmac.digest(secret, message, "sha256")
+
+
+def introduce(connection, secret, meeting, introduction, deadline):
+    """The caller's part: show the listener who we are, and have it shown that it is the one we mean.
+
+    `deadline`: of time.monotonic. Raises ConnectionError if the listener closed the connection, which may be
+    tried again; DistNetworkError if it is another one than we mean.
+    """
+    magic, theirs = _GREETING.unpack(receive_exactly(connection, _GREETING.size, deadline))
+    where = "{}:{}".format(*connection.getpeername()[:2])
+    if magic != MAGIC:
+        raise DistNetworkError(f"what listens at {where} is not readtorch of this version")
+    mine = secrets.token_bytes(32)
+    ours = _proof(secret, b"caller", theirs, mine, introduction, meeting)
+    send_exactly(connection, _REPLY.pack(MAGIC, introduction, mine, ours), deadline)
+    answer = receive_exactly(connection, PROOF, deadline)
+    expected = _proof(secret, b"listener", theirs, mine, introduction, meeting)
+    if not hmac.compare_digest(bytes(answer), expected):
+        raise DistNetworkError(
+            f"the process that listens at {where} does not share this one's secret. Set {VARIABLE} to the "
+            "same text of at least 32 random characters for all ranks: without it only processes of one "
+            "user that see the same home directory know each other")
+
+
+class _Visitor:
+    """Somebody who has connected, and has been greeted."""
+
+    def __init__(self, address):
+        self.address = address
+        self.number = secrets.token_bytes(32)
+        self.said = b""
+        self.leaves_at = time.monotonic() + Gate.PATIENCE
+
+
+class Gate:
+    """The listener's part, for all that connect, at the same time: nobody waits for a stranger who is silent.
+
+    `admit(connection, introduction)` is called for each that proves to know the secret. `turn` has to be
+    called again and again; it also calls `data(fileobj, events)` of what others register at the selector.
+    """
+
+    VISITORS = 64  # at a time; for the next one the first has to go
+    PATIENCE = 10.0  # seconds that a visitor may take
+
+    def __init__(self, listening, secret, meeting, admit):
+        self.selector = selectors.DefaultSelector()
+        self.listening = listening
+        self.secret = secret
+        self.meeting = meeting
+        self.admit = admit
+        self.visitors = {}  # connection -> _Visitor, in the order in which they came
+        listening.setblocking(False)
+        self.selector.register(listening, selectors.EVENT_READ, self._accept)
+
+    def turn(self, seconds):
+        """Wait up to `seconds` for something to happen, and deal with it."""
+        if self.visitors:
+            seconds = min(seconds, 1.0)
+        for key, events in self.selector.select(max(0.0, seconds)):
+            key.data(key.fileobj, events)
+        now = time.monotonic()
+        for connection in [c for c, visitor in self.visitors.items() if visitor.leaves_at < now]:
+            self._send_away(connection, "said too little in time")
+
+    def close(self):
+        """Listen no more; who has been admitted stays."""
+        for connection in list(self.visitors):
+            self._send_away(connection, "came too late")
+        self.selector.close()
+        self.listening.close()
+
+    def _accept(self, listening, events):
+        try:
+            connection, address = listening.accept()
+        except BlockingIOError:
+            return  # it has gone again
+        except OSError as error:  # no descriptors left
+            log.info("cannot accept a connection: %s", error)
+            if self.visitors:
+                self._send_away(next(iter(self.visitors)), "made room")
+            time.sleep(0.01)
+            return
+        if len(self.visitors) >= self.VISITORS:
+            self._send_away(next(iter(self.visitors)), "made room")
+        connection.setblocking(False)
+        self.visitors[connection] = visitor = _Visitor(address)
+        self.selector.register(connection, selectors.EVENT_READ, self._listen)
+        with contextlib.suppress(OSError):
+            connection.send(_GREETING.pack(MAGIC, visitor.number))
+
+    def _listen(self, connection, events):
+        visitor = self.visitors.get(connection)
+        if visitor is None:
+            return  # it was sent away since
+        try:
+            said = connection.recv(_REPLY.size - len(visitor.said))
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""
+        visitor.said += said
+        if not said:
+            self._send_away(connection, "left")
+        elif not visitor.said.startswith(MAGIC[:len(visitor.said)]):
+            self._send_away(connection, "speaks another protocol")
+        elif len(visitor.said) == _REPLY.size:
+            self._judge(connection, visitor)
+
+    def _judge(self, connection, visitor):
+        _, introduction, theirs, proof = _REPLY.unpack(visitor.said)
+        numbers = visitor.number, theirs, introduction, self.meeting
+        known = hmac.compare_digest(proof, _proof(self.secret, b"caller", *numbers))
+        try:
+            connection.send(_proof(self.secret, b"listener", *numbers) if known else bytes(PROOF))
+        except OSError:
+            known = False
+        if not known:
+            self._send_away(connection, "does not know the secret")
+            return
+        del self.visitors[connection]
+        self.selector.unregister(connection)
+        self.admit(connection, introduction)
+
+    def _send_away(self, connection, why):
+        visitor = self.visitors.pop(connection)
+        log.info("closed a connection from %s: %s", visitor.address, why)
+        self.selector.unregister(connection)
+        connection.close()
+
+
+def connect(address, secret, meeting, introduction, deadline):
+    """A connection to the listener at (host, port), which may start later than we do. Both know the other.
+
+    `deadline`: of time.monotonic. Raises TimeoutError after it, DistNetworkError if somebody else listens.
+    """
+    while True:
+        left = max(0.1, deadline - time.monotonic())
+        connection = None
+        try:
+            connection = socket.create_connection(address, left)
+            introduce(connection, secret, meeting, introduction, deadline)
+            connection.settimeout(None)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection
+        except DistNetworkError:
+            connection.close()
+            raise
+        except OSError as error:
+            if connection is not None:
+                connection.close()
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"no connection to {address[0]}:{address[1]}: {error}") from error
+            time.sleep(0.05)
