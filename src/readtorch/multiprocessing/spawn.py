@@ -6,13 +6,14 @@ import logging
 import multiprocessing
 import multiprocessing.connection
 import os
-import pickle
+import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 from ._process import _prctl_pr_set_pdeathsig
@@ -116,8 +117,9 @@ class ProcessContext:
     def _raise_for(self, index):
         process, file = self.processes[index], self.error_files[index]
         if os.access(file, os.R_OK):
-            with open(file, "rb") as fh:
-                trace = pickle.load(fh)
+            # in PyTorch: a pickle, under a name in the common folder that anybody may use before the process does
+            with open(file, encoding="utf-8", errors="replace") as fh:
+                trace = fh.read()
             os.unlink(file)  # in PyTorch: it stays
             raise ProcessRaisedException(
                 f"\n\n-- Process {index:d} terminated with the following error:\n{trace}", index, process.pid)
@@ -150,9 +152,11 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
     TORCH_MP_PARALLEL_START=1 in the environment, threads start them at the same time.
     """
     mp = multiprocessing.get_context(start_method)
+    folder = tempfile.mkdtemp(prefix="readtorch-errors-")
 
     def start(i):
-        error_file = _unused_path()
+        # a queue could hang if the process dies: a file cannot
+        error_file = os.path.join(folder, f"{i}.txt")
         process = mp.Process(target=_wrap, args=(fn, i, args, error_file), daemon=daemon)
         process.start()
         return process, error_file
@@ -163,18 +167,11 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
     else:
         started = [start(i) for i in range(nprocs)]
     context = ProcessContext(*([*column] for column in zip(*started))) if started else ProcessContext([], [])
+    weakref.finalize(context, shutil.rmtree, folder, ignore_errors=True)
     if not join:
         return context
     while not context.join():
         pass
-
-
-def _unused_path():
-    """Where a process may leave a traceback. A queue could hang if the process dies: a file cannot."""
-    file, path = tempfile.mkstemp(prefix="readtorch-errorfile-", suffix=".pickle")
-    os.close(file)
-    os.unlink(path)
-    return path
 
 
 def _wrap(fn, i, args, error_file):
@@ -185,8 +182,8 @@ def _wrap(fn, i, args, error_file):
     except KeyboardInterrupt:
         pass  # the parent ends us
     except Exception:
-        with open(error_file, "wb") as fh:
-            pickle.dump(traceback.format_exc(), fh)
+        with open(error_file, "w", encoding="utf-8", errors="replace") as fh:
+            fh.write(traceback.format_exc())
         sys.exit(1)
 
 

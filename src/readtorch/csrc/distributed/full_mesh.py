@@ -56,17 +56,18 @@ def check_in(store, rank, size, timeout):
         if time.monotonic() > deadline:
             store.append("ranks", f"-{mark}\n")
             here = {entry.rank for entry in entries}
+            _linger(PrefixStore(f"{number}", store), rank, len(here))
             raise DistStoreError(f"Timed out after {timeout:.0f} seconds waiting for ranks "
                                  f"{[r for r in range(size) if r not in here]} of {size}")
         time.sleep(pause)
         pause = min(0.1, 1.5 * pause)
 
 
-def _linger(store, rank, size):
+def _linger(store, rank, readers):
     """Rank 0, whose process often serves the store, gives the others a moment to read the list."""
     store.add("read", 1)
     deadline = time.monotonic() + LINGER
-    while rank == 0 and store.add("read", 0) < size and time.monotonic() < deadline:
+    while rank == 0 and store.add("read", 0) < readers and time.monotonic() < deadline:
         time.sleep(0.01)
 
 

@@ -4,7 +4,7 @@ In PyTorch: two queues of `torch.multiprocessing`, with threads that feed them. 
 Sampler, DataLoader".
 
 Note [ Messages between the loader and a worker ]
-A message is a header (how many bytes, how many descriptors) and the pickled object. The tensors in it are
+A message is a header (how many bytes, how many descriptors, a checksum) and the pickled object. The tensors in it are
 mentioned only: their memory is shared, and its descriptors go with the message, as an AF_UNIX socket allows.
 The kernel keeps what was sent and not yet received; if a socket is closed, it lets go of everything that was
 in it.
@@ -17,7 +17,16 @@ The loader must never wait for a worker to read: the worker may be waiting for t
 What does not fit into the socket waits in `unsent`, which every later call tries first. Something is unsent
 only as long as the worker has messages to read, so its answers wake the loader, and the rest follows. A
 worker may wait: it has nothing better to do, and the loader closes the socket when it loses interest.
+
+Note [ What others write into the socket ]
+The socket is a descriptor of a process that also runs the dataset's code and its libraries, and these may
+write to a number that is not theirs: a file that they closed twice, a printf to a descriptor that they have
+kept. Whatever comes is taken for a message only if it begins like one, announces no more than a message may
+hold, and agrees with its checksum. Otherwise the two ends can no longer tell where a message begins, and the
+reader raises Garbled, with the first bytes of what came. And the loader takes what is there without waiting
+for the rest, which may never come, so that its time limit holds in the middle of a message too.
 """
+import array
 import collections
 import io
 import os
@@ -25,6 +34,7 @@ import pickle
 import select
 import socket
 import struct
+import zlib
 from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
@@ -32,8 +42,11 @@ import numpy as np
 from readtorch.aten import map_allocator
 from readtorch.multiprocessing.reductions import parcel
 
-_HEADER = struct.Struct("=IIB")  # bytes, descriptors, whether the last descriptor is that of the bytes
+# how a message begins; bytes, descriptors, whether the last descriptor is that of the bytes; their checksum
+_HEADER = struct.Struct("=4sIIBI")
+_BEGIN = b"\xabRT\x01"
 _LONG = 16 << 10
+_MOST_FDS = 1 << 20  # more than a process may have open
 _LONG_SIZE = struct.Struct("=Q")
 _FDS_AT_ONCE = 250  # Linux passes up to 253 at a time
 _CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
@@ -41,6 +54,15 @@ _CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 class TooManyFiles(Exception):
     """Descriptors that were sent to this process found no place in its table."""
+
+
+class Garbled(Exception):
+    """What came is no message."""
+
+
+def _header(payload, count, is_long):
+    sizes = len(payload), count, int(is_long)
+    return _HEADER.pack(_BEGIN, *sizes, zlib.crc32(payload, zlib.crc32(repr(sizes).encode())))
 
 
 class Message:
@@ -70,8 +92,7 @@ class Message:
     def frames(self):
         """What to hand to the socket: pairs of bytes and descriptors."""
         fds = [allocator.fd for allocator in self.allocators]
-        header = _HEADER.pack(len(self.payload), len(fds), self.is_long)
-        yield b"".join((header, self.payload)), fds[:_FDS_AT_ONCE]
+        yield b"".join((_header(self.payload, len(fds), self.is_long), self.payload)), fds[:_FDS_AT_ONCE]
         for start in range(_FDS_AT_ONCE, len(fds), _FDS_AT_ONCE):
             yield b"+", fds[start:start + _FDS_AT_ONCE]
 
@@ -103,13 +124,70 @@ class Received:
                 os.close(fd)
 
 
+def _messages(sock):
+    """The messages as they come; None whenever there is nothing more to read."""
+    while True:
+        message = Received(b"", [], False)
+        header = yield from _read(sock, _HEADER.size, message.fds)
+        begin, size, count, message.is_long, _ = _HEADER.unpack(header)
+        if begin != _BEGIN or size >= _LONG or count > _MOST_FDS:
+            raise Garbled(header)
+        message.payload = yield from _read(sock, size, message.fds)
+        if header != _header(message.payload, count, message.is_long):
+            raise Garbled(header + message.payload)
+        for _ in range(_FDS_AT_ONCE, count, _FDS_AT_ONCE):
+            yield from _read(sock, 1, message.fds)
+        if len(message.fds) < count:
+            raise TooManyFiles
+        yield message
+
+
+def _read(sock, size, fds):
+    """`size` bytes; descriptors that come with them go to `fds`. None whenever there is nothing to read."""
+    data = b""
+    while len(data) < size:
+        try:
+            more = _receive_at_once(sock, size - len(data), fds)
+        except BlockingIOError:
+            yield None
+            continue
+        if not more:
+            raise EOFError
+        data += more
+    return data
+
+
+# `socket.send_fds` and `socket.recv_fds` take flags, but do not hand them on (CPython 3.11).
+
+
+def _send(sock, data, fds, flags=0):
+    """Send bytes with descriptors; how many bytes went."""
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    return sock.sendmsg([data], rights, flags)
+
+
+def _receive_at_once(sock, size, fds):
+    """Up to `size` bytes; the descriptors that came with them go to `fds`. BlockingIOError if
+    nothing is there."""
+    room = socket.CMSG_LEN(_FDS_AT_ONCE * array.array("i").itemsize)
+    data, extras, _, _ = sock.recvmsg(size, room, _CLOSE_ON_EXEC | socket.MSG_DONTWAIT)
+    for level, kind, rights in extras:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            received = array.array("i")
+            received.frombytes(rights[:len(rights) - len(rights) % received.itemsize])
+            fds += received
+    return data
+
+
 class Channel:
     """One end of a pair: `Channel.pair()`. Ends can be given to a process that is being started."""
 
     def __init__(self, sock):
         self.sock = sock
         self.unsent = collections.deque()  # (bytes, descriptors, Message, which keeps them open)
-        self._hang_up = self._poll_for_hang_up()
+        self._incoming = _messages(sock)
+        self._hang_up = self._poll_for(0)  # asks for nothing: that the other end is gone is always told
+        self._readable = self._poll_for(select.POLLIN)
 
     @classmethod
     def pair(cls):
@@ -126,7 +204,7 @@ class Channel:
     def send(self, message):
         """Send a Message, and wait if need be. Raises OSError if nobody can receive it any more."""
         for data, fds in message.frames():
-            sent = socket.send_fds(self.sock, [data], fds) if fds else 0
+            sent = _send(self.sock, data, fds) if fds else 0
             if sent < len(data):
                 self.sock.sendall(memoryview(data)[sent:])
 
@@ -140,7 +218,7 @@ class Channel:
         while self.unsent:
             data, fds, message = self.unsent.popleft()
             try:
-                sent = socket.send_fds(self.sock, [data], fds, socket.MSG_DONTWAIT)
+                sent = _send(self.sock, data, fds, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 self.unsent.appendleft((data, fds, message))
                 return
@@ -152,34 +230,20 @@ class Channel:
 
     # ------------------------------------------------------------------------------------------ receiving
 
-    def receive(self):
-        """The next message, Received; waits for it. Raises EOFError if the other end is closed,
-        TooManyFiles."""
-        message = Received(b"", [], False)
-        size, count, message.is_long = _HEADER.unpack(self._read(_HEADER.size, message.fds))
-        message.payload = self._read(size, message.fds)
-        for _ in range(_FDS_AT_ONCE, count, _FDS_AT_ONCE):
-            self._read(1, message.fds)
-        if len(message.fds) < count:
-            raise TooManyFiles
-        return message
-
-    def _read(self, size, fds):
-        """`size` bytes; descriptors that come with them go to `fds`."""
-        data = b""
-        while len(data) < size:
-            more, received, _, _ = socket.recv_fds(self.sock, size - len(data), _FDS_AT_ONCE, _CLOSE_ON_EXEC)
-            fds += received
-            if not more:
-                raise EOFError
-            data += more
-        return data
+    def receive(self, wait=True):
+        """The next message, Received; None if it is not there as a whole and one need not wait. Raises
+        EOFError if the other end is closed, TooManyFiles, Garbled."""
+        for message in self._incoming:
+            if message is not None or not wait:
+                return message
+            self._readable.poll()
+        raise EOFError  # after an error nobody knows where the next message begins
 
     # --------------------------------------------------------------------------------------------- ending
 
-    def _poll_for_hang_up(self):
+    def _poll_for(self, events):
         poll = select.poll()
-        poll.register(self.sock, 0)  # asks for nothing: that the other end is gone is always told
+        poll.register(self.sock, events)
         return poll
 
     def is_hung_up(self):
@@ -188,7 +252,7 @@ class Channel:
 
     def wait_for_hang_up(self):
         """For a thread of its own."""
-        self._poll_for_hang_up().poll()
+        self._poll_for(0).poll()
 
     def hang_up(self):
         """Tell the other end that nothing more will be sent or received, even if it is waiting just now."""

@@ -44,7 +44,7 @@ import weakref
 from pickle import PicklingError
 
 from . import MP_STATUS_CHECK_INTERVAL, record, signal_handling
-from .channel import Channel, Message, TooManyFiles
+from .channel import Channel, Garbled, Message, TooManyFiles
 from .signal_handling import uninterrupted
 from .worker import Recorded, _worker_loop
 
@@ -145,7 +145,10 @@ class Crew:
         """Put the next message of a worker into the inbox."""
         try:
             with uninterrupted():
-                obj = self.channels[worker_id].receive().unpack()
+                message = self.channels[worker_id].receive(wait=False)
+                if message is None:
+                    return  # not all of it is there
+                obj = message.unpack()
                 if not isinstance(obj[1], Recorded):
                     self._inbox.append((worker_id, obj))
                 elif record.events is not None:
@@ -154,6 +157,13 @@ class Crew:
             if self._ended:
                 raise Ended from None
             self._has_died(worker_id)
+        except Garbled as error:
+            self.dismiss(worker_id)
+            pid, (data,) = self.processes[worker_id].pid, error.args
+            raise RuntimeError(
+                f"DataLoader worker (pid {pid}) sent something that is no message. Its dataset, or a library, "
+                "has written to a descriptor that is not its own, or disturbed a message otherwise. It begins "
+                f"with {bytes(data[:40])!r}") from None
         except TooManyFiles:
             raise RuntimeError(
                 "Too many open files. Communication with the workers is no longer possible. Please increase "
