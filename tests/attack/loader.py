@@ -126,7 +126,8 @@ def hostile(rng, kind):
 def of_faults(seed):
     plan = faults.Plan.draw(seed)
     plan.method = "fork"
-    faults.run(faults.Plan.draw(0))  # what it leaves for good is there before
+    rt.multiprocessing.set_sharing_strategy("file_system")  # starts the tracker, which stays
+    faults.run(faults.Plan.draw(0))
     before = faults.holdings()
     try:
         outcome = faults.run(plan)

@@ -311,7 +311,7 @@ def check_in_all(places, store=None, timeout=2.0):
 
 @pytest.mark.parametrize("places, words", [
     ([(0, 3), (1, 3), (7, 3)], "there is a rank 7 in a world of 3, whose ranks are 0 to 2"),
-    ([(0, 2), (-1, 2)], "there is a rank -1 in a world of 2"),
+    ([(0, 2), (-1, 2)], "there is a rank -1 in a world of 2"), ([(-1, 2), (0, 2)], "there is a rank -1 in a world of 2"),
     ([(0, 3), (1, 3), (1, 3)], r"there are two processes with rank 1 \(world size 3\)"),
     ([(0, 3), (1, 3), (2, 4)], "says that there are . ranks, rank . that there are"),
     ([(0, 4), (1, 3), (2, 3)], "says that there are . ranks, rank . that there are")])

@@ -54,7 +54,7 @@ def check_in(store, rank, size, timeout):
         if len(entries) == size:
             return number
         if time.monotonic() > deadline:
-            store.append("ranks", f"-{mark}\n")
+            store.append("ranks", f"{mark}\n")
             here = {entry.rank for entry in entries}
             _linger(PrefixStore(f"{number}", store), rank, len(here))
             raise DistStoreError(f"Timed out after {timeout:.0f} seconds waiting for ranks "
@@ -75,15 +75,15 @@ def _meeting_of(mark, listed):
     """(number of the meeting that the entry `mark` belongs to, its entries)."""
     number, entries = 0, []
     for line in listed.decode().splitlines():
-        if line.startswith("-"):
-            entries = [entry for entry in entries if entry.mark != line[1:]]
+        *numbers, its_mark = line.split()
+        if not numbers:
+            entries = [entry for entry in entries if entry.mark != its_mark]
             continue
-        rank, size, its_mark = line.split()
         if entries and len(entries) == entries[0].size:
             if any(entry.mark == mark for entry in entries):
                 break
             number, entries = number + 1, []
-        entries.append(Entry(int(rank), int(size), its_mark))
+        entries.append(Entry(*map(int, numbers), its_mark))
     return number, entries
 
 
