@@ -10,7 +10,8 @@ tolerances for the dtype; integers and bools exactly) through any nesting; `exac
 
 One expression on both sides. `both(fn, *args)` calls `fn(torch, *args)` and `fn(readtorch, *converted_args)`
 and compares everything that can be seen: the results, their strides, grad_fn names and aliasing with the
-inputs, the changed inputs, the gradients of all inputs that require grad, or the type and text of the error.
+inputs, the changed inputs, how often each was written to, the gradients of all inputs that require grad, or the
+type and text of the error.
 
     def test_add():
         both(lambda T, a, b: T.add(a, b, alpha=2), torch.randn(3, 4, requires_grad=True), torch.randn(4))
@@ -107,7 +108,7 @@ def _tensor_to_readtorch(tensor, share):
         made = rt.sparse_coo_tensor(*parts, tuple(tensor.shape), is_coalesced=tensor.is_coalesced())
         share[id(tensor)] = made.requires_grad_(tensor.requires_grad)
     if id(tensor) not in share:
-        made = _make(tensor.detach(), share)
+        made = _make(tensor.detach(), share).data  # with a version counter of its own, which stands at 0
         assert tensor.numel() == 0 or _place(made) == _place(tensor)
         share[id(tensor)] = made.requires_grad_() if tensor.requires_grad else made
     return share[id(tensor)]
@@ -134,7 +135,7 @@ def _make(tensor, share):
             return whole
         whole = share[key] = _from_numpy(numbers, tensor.dtype)
     # A window into a larger storage: what lies outside it must exist on our side too.
-    return rt.as_strided(whole, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()).detach()
+    return rt.as_strided(whole, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
 
 
 def _numpy_copy(tensor):
@@ -144,6 +145,7 @@ def _numpy_copy(tensor):
 
 def _from_numpy(numbers, dtype):
     result = rt.from_numpy(numbers)
+    result.untyped_storage()._impl.resizable = True  # as the tensor's that the numbers come from
     result = result.view(rt.bfloat16).detach() if dtype == torch.bfloat16 else result
     return result if place_of_tensors is None else result.to(place_of_tensors)
 
@@ -195,8 +197,8 @@ def assert_close(ours, theirs, *, rtol=None, atol=None, exact=False, strides=Fal
     elif isinstance(theirs, (float, complex)):
         assert type(ours) is type(theirs), f"{where}: {ours!r} instead of {theirs!r}"
         wide = torch.complex128 if isinstance(theirs, complex) else torch.float64
-        _assert_values(torch.tensor(ours, dtype=wide), torch.tensor(theirs, dtype=wide), rtol or 1.3e-6,
-                       atol or 1e-5, exact, where)
+        _assert_values(torch.tensor(ours, dtype=wide), torch.tensor(theirs, dtype=wide),
+                       1.3e-6 if rtol is None else rtol, 1e-5 if atol is None else atol, exact, where)
     elif callable(theirs) or dataclasses.is_dataclass(theirs):  # torch's own and its counterpart here
         assert type(ours).__name__ == type(theirs).__name__, f"{where}: {ours!r} instead of {theirs!r}"
     else:
@@ -226,7 +228,7 @@ def _assert_values(ours, theirs, rtol, atol, exact, where):
     if exact:
         rtol, atol = 0.0, last_bits(theirs)
     elif (rtol is None) != (atol is None):
-        rtol, atol = rtol or 0.0, atol or 0.0
+        rtol, atol = (0.0 if one is None else one for one in (rtol, atol))
     torch.testing.assert_close(ours, theirs, rtol=rtol, atol=atol, equal_nan=True, check_stride=False,
                                msg=lambda text: f"{where}: {text}")
 
@@ -279,14 +281,15 @@ class Outcome:
         return f"{type(self.error).__name__}: {self.error}" if self.error is not None else "no error"
 
 
-def both(fn, *args, grad=True, strides=True, alias=True, grad_fn=True, message=True, exact=False, rtol=None,
-         atol=None, seed=0, **kwargs):
+def both(fn, *args, grad=True, strides=True, alias=True, grad_fn=True, message=True, versions=True, exact=False,
+         rtol=None, atol=None, seed=0, **kwargs):
     """Call `fn(torch, …)` and `fn(readtorch, …)` on the same arguments and compare; returns (ours, theirs).
 
     `args` and `kwargs` are made of torch's objects. Each of these comparisons can be switched off: `grad`
     (gradients of the inputs for one random cotangent; grad=2 differentiates them once more), `strides`,
     `alias` (does a result share an input's storage, is it a view), `grad_fn` (names), `message` (the text
-    of an error; its type always counts).
+    of an error; its type always counts), `versions` (how often the results were written to; for new results of
+    what PyTorch composes of operators, of which some write in place. Those of the inputs always count).
     """
     their_args = own_copy((args, kwargs))
     our_args = to_readtorch(their_args)
@@ -301,6 +304,9 @@ def both(fn, *args, grad=True, strides=True, alias=True, grad_fn=True, message=T
     close = dict(rtol=rtol, atol=atol, exact=exact)
     assert_close(ours.value, theirs.value, strides=strides, **close)
     assert_close(our_args, their_args, where="inputs afterwards", **close)
+    assert_same_versions(our_args, their_args, "input")
+    if versions:
+        assert_same_versions(ours.value, theirs.value, "result")
     if alias:
         assert_same_aliasing(ours.value, theirs.value, our_args, their_args)
     if grad_fn:
@@ -354,6 +360,22 @@ def assert_same_aliasing(our_results, their_results, our_inputs, their_inputs):
             continue
         is_view = a._base is not None
         assert is_view == (b._base is not None), f"result {i} is {'' if is_view else 'not '}a view"
+
+
+def assert_same_versions(ours, theirs, kind="tensor"):
+    """The version counters, by which backward notices that a saved tensor was overwritten: of all tensors in
+    any nesting, and of the tensors that they are views of."""
+    for i, (a, b) in enumerate(zip(tensors_in(ours), tensors_in(theirs))):
+        version, expected = _version(a), _version(b)
+        assert version == expected, f"{kind} {i} has version {version} instead of {expected}"
+        if a._base is not None and b._base is not None:
+            version, expected = _version(a._base), _version(b._base)
+            assert version == expected, f"the base of {kind} {i} has version {version} instead of {expected}"
+
+
+def _version(tensor):
+    """None for a tensor of inference mode, which has no counter."""
+    return None if tensor.is_inference() else tensor._version
 
 
 def _position(tensor, inputs):
@@ -425,7 +447,7 @@ def own_copy(value, share=None):
         copy.set_(share[key], value.storage_offset(), value.shape, value.stride())
         for bit in bits:
             copy = bit(copy)
-        share[id(value)] = copy.requires_grad_(value.requires_grad)
+        share[id(value)] = copy.data.requires_grad_(value.requires_grad)  # data: its version counter stands at 0
     return share[id(value)]
 
 

@@ -48,7 +48,7 @@ def _module_of(module):
 
 
 _VariableFunctions = _Namespace(**_operators_of("torch", __package__))
-_nn, _fft, _linalg, _special = map(_module_of, ("_nn", "_fft", "_linalg", "_special"))
+_nn, _fft, _linalg, _sparse, _special = map(_module_of, ("_nn", "_fft", "_linalg", "_sparse", "_special"))
 
 from .csrc.generator import default_generator  # noqa: E402,F401
 

@@ -8,7 +8,7 @@ from . import _tensor_str, _utils, autograd
 from . import storage as storages
 from .aten.sparse_tensor_impl import is_sparse
 from .c10 import tensor_impl
-from .c10.dispatch_key import trace_under_way
+from .c10.dispatch_key import grad_mode_enabled, trace_under_way
 from .c10.tensor_impl import host_array, storage_impl, storage_offset, strides_of
 from .c10.scalar_type import SCALAR_TYPE_NAMES
 from .csrc.autograd.hooks import RemovableHandle
@@ -162,21 +162,22 @@ class Tensor(TensorBase):
     __array_priority__ = 1000  # numpy hands `ndarray + tensor` to us
 
     def numpy(self, *, force=False):
-        """The elements as a NumPy array over the same memory."""
+        """The elements as a NumPy array over the same memory, which cannot be resized from then on."""
         if is_sparse(self):
             raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
         if trace_under_way():
             trace_under_way().warn_of_conversion("NumPy array")
         if force:
-            return self.detach().cpu()._array
+            return self.detach().cpu().numpy()
         if self.device.type != "cpu":
             raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
                             "to host memory first.")
-        if requires_grad(self):
+        if requires_grad(self) and grad_mode_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
                                "tensor.detach().numpy() instead.")
         if self.dtype.name in NOT_NUMPYS:
             raise TypeError(f"Got unsupported ScalarType {SCALAR_TYPE_NAMES[self.dtype]}")
+        storage_impl(self).resizable = False
         return self._array
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):

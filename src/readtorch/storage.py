@@ -100,8 +100,6 @@ class UntypedStorage:
     def resize_(self, size):
         """Make room for `size` bytes; what fits of the old ones is kept. Raises RuntimeError if that
         cannot be."""
-        if not self._impl.resizable:
-            raise RuntimeError("Trying to resize storage that is not resizable")
         self._impl.resize(size)
         return self
 

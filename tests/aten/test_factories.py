@@ -51,6 +51,17 @@ DATA = [1, 2.5, True, 1j, [], [[], []], [1, 2.0, True], [1, 2j], [True, 2], [[1,
         None, [None], {}, object, 2**63, [2**70], bytearray(b"ab"), b"ab", np.array("a"), [1e300], np.ones(3)[::-1]]
 
 
+def test_numpy_and_grad_mode():
+    """A tensor that requires grad is shown to NumPy only where nothing is recorded."""
+    def program(T, p):
+        with T.no_grad():
+            shown = p.numpy(), np.asarray(p), p.numpy(force=True)
+        return [array.tolist() for array in shown] + [(p * 1).detach().numpy().tolist(), p.numpy(force=True).tolist()]
+    both(program, torch.ones(3).requires_grad_())
+    both(lambda T, p: p.numpy(), torch.ones(3).requires_grad_())
+    both(lambda T, p: np.asarray(p), torch.ones(3).requires_grad_())
+
+
 @pytest.mark.parametrize("data", DATA, ids=str)
 def test_tensor(data):
     both(lambda T: T.tensor(data))

@@ -99,7 +99,7 @@ def test_linear(shapes, grad):
 
 def test_linear_of_a_transposed_input():
     inputs = [torch.randn(s).requires_grad_() for s in ((5, 2, 3), (4, 3), (4,))]
-    ours, theirs = both(lambda T, x, w, b: T.nn.functional.linear(x.transpose(0, 1), w, b), *inputs)
+    ours, theirs = both(lambda T, x, w, b: T.nn.functional.linear(x.transpose(0, 1), w, b), *inputs, versions=False)
     assert_same_graph(ours, theirs)
 
 

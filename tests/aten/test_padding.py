@@ -52,7 +52,7 @@ def test_a_constant_around_many_images():
 def test_dtypes(dtype):
     x = torch.arange(24).reshape(2, 3, 4).to(dtype)
     for mode in MODES:
-        both(lambda T, x: T.nn.functional.pad(x, (1, 2, 1, 0), mode), x)
+        both(lambda T, x: T.nn.functional.pad(x, (1, 2, 1, 0), mode), x, versions=mode != "circular")
     both(lambda T, x: T.constant_pad_nd(x, (1, -1, 2), 3), x)
     both(lambda T, x: T.constant_pad_nd(x, (1, -1), 3), x)
 

@@ -132,8 +132,7 @@ def test_quantile(name, options):
     for q in (0.5, torch.tensor(0.3, dtype=torch.float64), torch.tensor([0.2, 0.4, 1.0],
                                                                         dtype=torch.float64)):
         both(lambda T, x, q: getattr(T, name)(x, q, **options), x.clone().requires_grad_(), q, strides=False,
-             grad_fn=False,
-             alias=False)
+             grad_fn=False, alias=False, versions=False)
 
 
 def test_quantile_refuses():

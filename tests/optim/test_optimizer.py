@@ -218,3 +218,34 @@ def test_closure_runs_with_gradients():
         show(T.is_grad_enabled(), o.step())
 
     same(program)
+
+
+def test_a_wrapper_that_does_not_call_init():
+    """As accelerate, the Trainer of transformers and opacus wrap optimizers: there are no hooks, and `step` works."""
+    def program(T, show):
+        class Wrapper(T.optim.Optimizer):
+            def __init__(self, optimizer):
+                self.optimizer = optimizer
+
+            param_groups = property(lambda self: self.optimizer.param_groups)
+            state = property(lambda self: self.optimizer.state)
+            defaults = property(lambda self: self.optimizer.defaults)
+
+            def step(self, closure=None):
+                return self.optimizer.step(closure)
+
+            def zero_grad(self, set_to_none=True):
+                self.optimizer.zero_grad(set_to_none)
+
+        p = T.nn.Parameter(T.ones(2))
+        inner = T.optim.SGD([p], lr=0.5)
+        inner.register_step_post_hook(lambda *_: show("after the step"))
+        outer = Wrapper(inner)
+        schedule = T.optim.lr_scheduler.StepLR(outer, 1)
+        for _ in range(2):
+            outer.zero_grad()
+            p.square().sum().backward()
+            outer.step()
+            schedule.step()
+            show(p, outer.param_groups[0]["lr"])
+    same(program)

@@ -20,7 +20,8 @@ import numpy as np
 
 from ..c10 import scalar_type
 from ..c10.dispatch_key import CUDA, GRAD_KEYS, MaskGuard
-from ..c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
+from ..c10.storage_impl import address_of
+from ..c10.tensor_impl import TensorImpl, contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
 from .dispatcher import register, registry
 from .out_names import OUT_NAMES
 
@@ -117,6 +118,9 @@ def _derive_inplace(operator, packet):
 
     @inplace.kernel
     def compute_then_copy(self, *arguments):
+        for a in arguments:
+            if isinstance(a, TensorImpl) and a._counter is self._counter and a is not self:
+                check_no_partial_overlap(self, a)
         return write_result(self, operator.call(self, *arguments))
 
 
@@ -141,8 +145,12 @@ def _derive_out(operator, packet, names):
     @out.kernel
     @any_device
     def compute_then_copy(*arguments):
-        results = operator.call(*arguments[:-count])
-        return write_out(results, arguments[-count:])
+        outs = arguments[-count:]
+        for a in arguments[:-count]:
+            if isinstance(a, TensorImpl) and any([a._counter is o._counter and a is not o for o in outs]):
+                for o in outs:
+                    check_no_partial_overlap(o, a)
+        return write_out(operator.call(*arguments[:-count]), outs)
 
 
 def any_device(kernel):
@@ -204,6 +212,38 @@ def check_no_overlap(t):
     if 0 in array.strides and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape)) and array.size:
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
                            "memory location. Please clone() the tensor before performing the operation.")
+
+
+def check_no_partial_overlap(written, read):
+    """Raises RuntimeError if two tensors without gaps share some of their memory, but not element for element.
+
+    What reading one gives would depend on how far the writing has come. In PyTorch: `aten/src/ATen/MemoryOverlap.cpp`.
+    """
+    a, b = written._array, read._array
+    if np.may_share_memory(a, b) and not (a.shape == b.shape and a.strides == b.strides and address_of(a) == address_of(b)):
+        if has_no_gaps(a) and has_no_gaps(b):
+            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                               "single memory location. Please clone() the tensor before performing the operation.")
+
+
+def has_no_gaps(array):
+    """Whether the elements lie side by side in memory, each once, in whatever order of the dimensions."""
+    step = array.itemsize
+    for stride, size in sorted(zip(array.strides, array.shape)):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def warn_of_overlap(t, name, example):
+    """For the writes that were once allowed where `check_no_overlap` would refuse, and still are."""
+    if 0 in t._array.strides:
+        try:
+            check_no_overlap(t)
+        except RuntimeError:
+            warnings.warn(f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this "
+                          f"operation. This also applies to advanced indexing e.g. {example}", stacklevel=4)
 
 
 def check_same_backend(result, out):

@@ -20,13 +20,13 @@ REJECTED = object()  # the conversion's answer for a value that does not fit
 
 
 class Signature:
-    """One overload as Python sees it: `self` is called `input` in a function, and `out` may be given."""
+    """One overload as Python sees it: `self`, if it is a tensor, is called `input`, and `out` may be given."""
 
     def __init__(self, operator, out_operator, packet, is_method):
         self.operator = operator
         self.out_operator = out_operator
         self.arguments = operator.schema.arguments
-        self.names = ["input" if a.name == "self" else a.name.removesuffix("_") for a in self.arguments]
+        self.names = ["input" if a.name == "self" and not a.type.is_list else a.name.removesuffix("_") for a in self.arguments]
         self.numbers_as_tensors = packet.numbers_as_tensors
         self.positional = [a for a in self.arguments if not a.keyword_only]
         self.fewest = len([a for a in self.arguments if not a.has_default])
@@ -274,7 +274,7 @@ def _wrong_int(values, place):
 
 def _type_name(kind):
     if kind.is_list:
-        return f"tuple of {kind.base if kind.base == 'Tensor' else kind.base.lower()}s"
+        return f"tuple of {kind.base if kind.base in ('Tensor', 'Scalar') else kind.base.lower()}s"
     return {"Scalar": "Number", "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout",
             "MemoryFormat": "torch.memory_format", "Generator": "torch.Generator"}.get(kind.base, kind.base)
 

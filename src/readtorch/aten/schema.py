@@ -72,6 +72,11 @@ class Schema:
         return bool(self.arguments) and self.arguments[0].type.writes and self.arguments[0].name == "self"
 
     @property
+    def is_out(self):
+        """Whether it writes its results to tensors that the caller hands over last."""
+        return bool(self.arguments) and self.arguments[-1].type.writes and self.arguments[-1].keyword_only
+
+    @property
     def is_view(self):
         """Whether a result shares memory with an argument that the operator does not write to."""
         return any(r.type.alias and not r.type.writes for r in self.returns)

@@ -18,7 +18,7 @@ class StorageImpl:
     def __init__(self, buffer, device=cpu, resizable=True):
         self.buffer = buffer  # one-dimensional uint8 array over all bytes
         self.device = device
-        self.resizable = resizable  # False when the memory is somebody else's, as after from_numpy
+        self.resizable = resizable  # False when somebody else knows the memory, as after from_numpy or numpy()
         self.allocator = None  # whose memory other processes see; None for memory of this process alone
         self._face = None  # weak reference to the UntypedStorage that Python sees, made when first asked for
 
@@ -40,7 +40,12 @@ class StorageImpl:
         return np.ndarray(sizes, numpy_dtype, self.buffer, offset * item, tuple([s * item for s in strides]))
 
     def resize(self, nbytes):
-        """Make room for `nbytes`, keeping what is there. Arrays made before keep the old memory."""
+        """Make room for `nbytes`, keeping what is there. Arrays made before keep the old memory.
+
+        Raises RuntimeError if the memory is somebody else's, who would not see the new one.
+        """
+        if not self.resizable:
+            raise RuntimeError("Trying to resize storage that is not resizable")
         grown = np.empty(nbytes, np.uint8)
         kept = min(nbytes, self.buffer.nbytes)
         grown[:kept] = self.buffer[:kept]

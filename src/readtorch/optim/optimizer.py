@@ -108,7 +108,9 @@ class Optimizer:
         # in PyTorch: also inside a record of the profiler, hence the name
         @functools.wraps(func)
         def wrapper(self, *args, **kwargs):
-            if type(self).step is not wrapper:  # called by a subclass's `step`, which has run the hooks
+            if type(self).step is not wrapper or not hasattr(self, "_optimizer_step_pre_hooks"):
+                # Called by a subclass's `step`, which has run the hooks; or there are none, because a wrapper around another
+                # optimizer has not called `Optimizer.__init__`.
                 return func(self, *args, **kwargs)
             args, kwargs = self._run_step_pre_hooks(func, (self, *args), kwargs)
             out = func(*args, **kwargs)

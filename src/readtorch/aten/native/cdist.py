@@ -66,7 +66,7 @@ def _euclidean_dist_cpu(x1, x2):
         norm1, norm2 = (at.sum(x.pow(2), (-1,), True) for x in (x1, x2))
         left = at.cat([x1.mul(-2), norm1, at.ones_like(norm1)], -1)
         right = at.cat([x2, at.ones_like(norm2), norm2], -1)
-        return left.matmul(right.transpose(-2, -1)).clamp_min_(0).sqrt_()
+        return left.matmul(right.transpose(-2, -1)).clamp_min(0).sqrt()
 
 
 @_euclidean_dist.backward

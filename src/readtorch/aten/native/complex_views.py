@@ -10,6 +10,7 @@ from ..functions import at
 from ..native_function import native_function
 from .exact_out import exact_out, found_dtype
 from .slicing import select
+from .tensor_iterator import refuse_overlap
 from .views import restrided
 
 BOTH = "function, method"
@@ -121,6 +122,7 @@ def conj_physical_cpu(self):
 @conj_physical_.kernel
 def conj_physical_cpu_(self):
     if self._array.dtype.kind == "c":
+        refuse_overlap(self)
         np.conjugate(self._array, self._array)
     self._counter[0] += 1
     return self

@@ -198,7 +198,7 @@ copy_ = native_function("copy_(Tensor(a!) self, Tensor src, bool non_blocking=Fa
 @copy_.kernel
 def copy_cpu(self, src, non_blocking):
     target, source = self._array, src._array
-    refuse_overlap(self)
+    refuse_overlap(self, src)
     if source.dtype is target.dtype and source.shape == target.shape:
         target[...] = source
         self._counter[0] += 1

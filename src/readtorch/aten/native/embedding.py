@@ -10,7 +10,7 @@ from ...c10.tensor_impl import legacy_type_name, wrap
 from ..native_function import native_function
 from ..parallel import parallel_for
 from .sparse.sparse_tensor import _sparse_coo_tensor_unsafe
-from .tensor_iterator import WIDENED
+from .tensor_iterator import WIDENED, refuse_overlap
 
 embedding = native_function(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool "
@@ -185,6 +185,8 @@ def embedding_renorm_cpu_(self, indices, max_norm, norm_type):
     rows = w[numbers].astype(WIDENED.get(w.dtype, w.dtype), copy=False)
     norms = np.linalg.norm(rows, norm_type, axis=1).astype(w.dtype).astype(np.float64)
     too_long = norms > max_norm
+    if too_long.any():
+        refuse_overlap(self)
     scale = (max_norm / (norms[too_long] + 1e-7)).astype(w.dtype)
     w[numbers[too_long]] *= scale[:, None]
     self._counter[0] += 1

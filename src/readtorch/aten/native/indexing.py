@@ -11,7 +11,7 @@ from ...c10.scalar_type import uint8
 from ...c10.tensor_impl import contiguous_strides, dtype_of, type_name, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
-from ..native_function import check_no_overlap, native_function
+from ..native_function import check_no_overlap, native_function, warn_of_overlap
 from .copy import allocate_in_order, cast, copy_in_format, fastest_first, number_as
 from .exact_out import exact_out
 
@@ -19,17 +19,20 @@ BOTH = "function, method"
 LONG, INT, BYTE, BOOL = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint8), np.dtype(np.bool_)
 
 
-def writes_elements(operator, apart=True):
+def writes_elements(operator, apart=True, on_expanded=None):
     """Decorator: `write(self, …)` changes elements of `self`; the in-place form of `operator` and the one
     that works on a
     copy both follow from it.
 
     apart: no other tensor may share memory with `self`.
+    on_expanded: an example that the warning gives if `self` shows an element several times, which else is refused.
     """
+    name = operator.schema.name
+
     def declare(write):
         @operator.inplace.kernel
         def in_place(self, *arguments):
-            check_no_overlap(self)
+            check_no_overlap(self) if on_expanded is None else warn_of_overlap(self, f"{name}_", on_expanded)
             for other in arguments if apart else ():
                 check_apart(self, other)
             write(self, *arguments)
@@ -152,7 +155,7 @@ class IndexBackward0:
         return index_backward(grad, self_sym_sizes, indices)
 
 
-@writes_elements(index_put)
+@writes_elements(index_put, on_expanded="tensor[indices] = tensor")
 def index_put_cpu(self, indices, values, accumulate):
     """`self[indices] = values`, or `+=`, where a place that is named several times receives every value."""
     if values._array.dtype != self._array.dtype:
@@ -382,14 +385,14 @@ def fill_slices(self, dim, index, value):
     target[places] = value
 
 
-@writes_elements(index_fill, apart=False)
+@writes_elements(index_fill, apart=False, on_expanded="tensor[mask] = scalar")
 def index_fill_cpu(self, dim, index, value):
     if isinstance(value, complex) and self._array.dtype.kind != "c":
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     fill_slices(self, dim, index, number_as(value, dtype_of(self)))
 
 
-@writes_elements(index_fill_tensor, apart=False)
+@writes_elements(index_fill_tensor, apart=False, on_expanded="tensor[mask] = scalar")
 def index_fill_tensor_cpu(self, dim, index, value):
     if value._array.ndim:
         raise RuntimeError("Only supports 0-dimension value tensor, but got tensor with "

@@ -9,7 +9,7 @@ import numpy as np
 from ...c10.scalar_type import C_TYPE_NAMES, uint8
 from ...c10.tensor_impl import dtype_of, type_name, wrap
 from ..functions import at
-from ..native_function import native_function, python_face
+from ..native_function import native_function, python_face, warn_of_overlap
 from ..python_arg_parser import number_as_tensor
 from .copy import number_as
 from .exact_out import exact_out, keeps_apart
@@ -165,6 +165,7 @@ def fill_where(self, mask, value):
 def fill_where_(self, mask, value):
     if mask._array.dtype != bool:
         raise mask_error(mask)
+    warn_of_overlap(self, "masked_fill_", "tensor[mask] = scalar")
     try:
         np.copyto(self._array, value, where=mask._array)
     except ValueError:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...c10 import scalar_type
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
-from ...c10.tensor_impl import dtype_of, wrap
+from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
 from ..functions import at
 from ..native_function import below_autograd, native_function, packets, python_face, resize, resize_output
 from ..python_arg_parser import make_parser
@@ -279,10 +279,14 @@ def check_std_tensor(std):
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 
+def is_number(value):
+    return not isinstance(value, TensorImpl)
+
+
 def normal_into(out, mean, std, generator):
     """`out` filled with mean + std * (standard normal numbers); a tensor `std` multiplies afterwards."""
     with below_autograd():
-        if isinstance(std, float):
+        if is_number(std):
             normal_.call(out, 0.0, std, generator)
         else:
             normal_.call(out, 0.0, 1.0, generator)
@@ -291,7 +295,7 @@ def normal_into(out, mean, std, generator):
 
 
 def normal_shape(mean, std):
-    shapes = [t._array.shape for t in (mean, std) if not isinstance(t, float)]
+    shapes = [t._array.shape for t in (mean, std) if not is_number(t)]
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -299,14 +303,14 @@ def normal_shape(mean, std):
 
 
 def normal_new(mean, std, generator):
-    check_std(std) if isinstance(std, float) else check_std_tensor(std)
-    like = std if isinstance(mean, float) else mean
+    check_std(std) if is_number(std) else check_std_tensor(std)
+    like = std if is_number(mean) else mean
     return normal_into(wrap(np.empty(normal_shape(mean, std), like._array.dtype)), mean, std, generator)
 
 
 def normal_out(mean, std, generator, out):
-    check_std(std) if isinstance(std, float) else check_std_tensor(std)
-    shape = normal_shape(mean, std)
+    check_std(std) if is_number(std) else check_std_tensor(std)
+    shape = normal_shape(mean, out if is_number(std) else std)  # a mean alone must fit what is there
     if out._array.shape != shape:
         resize_output(out, shape)
     return normal_into(out, mean, std, generator)

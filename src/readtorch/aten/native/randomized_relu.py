@@ -9,6 +9,7 @@ from ..functions import at
 from ..native_function import native_function
 from .cpu import distribution_kernels
 from .distributions import generator_of, run
+from .tensor_iterator import refuse_overlap
 
 _ARGUMENTS = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None"
 
@@ -72,6 +73,7 @@ class RreluWithNoiseBackwardBackward0:
 
 @rrelu_with_noise_.kernel
 def rrelu_with_noise_cpu_(self, noise, lower, upper, training, generator):
+    refuse_overlap(self)
     factors = slopes(self._array, lower, upper, training, generator)
     keep_noise(noise, factors, training)
     self._array *= factors

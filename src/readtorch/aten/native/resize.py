@@ -25,6 +25,7 @@ def resize_cpu(self, size, memory_format):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
     if tuple(size) != self._array.shape or memory_format not in (None, contiguous_format, preserve_format):
         resize(self, tuple(size))
+        self._counter[0] += 1
     return self
 
 

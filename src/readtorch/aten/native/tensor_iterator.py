@@ -11,7 +11,7 @@ from ...c10 import scalar_type
 from ...c10.dispatch_key import WRAPPED_NUMBER
 from ...c10.scalar_type import COMPLEX, FLOAT, SCALAR_TYPE_NAMES, op_math_type, promote_types
 from ...c10.tensor_impl import dtype_of, wrap_number, wrap_result
-from ..native_function import check_no_overlap
+from ..native_function import check_no_overlap, check_no_partial_overlap
 
 # 1/0 and log(-1) are not worth a warning to PyTorch. One filter for all kernels costs an ordinary call
 # nothing, while `np.errstate` around each of them would.
@@ -176,8 +176,13 @@ def inplace_shape_error(shape, *others):
     return RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(target)}")
 
 
-def refuse_overlap(self):
-    """Raises RuntimeError if `self`, about to be written to, shows an element several times. Only a view can do that."""
+def refuse_overlap(self, other=None):
+    """Raises RuntimeError if `self`, about to be written to, shows an element several times, or `other` at another place.
+
+    Only a view can do that.
+    """
+    if other is not None and other._counter is self._counter and other is not self:
+        check_no_partial_overlap(self, other)
     if (self._base is not None or self._storage_impl is not None) and 0 in self._array.strides:
         check_no_overlap(self)
 
@@ -227,7 +232,7 @@ def binary_inplace_kernel(ufunc, common_type=result_type, exact_numbers=False):
     """A CPU kernel that writes `ufunc(self, other)` to `self`."""
     def kernel(self, other):
         x, y = self._array, other._array
-        refuse_overlap(self)
+        refuse_overlap(self, other)
         try:
             if x.dtype is y.dtype and (common_type is result_type or x.dtype is F4):
                 ufunc(x, y, x)

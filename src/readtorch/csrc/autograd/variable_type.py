@@ -6,7 +6,7 @@ text is made when an operator first meets a tensor that requires grad. Explained
 from ...aten import dispatcher
 from ...aten.codegen import compile_function
 from ...aten.dispatcher import NOT_IMPLEMENTED
-from ...c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR
+from ...c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, grad_mode_enabled
 from ...c10.geometry import TensorGeometry
 from ...c10.tensor_impl import NO_EDGE, TensorImpl, new, strides_of
 from .formulas import FACTS, Formulas, node_class
@@ -19,11 +19,12 @@ from .variable import check_inplace, gradient_edge, leaf_edge, rebase_history, r
 def make_autograd_kernel(operator, keys):
     """The Autograd kernel of `operator` for operands with these keys (the dispatcher's fallback for Autograd)."""
     kernel = operator.table[keys & ~GRAD_KEYS]
-    derivative = (operator.variant_of or operator).derivative
+    functional = operator.variant_of or operator
+    derivative = functional.derivative
+    if operator.schema.is_out:
+        return _out_kernel(operator, kernel, differentiable=derivative is not None or functional.composite is not None)
     if derivative is None:
         return _kernel_without_derivative(operator, kernel)
-    if operator.variant_of is not None and not operator.schema.is_inplace:
-        return _out_kernel(operator, kernel)
     if derivative is NOT_IMPLEMENTED:
         return _kernel_of_missing_derivative(operator, kernel)
     formulas = Formulas(operator)
@@ -217,14 +218,32 @@ def _kernel_without_derivative(operator, kernel):
     return inplace_without_derivative
 
 
-def _out_kernel(operator, kernel):
-    """For `out=` forms: they write into a tensor of the caller's, which no graph could follow."""
+def _out_kernel(operator, kernel, differentiable):
+    """For `out=` forms: they write into tensors of the caller's, which no graph could follow.
+
+    differentiable: whether the result of the functional form would require grad when an input does. In PyTorch: each
+    operator has this check; where one is composed of others, theirs raise, in their names, and a few have none.
+    """
+    first_out = [a.type.writes and a.keyword_only for a in operator.schema.arguments].index(True)
+
     def out_autograd(*arguments):
-        if any(isinstance(a, TensorImpl) and requires_grad(a) for a in arguments):
+        inputs, outs = _tensors(arguments[:first_out]), _tensors(arguments[first_out:])
+        inputs = inputs if differentiable and any(map(_may_require_grad, outs)) else []
+        if grad_mode_enabled() and any(map(requires_grad, inputs + outs)):
             raise RuntimeError(f"{operator.schema.name}(): functions with out=... arguments don't support "
                                "automatic differentiation, but one of the arguments requires grad.")
         return kernel(*arguments)
     return out_autograd
+
+
+def _tensors(arguments):
+    """The tensors among an operator's arguments and in its lists."""
+    listed = [part for a in arguments for part in (a if isinstance(a, (list, tuple)) else (a,))]
+    return [t for t in listed if isinstance(t, TensorImpl)]
+
+
+def _may_require_grad(t):
+    return t._array.dtype.kind not in "biu"
 
 
 def _kernel_of_missing_derivative(operator, kernel):

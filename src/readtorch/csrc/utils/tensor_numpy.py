@@ -56,9 +56,17 @@ def from_numpy(ndarray):
                       "its data or make it writable before converting it to a tensor. This type of warning "
                       "will be "
                       "suppressed for the rest of this program.", stacklevel=2)
-        return wrap(ndarray)
-    t = wrap(ndarray)
-    t._storage_impl = storage_over(ndarray)  # the tensor's memory begins where this array begins
+    return wrap_foreign(ndarray)
+
+
+def wrap_foreign(array):
+    """A tensor over memory that belongs to somebody else, and so cannot be resized.
+
+    Its storage begins where this array begins, whatever memory lies before.
+    """
+    t = wrap(array)
+    t._storage_impl = storage_over(array)
+    t._storage_impl.resizable = False
     return t
 
 
@@ -100,13 +108,13 @@ def tensor_from_buffer(buffer, dtype, count=-1, offset=0):
                       "the buffer to protect its data or make it writable before converting it to a tensor. "
                       "This type of "
                       "warning will be suppressed for the rest of this program.", stacklevel=3)
-    return wrap(np.frombuffer(buffer, dtype.numpy, count, offset))
+    return wrap_foreign(np.frombuffer(buffer, dtype.numpy, count, offset))
 
 
 @python_face("from_dlpack", "function")
 def from_dlpack(ext_tensor, *, device=None, copy=None):
     """A tensor over the memory of another library's tensor, handed over by the DLPack protocol."""
-    return wrap(np.from_dlpack(ext_tensor, copy=copy))
+    return wrap_foreign(np.from_dlpack(ext_tensor, copy=copy))
 
 
 @python_face("to_dlpack", "function")

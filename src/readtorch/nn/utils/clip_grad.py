@@ -27,7 +27,8 @@ def _get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=No
     if not tensors:
         return readtorch.tensor(0.0)
     device = tensors[0].device
-    norms = [readtorch.linalg.vector_norm(t, norm_type).to(device) for t in tensors]
+    # in PyTorch: tensors are grouped by device and dtype first, and foreach=False takes them one by one
+    norms = [norm.to(device) for norm in readtorch._foreach_norm(tensors, norm_type)]
     total_norm = readtorch.linalg.vector_norm(readtorch.stack(norms), norm_type)
     if error_if_nonfinite and not total_norm.isfinite():
         raise RuntimeError(
@@ -76,5 +77,10 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """Clamp every element of the gradients of `parameters`, in place, to [-clip_value, clip_value]."""
     clip_value = float(clip_value)
-    for grad in _gradients(_as_list(parameters)):
+    grads = _gradients(_as_list(parameters))
+    if foreach is not False and grads:
+        readtorch._foreach_clamp_min_(grads, -clip_value)
+        readtorch._foreach_clamp_max_(grads, clip_value)
+        return
+    for grad in grads:
         grad.clamp_(min=-clip_value, max=clip_value)

@@ -202,6 +202,7 @@ class ValuesBackward0:
 def coalesced_(self, coalesced):
     """Say whether the indices are unique and sorted; nobody checks."""
     self._array.is_coalesced = coalesced
+    self._counter[0] += 1
     return self
 
 
@@ -225,6 +226,8 @@ def coalesced_array(array):
     """Each index once, in ascending order; the values of what was one index several times are added up."""
     if array.is_coalesced:
         return array
+    if not array.nnz:
+        return SparseArray(array.indices, array.values, array.shape, True)
     flat = array.flat_indices()
     order = np.argsort(flat, kind="stable")
     flat = flat[order]

@@ -12,10 +12,13 @@ from ....c10.dispatch_key import SPARSE_CPU
 from ....c10.scalar_type import SCALAR_TYPE_NAMES
 from ....c10.tensor_impl import dtype_of, wrap
 from ...sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
+from ...python_arg_parser import number_as_tensor
 from ..binary_ops import add, check_alpha, mul, sub
+from ..complex_views import _conj
 from ..division import div
 from ..fill import zero_
 from ..reduce_ops import sum_all
+from ..scalar_ops import mul_scalar
 from ..tensor_iterator import broadcast_error, cast, cast_error, compute, float_result_type, result_type
 from ..unary_ops import neg
 from .conversions import look_up
@@ -223,7 +226,17 @@ def put_values(self, result):
     return self
 
 
+def mul_by_number_sparse(self, other):
+    return mul_sparse(self, number_as_tensor(other))
+
+
+def conj_sparse(self):
+    return wrap_sparse(self._array.with_values(self._array.values.conj()))
+
+
 mul.kernel(mul_sparse, SPARSE_CPU)
+mul_scalar.kernel(mul_by_number_sparse, SPARSE_CPU)
+_conj.kernel(conj_sparse, SPARSE_CPU)
 mul.inplace.kernel(mul_sparse_, SPARSE_CPU)
 div.kernel(div_sparse, SPARSE_CPU)
 div.inplace.kernel(div_sparse_, SPARSE_CPU)
