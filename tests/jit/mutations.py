@@ -733,6 +733,19 @@ def training_and_evaluation(lib, compile):
 
 
 @program
+def a_recurrent_layer(lib, compile):
+    net = lib.nn.LSTM(2, 1)
+    for p in net.parameters():
+        lib.nn.init.ones_(p)
+    f, x = compile(lambda x: net(x)[0]), lib.ones(3, 2)
+
+    def replace():
+        net.weight_hh_l0 = lib.nn.Parameter(lib.zeros(4, 1))
+
+    return [y.detach() for y in calls(f, x, replace)]
+
+
+@program
 def the_rate_of_a_dropout(lib, compile):
     net = lib.nn.Sequential(lib.nn.Dropout(0.0))
     return of_module(lib, compile, net, lambda: setattr(net[0], "p", 1.0))
@@ -1059,6 +1072,95 @@ def the_gradient_is_that_of_the_function(lib, compile):
 
     f_of.append(compile(lambda x: lib.exp(x * s[0]) * x))
     return calls(gradient, lib.ones(2), lambda: s.__setitem__(0, 0.5))
+
+
+@program
+def a_list_with_attributes(lib, compile):
+    class Scaled(list):
+        scale = 2.0
+
+    f, given = compile(lambda x, given: x * given.scale * given[0]), Scaled([2.0])
+    return calls(lambda x: f(x, given), lib.ones(2), lambda: setattr(given, "scale", 5.0))
+
+
+@program
+def a_property_of_a_named_tuple(lib, compile):
+    class Scaled(Point):
+        @property
+        def scaled(self):
+            return self.x * SCALE
+
+    f, before = compile(lambda p: p.scaled), SCALE
+    try:
+        return calls(f, Scaled(lib.ones(2), 1), set_global("SCALE", 9.0))
+    finally:
+        set_global("SCALE", before)()
+
+
+@program
+def a_list_that_is_returned_as_it_is(lib, compile):
+    f, given = compile(lambda given: given), [lib.ones(2)]
+    return [f(given) is given for _ in range(3)]
+
+
+@program
+def one_list_returned_twice(lib, compile):
+    def f(x):
+        parts = [x * 2]
+        return parts, parts
+
+    f = compile(f)
+    return [a is b for a, b in [f(lib.ones(2)) for _ in range(3)]]
+
+
+@program
+def a_closed_over_list_that_is_returned(lib, compile):
+    names = ["a"]
+
+    def f(x):
+        return x * 2, names
+
+    f, found = compile(f), []
+    for _ in range(3):
+        f(lib.ones(2))[1].append("b")
+        found.append(len(names))
+    return found
+
+
+@program
+def results_written_into_arguments(lib, compile):
+    def f(x, out):
+        lib.add(x, x, out=out)
+        y = x.clone()
+        y[0] = 3
+        y[1:] += x[:-1]
+        return y + out
+
+    f, out = compile(f), lib.zeros(3)
+    return [f(lib.ones(3) * n, out).clone() for n in (1, 1, 2)] + [out]
+
+
+@program
+def a_list_of_tensors_that_is_written_to(lib, compile):
+    ps = [lib.ones(2), lib.ones(3)]
+
+    def f(x):
+        lib._foreach_add_(ps, 2.0)
+        return x * 2
+
+    return [*calls(compile(f), lib.ones(2)), *ps]
+
+
+@program
+def an_aliased_argument_in_views(lib, compile):
+    def f(x, y):
+        x.add_(1)
+        return (y * 2 + 1) * y, x.sum()
+
+    f, a, found = compile(f), lib.ones(4), []
+    for x, y in ((lib.ones(2), lib.ones(2)), (a[:2], a[2:]), (a[:2], a[1:3]), (a[1:3], a[:2])):
+        found += [*f(x, y), a.clone()]
+    return found
 
 
 # The functions that have nothing but what guards cover: these must run as graphs, not as they are written.

@@ -4,6 +4,7 @@ import copy
 import io
 import logging
 import pickle
+import threading
 
 import pytest
 import readtorch
@@ -325,6 +326,44 @@ def test_optimized_module():
     assert list(small.state_dict()) == list(reference.state_dict())
     assert compiled[0] is net[0] if hasattr(type(compiled), "__getitem__") else True
     assert len(compiled) == 5 and compiled._orig_mod is net
+
+
+@pytest.mark.parametrize("made, shape", [
+    (lambda: nn.LSTM(8, 3), (2, 4, 8)),
+    (lambda: nn.GRU(8, 3, 2, bidirectional=True), (2, 4, 8)),
+    (lambda: nn.Conv2d(4, 2, 3, padding=1, padding_mode="reflect"), (2, 4, 8, 8)),
+    (lambda: nn.Sequential(nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()), (2, 4, 8, 8)),
+    (lambda: nn.GroupNorm(2, 4), (2, 4, 8)),
+    (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 2), (2, 4, 8)),
+    (lambda: nn.Upsample(scale_factor=2), (2, 4, 8)),
+    (lambda: nn.Sequential(nn.PReLU(), nn.GLU(), nn.Softmax(-1), nn.LogSoftmax(-1)), (2, 4, 8)),
+])
+def test_layers_are_compiled(made, shape):
+    """Every field that a layer's code may read has a guard: none is of a kind that is not known."""
+    net, x = made(), readtorch.rand(shape)
+    compiled = readtorch.compile(net)
+    for _ in range(3):
+        found, expected = compiled(x), net(x)
+    for a, b in zip(*[[r] if isinstance(r, readtorch.Tensor) else [r[0]] for r in (found, expected)]):
+        assert_close(a.detach(), to_torch(b.detach()), rtol=2e-5, atol=2e-6)
+    told = _dynamo.report(compiled.forward)
+    assert (told.graph_count, told.break_reasons) == (1, [])
+
+
+def test_threads_compile_at_once():
+    """Each with its own grad mode, from cold."""
+    compiled, found = readtorch.compile(lambda x: readtorch.tanh(x) * 2.125 + 1), {}
+
+    def run(number):
+        with readtorch.no_grad() if number % 2 else readtorch.enable_grad():
+            found[number] = [compiled(readtorch.ones(2, requires_grad=True)).requires_grad for _ in range(10)]
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: [number % 2 == 0] * 10 for number in range(6)}
 
 
 def test_a_training_run_is_the_same():

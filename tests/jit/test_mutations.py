@@ -67,7 +67,8 @@ GRAPHS = set(
     whether_a_closed_over_tensor_requires_grad a_parameter_is_frozen the_result_is_the_argument the_result_is_a_view
     many_arguments a_function_made_inside compiled_inside_compiled random_numbers_in_place a_forward_of_one_object
     a_subclass_of_a_layer a_property_of_a_module a_loop_over_parameters a_buffer_that_counts a_dictionary_of_modules
-    a_batch_norm_in_training the_gradient_is_that_of_the_function plain_arithmetic
+    a_batch_norm_in_training the_gradient_is_that_of_the_function results_written_into_arguments an_aliased_argument_in_views
+    a_recurrent_layer plain_arithmetic
     the_library_as_an_argument_of_a_helper a_network a_generator_inside a_list_inside
     """.split()
 )  # fmt: skip

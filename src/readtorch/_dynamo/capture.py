@@ -54,6 +54,12 @@ class CompileTrace(tracer.TracingState):
     def warn_of_constructor(self, name):
         """Made from Python's values, which are guarded."""
 
+    def not_recorded(self, name):
+        if name == "_fused_sdp_choice":  # decided by shapes
+            self.sizes_read = True
+        else:
+            self.give_up(f"it calls {name}, of which a graph keeps nothing")
+
     def size(self, tensor, dim):
         self.sizes_read = True
         return tensor._array.shape[dim]

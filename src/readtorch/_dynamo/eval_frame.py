@@ -94,12 +94,13 @@ class CompiledFunction:
         if len(self.entries) >= self.limit:
             return self.over_limit(args, kwargs)
         try:
-            reads = Reads(self.function, leaves)
+            reads = Reads(self.function, leaves, spec)
         except CannotTell as why:
             return self.give_up(str(why), lambda: self.function(*args, **kwargs))
         with compiling():
             capture = Capture(self.function, args, kwargs, reads.tensors)
-        reason = capture.state.reason or _without_graph(capture.graph) or _changed(reads, (args, kwargs), leaves, spec)
+        reason = capture.state.reason or _without_graph(capture.graph)
+        reason = reason or _changed(reads, (args, kwargs), leaves, spec) or _not_new(reads, (args, kwargs), capture.result)
         if reason:
             return self.give_up(reason, lambda: capture.result)
         self.entries.append(self.entry(capture, leaves, spec, reads))
@@ -208,6 +209,21 @@ def _changed(reads, arguments, leaves, spec):
     if spec_now != spec or any(a is not b for a, b in zip(now, leaves)):
         return "it changes a list or dictionary that it is given"
     return None
+
+
+def _not_new(reads, arguments, result):
+    """Why a graph would not return what the function did: a list or dictionary of it is one that others have, too."""
+    made = [id(each) for each in _containers(result)]
+    if len(set(made)) < len(made) or not reads.seen.keys().isdisjoint(made):
+        return "it returns a list or dictionary that is not new"
+    return None if {id(each) for each in _containers(arguments)}.isdisjoint(made) else "it returns a list that it is given"
+
+
+def _containers(tree):
+    """The lists and dictionaries of a nest."""
+    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (list, tuple)) else ()
+    own = [tree] if isinstance(tree, (list, dict)) else []
+    return own + [each for part in parts for each in _containers(part)]
 
 
 def _shown(i, function):

@@ -24,6 +24,8 @@ on exactly that (`torch/_dynamo/variables/builder.py`); what changes is replayed
 import inspect
 import sys
 import types
+import weakref
+from collections import OrderedDict
 
 import readtorch
 from readtorch._dynamo import trace_rules
@@ -33,6 +35,7 @@ from readtorch.c10.device import default_device
 from readtorch.c10.layout import layout, memory_format
 from readtorch.c10.module_names import room_of
 from readtorch.c10.scalar_type import dtype
+from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.nn.modules import _hooks
 from readtorch.nn.modules.module import Module
@@ -56,13 +59,13 @@ class CannotTell(Exception):
 
 
 class Reads:
-    """What `function` may read when it is called with `leaves` (and what these hold).
+    """What `function` may read when it is called with `leaves`, which lie in containers of the kinds that `spec` names.
 
     guards: on all of it but the arguments that are plain values or tensors. tensors: id -> Source, the graph's inputs if the
     function uses them. identity: whether it asks `a is b`. Raises CannotTell.
     """
 
-    def __init__(self, function, leaves):
+    def __init__(self, function, leaves, spec):
         self.guards = Guards()
         self.tensors = {}
         self.identity = False
@@ -73,8 +76,9 @@ class Reads:
             raise CannotTell("a default device is set")
         self.guards.modes()
         self.root(function)
-        for leaf in leaves:
-            self.argument(leaf)
+        self.containers(spec)
+        for leaf in leaves:  # their values are guarded by the caller; here it is seen what hangs on them
+            self.kind("an argument", leaf)
 
     # --------------------------------------------------------------------------------------------- where it begins
 
@@ -91,9 +95,16 @@ class Reads:
         else:
             raise CannotTell(f"it is a {type(function).__name__}, whose code is not known")
 
-    def argument(self, leaf):
-        """Arguments are guarded by the caller; here it is seen what hangs on them."""
-        self.kind("an argument", leaf)
+    def containers(self, spec):
+        """Lists and the like among the arguments: a class of the user's may have more than its parts."""
+        kind = spec.kind
+        if kind is not None and kind not in (list, tuple, dict, OrderedDict, Size):
+            if kind.__bases__ != (tuple,) or not hasattr(kind, "_fields"):
+                raise CannotTell(f"an argument is a {kind.__name__}, of which no guard knows")
+            if not self.remember(kind):
+                self.object(kind.__name__, kind)
+        for child in spec.children:
+            self.containers(child)
 
     # ------------------------------------------------------------------------------------------------ any value
 
@@ -119,6 +130,8 @@ class Reads:
             return
         elif type(value) in NESTS:
             self.nest(name, value)
+        elif isinstance(value, weakref.ref) and isinstance(value(), TensorImpl):
+            self.tensor(name, value())
         elif isinstance(value, Module):
             self.module(name, value)
         elif isinstance(value, types.ModuleType):
@@ -225,7 +238,10 @@ class Reads:
 
     def attribute(self, owner, value, name):
         shown = f"{owner}.{name}"
-        if isinstance(value, TensorImpl | types.FunctionType):
+        if isinstance(value, type):  # a named tuple's
+            if name in vars(value) and name not in value._fields:
+                raise CannotTell(f"it may read {shown}, of which no guard knows")
+        elif isinstance(value, TensorImpl | types.FunctionType):
             if name in getattr(value, "__dict__", ()):
                 raise CannotTell(f"it reads {shown}, which somebody has put there")
         elif isinstance(value, Module):

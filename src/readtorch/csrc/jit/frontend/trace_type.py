@@ -14,9 +14,11 @@ NOT_RECORDED = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpos
 
 def make_tracer_kernel(operator, keys):
     """The Tracer kernel of `operator` (the dispatcher's fallback): write the call down, then make it."""
-    returns = operator.schema.returns
-    if not any(r.type.is_tensor for r in returns) or operator.schema.name in NOT_RECORDED:
+    name = operator.schema.name
+    if name in NOT_RECORDED:
         return operator.composite or operator.table[keys & ~TRACER]
+    if not any(r.type.is_tensor for r in operator.schema.returns):
+        return unrecorded(name, operator.composite or operator.table[keys & ~TRACER])
 
     def record_and_call(*arguments):
         state = tls.tracer
@@ -26,6 +28,15 @@ def make_tracer_kernel(operator, keys):
         state.set_outputs(node, result)
         return result
     return record_and_call
+
+
+def unrecorded(name, kernel):
+    """An operator that returns no tensor leaves no line in the graph; the trace is told."""
+
+    def tell_and_call(*arguments):
+        tls.tracer.not_recorded(name)
+        return kernel(*arguments)
+    return tell_and_call
 
 
 dispatcher.fallbacks[TRACER] = make_tracer_kernel

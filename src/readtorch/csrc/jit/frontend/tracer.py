@@ -60,6 +60,9 @@ class TracingState(TracedSizes, TracedBoundary):
         """A tensor is made from Python's or NumPy's values."""
         python_tracer.warn(name + CONSTRUCTOR)
 
+    def not_recorded(self, name):
+        """An operator that returns no tensor, such as `equal`, was called. (In PyTorch: nothing is said.)"""
+
     def paused(self, function):
         """What `function()` returns; its operators are not written down."""
         with Paused():

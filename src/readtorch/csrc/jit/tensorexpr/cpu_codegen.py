@@ -16,6 +16,7 @@ import linecache
 import os
 import pathlib
 import sys
+import threading
 import types
 
 from ....aten.native.cuda import functions
@@ -137,6 +138,9 @@ def module_text(nest, lines, reduces=False):
 # -------------------------------------------------------------------------------------------------- compiling
 
 
+_compiling = threading.RLock()
+
+
 def cache_directory():
     """Where fused kernels are kept: READTORCH_FUSER_CACHE, or where all kernels are. None: nowhere."""
     chosen = bool(os.environ.get("READTORCH_FUSER_CACHE"))
@@ -161,14 +165,16 @@ def compiled(source):
 
 
 def compile_for(kernel, arguments):
-    """Compile for the types of these arguments. For types not compiled for it then raises TypeError."""
+    """Compile for the types of these arguments. For types not compiled for it then raises TypeError, in all threads."""
     from numba import typeof
 
-    kernel.disable_compile(False)
-    try:
-        kernel.compile(tuple([typeof(a) for a in arguments]))
-    finally:
-        kernel.disable_compile()
+    with _compiling:
+        kernel._can_compile = True  # here alone: calls, which other threads may make meanwhile, still compile nothing
+        try:
+            kernel.compile(tuple([typeof(a) for a in arguments]))
+        finally:
+            if kernel.signatures:
+                kernel.disable_compile()
 
 
 @functools.cache
