@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import readtorch as rt
-from tests.reference import FUSES, last_bits, to_torch
+from tests.reference import FUSES, both, last_bits, to_torch
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 COMPLEX = ["complex64", "complex128"]
@@ -381,3 +381,19 @@ def test_default_generator():
 
 def test_version_counts_writes():
     same(lambda T: T.zeros(3).uniform_().normal_().random_().bernoulli_()._version)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_how_dirichlet_numbers_move(dtype):
+    """All four approximations: near 0, near 1, large shapes (also at the mean), and the fitted one."""
+    x = torch.tensor([1e-6, 0.001, 0.2, 0.4, 0.5, 0.501, 0.6, 0.9, 0.999, 1 - 1e-6], dtype=dtype)
+    alpha = torch.tensor([0.01, 0.3, 1.0, 4.0, 7.0, 30.0], dtype=dtype)
+    beta = torch.tensor([0.05, 0.7, 2.0, 8.0, 30.0], dtype=dtype)
+    x, alpha, beta = (t.contiguous() for t in torch.broadcast_tensors(x[:, None, None], alpha[:, None], beta))
+    rtol = 1e-9 if dtype == torch.float64 else 5e-3  # PyTorch adds up its series in float32
+    both(lambda T, x, a, total: T._dirichlet_grad(x, a, total), x, alpha, alpha + beta, rtol=rtol, atol=1e-5 if rtol > 1e-6 else 0)
+
+
+def test_dirichlet_gradients_refuse():
+    both(lambda T, x: T._dirichlet_grad(x, x, x), torch.rand(3).half())
+    both(lambda T, x: T._dirichlet_grad(x, x, x + 1).sum().backward(), torch.rand(3).requires_grad_())

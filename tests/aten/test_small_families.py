@@ -108,3 +108,15 @@ def test_windows_with_parameters():
     both(lambda T: T.hamming_window(7, False, 0.6, 0.3))
     both(lambda T: T.kaiser_window(7, False, 5.0))
     both(lambda T: T.kaiser_window(7, beta=5.0, periodic=True))
+
+
+def test_what_programs_assert():
+    mask = torch.tensor([True, False])
+    both(lambda T, m: (T._is_all_true(m), T._is_all_true(m[:1]), T._is_any_true(m), m._is_all_true(), m[1:]._is_any_true(),
+                       T._is_all_true(m[:0]), T._is_any_true(m[:0])), mask)
+    both(lambda T, m: T._is_all_true(m.float()), mask, message=False)
+    for call in (lambda T, m: T._assert_async(m[0]), lambda T, m: T._assert_async(m[1]), lambda T, m: T._assert_async(m),
+                 lambda T, m: T._assert_async(m[1], "no"), lambda T, m: T._assert_async(m[:0]),
+                 lambda T, m: T._assert_async(T.tensor(0.5)), lambda T, m: T._assert_async(m[0], "no")):
+        both(call, mask)
+    both(lambda T: (T._shape_as_tensor(T.zeros(2, 3)), T._shape_as_tensor(T.zeros(()))))

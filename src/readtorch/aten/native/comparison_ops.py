@@ -176,6 +176,42 @@ def allclose_composite(self, other, rtol, atol, equal_nan):
 
 is_nonzero.compose(bool)
 
+# -------------------------------------------------------------------------------------- what programs assert
+
+_is_all_true = native_function("_is_all_true(Tensor self) -> Tensor", BOTH)
+_is_any_true = native_function("_is_any_true(Tensor self) -> Tensor", BOTH)
+_assert_async = native_function("_assert_async(Tensor self) -> ()")
+_assert_async_message = native_function("_assert_async.msg(Tensor self, str assert_msg) -> ()")
+
+
+def check_bool(self, name):
+    if self._array.dtype.kind != "b":  # in PyTorch: an internal assertion
+        raise RuntimeError(f"{name}(): expected a bool tensor, but got {SCALAR_TYPE_NAMES[dtype_of(self)]}")
+
+
+@_is_all_true.compose
+def is_all_true(self):
+    check_bool(self, "_is_all_true")
+    return self.all()
+
+
+@_is_any_true.compose
+def is_any_true(self):
+    check_bool(self, "_is_any_true")
+    return self.any()
+
+
+@_assert_async.compose
+def assert_async(self):
+    """Raises RuntimeError if the only element is 0. In PyTorch: on a GPU without waiting for it."""
+    assert_async_message(self, "Expected Tensor with single nonzero value, but got zero")
+
+
+@_assert_async_message.compose
+def assert_async_message(self, assert_msg):
+    if not is_nonzero.call(self):
+        raise RuntimeError(assert_msg)
+
 # ------------------------------------------------------------------------------------------------------- isin
 
 isin = native_function(

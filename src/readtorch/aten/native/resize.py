@@ -2,11 +2,13 @@
 
 In PyTorch: `aten/src/ATen/native/{Resize,TensorShape}.cpp`. Explained in the chapter "Tensor and Storage".
 """
+import numpy as np
+
 from ...c10.dispatch_key import AUTOGRAD
 from ...c10.layout import contiguous_format, preserve_format
 from ...c10.scalar_type import C_TYPE_NAMES
 from ...c10.storage_impl import StorageImpl
-from ...c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
+from ...c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of, wrap
 from ..native_function import native_function, python_face, resize
 
 resize_ = native_function(
@@ -88,6 +90,15 @@ def is_set_to_cpu(self, tensor):
 
 
 # ------------------------------------------------------------------------------------- questions as functions
+
+_shape_as_tensor = native_function("_shape_as_tensor(Tensor self) -> Tensor")
+
+
+@_shape_as_tensor.compose
+def shape_as_tensor(self):
+    """The sizes as a tensor, on the CPU: a tracer keeps what is computed with it."""
+    return wrap(np.array(self._array.shape, np.int64))
+
 
 @python_face("numel", "function")
 def numel(input):

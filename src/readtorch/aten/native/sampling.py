@@ -180,6 +180,19 @@ _standard_gamma = native_function("_standard_gamma(Tensor self, Generator? gener
 _standard_gamma_grad = native_function("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor")
 _sample_dirichlet = native_function("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor")
 _sample_dirichlet.backward(NOT_IMPLEMENTED)
+_dirichlet_grad = native_function("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor")
+_dirichlet_grad.backward(NOT_IMPLEMENTED)
+
+
+@_dirichlet_grad.kernel
+def dirichlet_grad_cpu(x, alpha, total):
+    """For `torch.distributions.Dirichlet`: how each part moves with its concentration."""
+    check_kernel_type(x, "_dirichlet_grad_cpu", FLOAT_OR_DOUBLE)
+    try:
+        arrays = np.broadcast_arrays(x._array, alpha._array, total._array)
+    except ValueError:
+        raise broadcast_error(x._array.shape, alpha._array.shape, total._array.shape) from None
+    return wrap(kernels.dirichlet_grad(*arrays))
 
 
 @_standard_gamma.kernel

@@ -30,6 +30,7 @@ loops = _LoadedWhenUsed(".distribution_loops")
 vector_normal = _LoadedWhenUsed(".vector_normal")
 rejection = _LoadedWhenUsed(".rejection_loops")
 gamma_gradient = _LoadedWhenUsed(".gamma_gradient")
+beta_gradient = _LoadedWhenUsed(".beta_gradient")
 
 # Note [Visiting order]
 # A draw is a sequence, so the order in which elements are visited is part of the result. PyTorch's
@@ -233,6 +234,14 @@ def standard_gamma_grad(shape, sample):
     flat = [np.ascontiguousarray(array, DOUBLE).reshape(-1) for array in (shape, sample)]
     gamma_gradient.standard_gamma_grad(*flat, out.reshape(-1))
     return _round(out, shape.dtype)
+
+
+def dirichlet_grad(x, alpha, total):
+    """The derivative of Dirichlet numbers' parts by their concentrations, over 1 - x, as a new array."""
+    out = np.empty(x.shape)
+    flat = [np.ascontiguousarray(array, DOUBLE).reshape(-1) for array in (x, alpha, total)]
+    beta_gradient.dirichlet_grad(*flat, out.reshape(-1))
+    return _round(out, x.dtype)
 
 
 def dirichlet(array, concentration, generator):
