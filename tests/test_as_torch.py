@@ -93,7 +93,7 @@ def test_a_distribution_named_torch_is_found_and_no_other(tmp_path):
 # Their __module__ or __qualname__ differs from PyTorch's.
 DIFFERENT = {
     "C++ there, a class or function here that stands in another module": [
-        "torch.Event", "torch.Stream", "torch.from_dlpack", "torch.to_dlpack", "torch.nn.functional.bilinear",
+        "torch.Event", "torch.Stream", "torch.sparse.mm", "torch.sparse.addmm", "torch.from_dlpack", "torch.to_dlpack", "torch.nn.functional.bilinear",
         *(f"torch.distributed.{name}" for name in ("FileStore", "GradBucket", "HashStore", "Reducer", "TCPStore")),
         "torch.jit.CompilationUnit", "torch.jit.ScriptFunction", "torch.nn.attention.SDPBackend",
         *(f"torch.onnx.{name}" for name in ("OperatorExportTypes", "TensorProtoDataType", "TrainingMode")),
@@ -104,7 +104,7 @@ DIFFERENT = {
             "Any", "Bool", "Complex", "DeviceObj", "Dict", "Float", "Future", "Int", "List", "None", "String", "Tensor", "Tuple")
     ],
     "one function with two names": [
-        "torch.clip", "torch.compiler.is_dynamo_compiling", "torch.distributed.all_gather_into_tensor",
+        "torch.clip", "torch.dsmm", "torch.compiler.is_dynamo_compiling", "torch.distributed.all_gather_into_tensor",
         "torch.distributed.reduce_scatter_tensor"],
     "a file of its own there": [
         "torch.autograd.Variable", "torch.onnx.symbolic_helper.parse_args",
@@ -410,6 +410,7 @@ def test_asking_is_no_error(tmp_path):
         for name in ("torch.nothing", "torch.nn.nothing", "torch.amp"):
             print(importlib.util.find_spec(name))
         print(importlib.util.find_spec("torch.nn").name, importlib.util.find_spec("torch.jit").name, importlib.util.find_spec("torch").name)
+        print(importlib.util.find_spec("torch.onnx").origin.endswith("onnx/__init__.py"))
         print(inspect.getmodule(torch.nn.Linear) is torch.nn.modules.linear, inspect.unwrap(F.relu) is F.relu)
         print(len(inspect.getmembers(torch.nn)) > 100, inspect.getsource(torch.nn.Linear).startswith("class Linear"))
         print(len(doctest.DocTestFinder().find(torch.nn.modules.linear)) > 3, inspect.getdoc(torch) is not None)
@@ -418,7 +419,7 @@ def test_asking_is_no_error(tmp_path):
             from torch import nothing
         except ImportError as error:
             print(error.name)
-    """) == ["False 3 False False", "None", "None", "None", "torch.nn torch.jit torch", "True True", "True True", "True True", "True True",
+    """) == ["False 3 False False", "None", "None", "None", "torch.nn torch.jit torch", "True", "True True", "True True", "True True", "True True",
              "torch"]
 
 
@@ -465,6 +466,9 @@ def test_small_doors():
         names = library.distributed.Backend
         assert (names.NCCL, names.UCC, names.XCCL, names.GLOO, names.MPI) == ("nccl", "ucc", "xccl", "gloo", "mpi")
         assert not (library.distributed.is_ucc_available() or library.distributed.is_xccl_available())
+        constants = importlib.import_module(f"{library.__name__}.distributed.constants")
+        assert (constants.default_pg_timeout.total_seconds(), constants.default_pg_nccl_timeout) == (1800, None)
+        assert library.nn.modules.module._EXTRA_STATE_KEY_SUFFIX == "_extra_state"
         assert library.types._Number == (int, float, bool) and library.types.Number == int | float | bool
         assert isinstance(library.Size([1]), library.types._size) is True and library.types._dtype is library.dtype
     assert readtorch.types.FileLike == torch.types.FileLike

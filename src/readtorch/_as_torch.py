@@ -77,8 +77,11 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return _renamed_when_loaded(PathFinder.find_spec(name, path, target))
         if first != "torch":
             return None
-        if _exists(_ours(name)):
-            return ModuleSpec(name, self)
+        found = _found(_ours(name))
+        if found is not None:
+            spec = ModuleSpec(name, self, origin=found.origin)
+            spec.submodule_search_locations = found.submodule_search_locations
+            return spec
         if _is_a_question():
             return None
         raise ModuleNotFoundError(f"readtorch has no module '{name}'", name=name)
@@ -95,11 +98,11 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return [Distribution()] if context.name in (None, "torch") and not _names_folders(context) else []
 
 
-def _exists(name):
+def _found(name):
     try:
-        return importlib.util.find_spec(name) is not None
+        return importlib.util.find_spec(name)
     except ModuleNotFoundError:
-        return False
+        return None
 
 
 def _is_a_question():

@@ -237,7 +237,8 @@ def test_verbose(capsys):
 def test_the_header():
     model = onnx.load_from_string(export(lambda T, x: x + 1, X, opset_version=17))
     assert [(o.domain, o.version) for o in model.opset_import] == [("", 17)]
-    assert model.producer_name == "readtorch" and model.graph.name == "main_graph"
+    assert (model.producer_name, model.producer_version) == ("readtorch", readtorch.version.readtorch)
+    assert model.graph.name == "main_graph"
 
 
 # ------------------------------------------------------------------------------------------- what cannot be

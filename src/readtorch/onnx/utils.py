@@ -63,7 +63,7 @@ def export_model(model, args, f, settings):
         not settings.verbose,
         bool(settings.keep_initializers_as_inputs),
         settings.custom_opsets,
-        producer=("readtorch", readtorch.__version__),  # in PyTorch: "pytorch"
+        producer=("readtorch", readtorch.version.readtorch),  # in PyTorch: "pytorch"
     )
     if settings.verbose:
         print(f"Exported graph: {graph}")

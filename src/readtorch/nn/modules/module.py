@@ -37,7 +37,7 @@ from readtorch.nn.modules._hooks import (  # noqa: F401
     register_module_parameter_registration_hook,
 )
 from readtorch.nn.modules._members import _Members
-from readtorch.nn.modules._state_dict import _IncompatibleKeys, _is_tensor_like, _StateDict
+from readtorch.nn.modules._state_dict import _EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys, _is_tensor_like, _StateDict  # noqa: F401
 from readtorch.nn.parameter import Buffer, Parameter
 
 __all__ = [
