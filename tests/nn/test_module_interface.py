@@ -20,7 +20,8 @@ MODULES = ["nn.modules.module", "nn.modules.container", "nn.modules.lazy", "nn.p
 # Names of Python's or of the reference's own machinery.
 PRIVATE = {"__annotations__", "__class_getitem__", "__firstlineno__", "__match_args__", "__orig_bases__",
            "__init_subclass__", "__parameters__", "__replace__", "__static_attributes__",
-           "__deprecated__", "__torch_function__"}
+           "__deprecated__", "__torch_function__",
+           "___needs_generation_tag_patch"}  # torch.compile leaves it on the class, once it has run
 
 
 def of(T, path):
