@@ -199,7 +199,18 @@ def three_lists():
     return [*lists(3)(), torch.tensor([0.5, 0.25])]
 
 
+def sobol(*between):
+    """The direction numbers of two dimensions, as what is written to or as what is read."""
+    def arguments():
+        state = torch._sobol_engine_initialize_state_(torch.zeros(2, 30, dtype=torch.int64), 2)
+        return [state if a is sobol else a() if callable(a) else a for a in between]
+    return arguments
+
+
 BY_HAND = {
+    "aten::_sobol_engine_initialize_state_": sobol(sobol, 2),
+    "aten::_sobol_engine_scramble_": sobol(sobol, lambda: torch.ones(2, 30, 30, dtype=torch.int64).tril(), 2),
+    "aten::_sobol_engine_ff_": sobol(lambda: torch.zeros(2, dtype=torch.int64), 3, sobol, 2, 5),
     **dict.fromkeys([f"aten::_foreach_{name}.Tensor" for name in ("addcdiv", "addcdiv_", "addcmul", "addcmul_")], three_lists),
     "aten::_native_batch_norm_legit": batch_norm(True), "aten::_batch_norm_with_update": batch_norm(),
     "aten::_native_batch_norm_legit.out": lambda: batch_norm(True)() + [torch.empty(0) for _ in range(3)],

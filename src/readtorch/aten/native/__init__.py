@@ -101,7 +101,7 @@ from . import (  # noqa: F401
     segment_reduce,
     short_time_fourier,
     slicing,
-    smooth_activation,
+    smooth_activation, sobol_engine,
     softmax,
     sorting,
     sparse,
