@@ -164,17 +164,23 @@ def compiled(source):
     return keep(module.fused, functions_stamp, cache_directory, source)
 
 
+def only_when_told(kernel):
+    """Let calls for types that `kernel` has not been compiled for raise TypeError. (numba's `disable_compile` does that only
+    behind the first types.)"""
+    with _compiling:  # another thread may be compiling it
+        kernel._can_compile = False
+
+
 def compile_for(kernel, arguments):
-    """Compile for the types of these arguments. For types not compiled for it then raises TypeError, in all threads."""
+    """Compile for the types of these arguments. A call for other types that another thread makes meanwhile raises RuntimeError."""
     from numba import typeof
 
     with _compiling:
-        kernel._can_compile = True  # here alone: calls, which other threads may make meanwhile, still compile nothing
+        kernel._can_compile = True
         try:
             kernel.compile(tuple([typeof(a) for a in arguments]))
         finally:
-            if kernel.signatures:
-                kernel.disable_compile()
+            kernel._can_compile = False
 
 
 @functools.cache

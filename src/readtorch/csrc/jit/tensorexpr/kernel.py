@@ -203,7 +203,7 @@ def _checked(plan, checks):
         f"            kernel({operands}, {results})",
         "        else:",
         f"            run_flat(kernel, ({operands},), singles, ({results},))",
-        "    except TypeError:",
+        "    except (TypeError, RuntimeError):  # not compiled for these types, or just being compiled",
         "        return MISS",
     ]
 
