@@ -33,7 +33,7 @@ ON_EVERY_TENSOR = INFERENCE_MODE | TRACER | PYTHON
 
 # In PyTorch: every tensor outside inference mode carries Autograd and ADInplaceOrView, and the kernel asks whether
 # there is work to do. Here a tensor carries them when there may be: a plain tensor's calls go straight to the backend.
-# In PyTorch, too, ADInplaceOrView's kernels count versions; here an in-place operation does it where it writes.
+# In PyTorch the kernels at ADInplaceOrView also count versions; here an in-place operation does it where it writes.
 GRAD_KEYS = AUTOGRAD | ADINPLACEORVIEW
 
 CPU_TENSOR = CPU | ON_EVERY_TENSOR
