@@ -19,7 +19,7 @@ import pytest
 from readtorch import distributed as dist
 from readtorch.csrc.distributed import authentication, checks, collective, framing, full_mesh, tcp_store_backend
 from readtorch.csrc.distributed.store import HashStore
-from readtorch.csrc.distributed.tcp import _send_all
+from readtorch.csrc.distributed.tcp import _reserve, _send_all
 from readtorch.distributed.run import free_port
 from tests.distributed.launch import ROOT, environment, readtorchrun, run
 
@@ -169,6 +169,18 @@ def test_a_message_is_read_as_it_comes():
     with pytest.raises(ConnectionError):
         framing.receive_exactly(here, 1 << 40)
     assert resident() - before < 1 << 20
+
+
+@pytest.mark.parametrize("length", [1 << 30, 1 << 46, 1 << 62, (1 << 64) - 1])
+def test_a_message_between_ranks_takes_memory_as_it_comes(length):
+    """Note [ Sizes that the other side says ]"""
+    before = resident()
+    try:
+        array = _reserve(length)
+        array[0] = 1
+    except ConnectionError as error:
+        assert f"it announced a message of {length} bytes" in str(error)
+    assert resident() - before < 10 << 20
 
 
 def test_what_is_too_long_is_refused_before_it_goes():

@@ -13,8 +13,9 @@ to no other file.
 
 A descriptor is a number that means something to one process only. There are two ways to send one. A message
 of `multiprocessing` (Queue, Pipe) is bytes alone: it mentions an address where the receiver calls the sender,
-and a thread of the sender answers with the descriptor (`reduction.DupFd`). If the receiver never calls, the
-descriptor stays open as long as the sender lives. Messages of our own, as the DataLoader's, go through a
+and a thread of the sender answers with the descriptor (`reduction.DupFd`), to those alone who show that they
+know the `authkey` of the program's processes. If the receiver never calls, the descriptor stays open as long as
+the sender lives. Messages of our own, as the DataLoader's, go through a
 socket that takes descriptors along (`parcel`): that needs no thread and no call, and what is not received
 goes with the socket. Memory that has no name yet gets none there, whatever the strategy; with file_system the
 receiver closes the descriptor as soon as the memory is mapped, so that not many are open at a time.
