@@ -3,6 +3,8 @@ import pytest
 
 from tests.attack import ranks
 
+pytestmark = pytest.mark.alone  # it measures how soon the others know
+
 
 @pytest.mark.parametrize("number", range(8))
 def test_ranks(number):
