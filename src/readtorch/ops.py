@@ -98,7 +98,7 @@ def bind(schema, args, kwargs):
         if argument.name in kwargs:
             bound.append(_converted(schema, position, kwargs[argument.name]))
         elif argument.has_default or argument.type.optional:
-            bound.append(argument.default)
+            bound.append(default_of(argument))
         else:
             raise RuntimeError(
                 f"aten::{schema.name}() is missing value for argument '{argument.name}'. "
@@ -110,6 +110,13 @@ def bind(schema, args, kwargs):
             f"Unknown keyword argument '{unknown[0]}' for operator 'aten::{schema.name}'. Schema: {schema}"
         )
     return bound
+
+
+def default_of(argument):
+    """An argument's default as its type has it: the schema spells `int64` and `mean` as words and 0 for (0, 0)."""
+    if argument.default is None or argument.type.is_tensor:
+        return argument.default
+    return convert(argument.type, argument.default, numbers_as_tensors=False)
 
 
 def _converted(schema, position, value):

@@ -6,6 +6,7 @@ Explained in the chapter "One operator call".
 import numpy as np
 
 from ...c10 import scalar_type
+from ...c10.overflows import check_fits
 from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import TensorImpl, wrap_result
 from ..native_function import alias_of, native_function, python_face, write_result
@@ -23,6 +24,7 @@ def check_alpha(common, alpha):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if not common.is_complex and isinstance(alpha, complex):
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    check_fits(alpha, common)
 
 
 def with_factor(ufunc, alpha, common, size):

@@ -7,7 +7,8 @@ import functools
 
 import numpy as np
 
-from ...c10.tensor_impl import wrap
+from ...c10.overflows import check_fits, number_as
+from ...c10.tensor_impl import dtype_of, wrap
 from ..native_function import native_function
 from .cpu_blas import gemm, multiply
 from .exact_out import exact_out, type_name
@@ -34,11 +35,11 @@ def scaled_sum(self, value, beta, alpha):
     if x.shape != value.shape:
         expand_cpu(self, value.shape, False)  # raises if it does not fit
     if alpha != 1:
-        np.multiply(value, value.dtype.type(alpha), out=value, casting="unsafe")
+        np.multiply(value, number_as(alpha, dtype_of(self)).astype(value.dtype), out=value, casting="unsafe")
     if beta == 1:
         np.add(value, x, out=value, casting="unsafe")
     elif beta != 0:
-        np.add(value, np.multiply(x, value.dtype.type(beta), dtype=value.dtype, casting="unsafe"), out=value)
+        np.add(value, np.multiply(x, number_as(beta, dtype_of(self)).astype(value.dtype), dtype=value.dtype, casting="unsafe"), out=value)
     return value
 
 
@@ -180,6 +181,8 @@ def addr_cpu(self, vec1, vec2, beta, alpha):
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {t._array.ndim}-D")
     expand_cpu(self, (vec1._array.size, vec2._array.size), False)
     common = result_type(self, vec1, vec2)
+    check_fits(beta, common)
+    check_fits(alpha, common)
 
     def rounded(a):  # in PyTorch: computed in the type itself, so 16-bit numbers are rounded at each step
         return a.astype(common.numpy).astype(a.dtype) if common.itemsize == 2 else a

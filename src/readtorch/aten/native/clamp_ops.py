@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...c10.overflows import check_fits
 from ...c10.tensor_impl import TensorImpl, wrap, wrap_result
 from ..functions import at
 from ..native_function import alias_of, native_function, packets, python_face
@@ -36,6 +37,9 @@ for _operator in (clamp, clamp_min, clamp_max):
 def between(self, low, high, name="clamp"):
     """min(max(self, low), high); a bound may be None. nan stays, and a nan bound gives nan."""
     x = self._array
+    for bound in (low, high):
+        if bound is not None and not isinstance(bound, TensorImpl):
+            check_fits(bound, result_type(self, scalar_tensor(bound)))
     plain = number_or_none(low) and number_or_none(high) and not (low is None and high is None)
     if plain and (x.dtype is F4 or x.dtype is F8):
         if x.size >= FROM_SIZE and are_flat(x) and not (is_nan(low) or is_nan(high)):

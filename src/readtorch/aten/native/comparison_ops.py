@@ -152,7 +152,7 @@ def isclose_cpu(self, other, rtol, atol, equal_nan):
         raise RuntimeError(f"{SCALAR_TYPE_NAMES[dtype_of(self)]} did not match "
                            f"{SCALAR_TYPE_NAMES[dtype_of(other)]}")
     for name, value in (("rtol", rtol), ("atol", atol)):
-        if value < 0:
+        if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
     return computing(partial(close_array, rtol, atol, equal_nan), self, other, result=scalar_type.bool)
 

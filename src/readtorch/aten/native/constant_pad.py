@@ -6,10 +6,11 @@ import functools
 
 import numpy as np
 
+from ...c10.overflows import number_as
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
 from ..native_function import native_function, packets, python_face
 from ..python_arg_parser import make_parser
-from .copy import copy_in_format, empty_in_format_of, number_as
+from .copy import copy_in_format, empty_in_format_of
 from .padding import inside, pad_array, pad_images, padded_shape, pairs, reflection_pad, replication_pad
 from .slicing import slice_
 

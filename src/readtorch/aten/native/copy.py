@@ -3,9 +3,6 @@
 In PyTorch: `aten/src/ATen/native/{Copy,TensorConversions,TensorProperties}.cpp`.
 Explained in the chapter "Tensor and Storage".
 """
-import math
-
-import ml_dtypes
 import numpy as np
 
 from ...c10 import layout, scalar_type
@@ -28,30 +25,6 @@ def cast(array, numpy_dtype):
     if array.dtype.kind == "c" and numpy_dtype.kind not in "cb":
         array = array.real
     return array.astype(numpy_dtype)
-
-
-def number_as(value, dtype):
-    """A Python number as a 0-dimensional array. Raises RuntimeError if `dtype` has no such number."""
-    if isinstance(value, complex) and not dtype.is_complex:
-        value = value.real if value.imag == 0 else overflow(dtype)
-    if dtype.category == scalar_type.INTEGRAL and not isinstance(value, bool):
-        limits = np.iinfo(dtype.numpy)
-        if value != value or not (limits.min if dtype.is_signed else -limits.max) <= value <= limits.max:
-            overflow(dtype)
-        return np.array(int(value) % (limits.max + 1) if value < limits.min else int(value), dtype.numpy)
-    if dtype.is_floating_point and isinstance(value, (int, float)) and math.isfinite(value):
-        if abs(value) > ml_dtypes.finfo(dtype.numpy).max:
-            overflow(dtype)
-    return np.array(value).astype(dtype.numpy)
-
-
-_SCALAR_NAMES = {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-                 "float16": "at::Half", "bfloat16": "at::BFloat16", "float32": "float", "float64": "double"}
-
-
-def overflow(dtype):
-    name = _SCALAR_NAMES.get(dtype.name, dtype.name)
-    raise RuntimeError(f"value cannot be converted to type {name} without overflow")
 
 
 # ------------------------------------------------------------------------------------------------------ clone

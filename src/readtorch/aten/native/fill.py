@@ -4,10 +4,11 @@ In PyTorch: `aten/src/ATen/native/Fill.cpp`.
 """
 import numpy as np
 
+from ...c10.overflows import number_as
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function, python_face
-from .copy import cast, number_as
+from .copy import cast
 from .tensor_iterator import refuse_overlap
 
 BOTH = "function, method"

@@ -7,12 +7,13 @@ import warnings
 
 import numpy as np
 
+from ...c10.overflows import number_as
 from ...c10.scalar_type import uint8
 from ...c10.tensor_impl import contiguous_strides, dtype_of, type_name, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import check_no_overlap, native_function, warn_of_overlap
-from .copy import allocate_in_order, cast, copy_in_format, fastest_first, number_as
+from .copy import allocate_in_order, cast, copy_in_format, fastest_first
 from .exact_out import exact_out
 
 BOTH = "function, method"
@@ -248,6 +249,7 @@ def index_select_cpu(self, dim, index):
         if places.size != 1:
             raise RuntimeError("index_select(): Index to scalar can have only 1 value, got {} "
                                "value(s)".format(places.size))
+        check_places(places.reshape(-1), 1, "index out of range in self")
         return wrap(array.copy())
     if places.size and not (0 <= places.min() and places.max() < array.shape[dim]):
         raise IndexError("index out of range in self")
@@ -301,7 +303,7 @@ def index_add_cpu(self, dim, index, source, alpha):
 def check_same_slices(self, source, dim, index):
     """Raises unless source is `self` with as many slices along `dim` as `index` has entries."""
     own, other, count = self._array.shape, source._array.shape, index._array.size
-    if len(other) != len(own) and len(other) and len(own):
+    if len(other) != len(own) and (len(other) or count != 1):
         raise shape_mismatch(own, other)
     if (other[dim] if other else 1) != count:
         raise RuntimeError(f"index_add_(): Number of indices ({count}) should be equal to source.size(dim): "

@@ -6,12 +6,12 @@ from math import prod
 
 import numpy as np
 
+from ...c10.overflows import number_as
 from ...c10.scalar_type import C_TYPE_NAMES, uint8
 from ...c10.tensor_impl import dtype_of, type_name, wrap
 from ..functions import at
 from ..native_function import native_function, python_face, warn_of_overlap
 from ..python_arg_parser import number_as_tensor
-from .copy import number_as
 from .exact_out import exact_out, keeps_apart
 from .indexing import writes_elements
 from .tensor_iterator import broadcast_error, result_type

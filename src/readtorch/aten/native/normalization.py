@@ -106,6 +106,7 @@ def forward(input, weight, bias, running_mean, running_var, training, momentum, 
     if not dtype_of(input).is_floating_point:
         raise not_implemented("batch_norm")(dtype_of(input))
     kept = statistics_type(input, weight, bias, running_mean, running_var)
+    check_forward(x, weight, bias, running_mean, running_var, training)
     w, b, m, v = [None if t is None else t._array for t in (weight, bias, running_mean, running_var)]
     layout = batch_norm_loops.layout_of(x) if loops_serve(x, w, b, m, v) else None
     if layout is None:
@@ -116,6 +117,17 @@ def forward(input, weight, bias, running_mean, running_var, training, momentum, 
     slope, start = line(*given_statistics(m, v, x.dtype, eps), w, b)
     y = batch_norm_loops.evaluate(x, layout, slope, start)
     return wrap(y), wrap(np.empty(0, kept)), wrap(np.empty(0, kept))
+
+
+def check_forward(x, weight, bias, running_mean, running_var, training):
+    """Raises RuntimeError for parameters of another size than the channels. (In PyTorch: only `batch_norm` looks, and
+    `native_batch_norm` reads what lies behind them.)"""
+    channels = x.shape[wrap_dim(1, x.ndim)]
+    if not training and running_mean is None:
+        raise RuntimeError("Expected running_mean and running_var to be defined in evaluation mode")
+    named = {"weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var}
+    for name, parameter in named.items():
+        check_features(name, parameter, channels)
 
 
 def forward_by_numpy(x, weight, bias, running_mean, running_var, kept, training, momentum, eps):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ...c10 import scalar_type
+from ...c10.overflows import check_fits
 from ...c10.scalar_type import C_TYPE_NAMES, COMPLEX, FLOAT
 from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ..dispatcher import NOT_IMPLEMENTED
@@ -125,6 +126,7 @@ def lerp_cpu(self, end, weight):
 @lerp_scalar.kernel
 def lerp_scalar_cpu(self, end, weight):
     check_lerp(self, end, "end")
+    check_fits(weight, dtype_of(self))
     if are_flat(self._array, end._array) and not isinstance(weight, complex):
         return wrap(loop("lerp", self._array, end._array, numbers=(weight,)))
     return interpolate(self, end, scalar_tensor(weight), "lerp_kernel_scalar")
@@ -204,6 +206,7 @@ def number_as(dtype, value):
     if isinstance(value, complex) and not wide.is_complex:
         raise RuntimeError(f"value cannot be converted to type {C_TYPE_NAMES[wide].replace(' int', '')} "
                            "without overflow")
+    check_fits(value, dtype)
     return np.asarray(value).astype(wide.numpy)[()]
 
 

@@ -66,6 +66,8 @@ def sliding(name, dims, kernel_size, stride, padding, dilation=(1,), ceil_mode=F
     stride = for_each(stride, dims, omitted) if stride else kernel
     padding = for_each(padding, dims, f"{name}: padding must {either}be a single int, or {tuple_of}")
     dilation = for_each(dilation, dims, f"{name}: dilation must be either a single int, or {tuple_of}")
+    if not all(-1 << 31 <= n < 1 << 31 for n in (*kernel, *stride, *padding, *dilation)):
+        raise RuntimeError("value cannot be converted to type int without overflow")
     return Sliding(kernel, stride, padding, dilation, ceil_mode)
 
 

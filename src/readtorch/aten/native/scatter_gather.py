@@ -4,11 +4,11 @@ In PyTorch: `aten/src/ATen/native/{TensorAdvancedIndexing,ScatterGatherChecks.h,
 """
 import numpy as np
 
+from ...c10.overflows import number_as
 from ...c10.tensor_impl import dtype_of, type_name, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
-from .copy import number_as
 from .exact_out import exact_out, keeps_apart
 from .indexing import INT, LONG, add_at, writes_elements
 from .sparse.sparse_tensor import _sparse_coo_tensor_unsafe

@@ -129,10 +129,11 @@ def polygamma_cpu(n, self):
         return digamma.call(self)
     if n == 1:
         return unary_float_kernel(trigamma_array, not_implemented("polygamma"))(self)
-    factor = math.factorial(n) * (1.0 if n % 2 else -1.0)
+    n = int(np.int64(n).astype(np.int32))  # as PyTorch hands it on
+    factor = np.exp(scipy_function("gammaln")(np.float64(n + 1.0))) * (1.0 if n % 2 else -1.0)
 
     def zeta_series(x):
-        return (x.dtype.type(factor) * zeta_array(x.dtype.type(n + 1.0), x)).astype(x.dtype)
+        return (factor * zeta_array(x.dtype.type(n + 1.0), x).astype(np.float64)).astype(x.dtype)
     return unary_float_kernel(zeta_series, not_implemented("polygamma"))(self)
 
 

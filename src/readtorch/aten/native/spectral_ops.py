@@ -328,19 +328,27 @@ rfftfreq = declare("rfftfreq", f"(int n, float d=1.0, *, {_OPTIONS}) -> Tensor")
 @fftfreq.compose
 def fftfreq_composite(n, d, dtype, layout, device, pin_memory):
     """0, 1, 2, … and from the middle on the negative ones, in cycles per unit if samples are `d` apart."""
-    places = np.arange(n)
+    places = np.arange(checked_count(n))
     return frequencies(np.where(places < (n + 1) // 2, places, places - n), n, d, dtype)
 
 
 @rfftfreq.compose
 def rfftfreq_composite(n, d, dtype, layout, device, pin_memory):
     """0, 1, 2, … up to the middle."""
-    return frequencies(np.arange(n // 2 + 1), n, d, dtype)
+    return frequencies(np.arange(checked_count(n // 2 + 1)), n, d, dtype)
+
+
+def checked_count(n):
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    return n
 
 
 def frequencies(places, n, d, dtype):
+    """With n or d 0 they are inf, but for 0, which is nan."""
     numpy_type = (dtype or scalar_type.get_default_dtype()).numpy
-    return wrap(places.astype(numpy_type) * np.array(1 / (n * d), numpy_type))
+    unit = 1 / np.float64(n * d)
+    return wrap(places.astype(numpy_type) * np.array(unit, numpy_type))
 
 
 def shifted(self, dim, halves):

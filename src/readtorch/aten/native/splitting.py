@@ -207,12 +207,19 @@ def check_tensor_split(self, dim):
     return wrap_dim(dim, self._array.ndim)
 
 
+def check_many(pieces):
+    """Raises RuntimeError for more pieces than any memory has room for. In PyTorch: what the list of them says."""
+    if pieces > 1 << 28:
+        raise RuntimeError("std::bad_alloc")
+
+
 @tensor_split_sections.compose
 def tensor_split_sections_composite(self, sections, dim):
     """Exactly `sections` pieces; the first ones are longer by one where it does not come out even."""
     dim = check_tensor_split(self, dim)
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+    check_many(sections)
     short, longer = divmod(self._array.shape[dim], sections)
     pieces, start = [], 0
     for i in range(sections):

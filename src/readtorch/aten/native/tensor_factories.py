@@ -8,11 +8,12 @@ from ...c10 import layout as layouts
 from ...c10 import scalar_type
 from ...c10.device import backend_keys, default_device, no_cuda
 from ...c10.dispatch_key import DEFAULT_MASK, changed, tls
+from ...c10.overflows import number_as
 from ...c10.tensor_impl import dtype_of, wrap
 from ..dispatcher import NO_TENSOR_KEYS
 from ..native_function import contiguous_strides, native_function, packets, python_face
 from ..python_arg_parser import make_parser
-from .copy import allocate, allocate_in_order, allocate_like, number_as
+from .copy import allocate, allocate_in_order, allocate_like
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE_OPTIONS = f"{OPTIONS}, MemoryFormat? memory_format=None"

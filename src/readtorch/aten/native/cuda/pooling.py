@@ -121,7 +121,7 @@ def extent(o, window, stride, padding, size):
 
 
 def divided_by(rows, columns, padded, include_padding, divisor):
-    return divisor if divisor > 0 else padded if include_padding else rows * columns
+    return divisor if divisor != 0 else padded if include_padding else rows * columns
 
 
 def average_kernel(x, numbers, out):

@@ -13,13 +13,14 @@ from .....c10 import layout as layouts
 from .....c10.cuda import runtime
 from .....c10.cuda.device_memory import copy_bytes, empty_on, reach_of, tensor_on
 from .....c10.cuda.stream import DeviceGuard, current_stream
+from .....c10.overflows import number_as
 from .....c10.tensor_impl import contiguous_strides, dtype_of, host_array
 from .....c10.wrap_dim import wrap_dim
 from ....common_device import wait_for
 from ....sparse_tensor_impl import refuse_sparse
 from ... import copy as native_copy
 from ... import fill as native_fill
-from ...copy import channels_last_order, check_rank, copy_in_format, is_dense_permutation, number_as
+from ...copy import channels_last_order, check_rank, copy_in_format, is_dense_permutation
 from ...joining import cat, check_cat, check_equal_sizes, common_format, stack
 from ...tensor_iterator import broadcast_error, inplace_shape_error, refuse_overlap, result_type
 from ..copy import cat as copy_parts

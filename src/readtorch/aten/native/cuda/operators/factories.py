@@ -8,12 +8,12 @@ import math
 import numpy as np
 
 from .....c10 import scalar_type
+from .....c10.overflows import number_as
 from .....c10.scalar_type import FLOAT, op_math_type
 from .....c10.tensor_impl import contiguous_strides, dtype_of
 from ....dispatcher import registry
 from ... import range_factories as ranges
 from ... import tensor_factories as factories
-from ...copy import number_as
 from ...tensor_factories import check_options, check_size, numpy_type
 from ..fills import arange, eye, fill, linspace
 from .copies import strides_in_format

@@ -6,11 +6,11 @@ Indices stay unchecked, as everywhere on a device: to look at them, the host wou
 In PyTorch: `aten/src/ATen/native/cuda/{IndexKernel,Indexing,Nonzero,SummaryOps,RenormKernel}.cu`.
 """
 
+from .....c10.overflows import number_as
 from .....c10.scalar_type import op_math_type
 from .....c10.tensor_impl import dtype_of, type_name
 from .....c10.wrap_dim import wrap_dim
 from ....functions import at
-from ...copy import number_as
 from ...index_reduce import check_index_reduce
 from ...indexing import BOOL, INT
 from ...scaling import check_renorm, other_dims

@@ -1,0 +1,40 @@
+"""Numbers that a dtype does not have.
+
+In PyTorch: `checked_convert` in `c10/util/TypeCast.h`, `c10/util/overflows.h`.
+"""
+import math
+
+import ml_dtypes
+import numpy as np
+
+from . import scalar_type
+
+
+def number_as(value, dtype):
+    """A Python number as a 0-dimensional array. Raises RuntimeError if `dtype` has no such number."""
+    if isinstance(value, complex) and not dtype.is_complex:
+        value = value.real if value.imag == 0 else overflow(dtype)
+    if dtype.category == scalar_type.INTEGRAL and not isinstance(value, bool):
+        limits = np.iinfo(dtype.numpy)
+        if value != value or not (limits.min if dtype.is_signed else -limits.max) <= value <= limits.max:
+            overflow(dtype)
+        return np.array(int(value) % (limits.max + 1) if value < limits.min else int(value), dtype.numpy)
+    if dtype.is_floating_point and isinstance(value, (int, float)) and math.isfinite(value):
+        if abs(value) > ml_dtypes.finfo(dtype.numpy).max:
+            overflow(dtype)
+    return np.array(value).astype(dtype.numpy)
+
+
+_SCALAR_NAMES = {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+                 "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double"}
+
+
+def overflow(dtype):
+    name = _SCALAR_NAMES.get(dtype.name, dtype.name)
+    raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+
+
+def check_fits(number, dtype):
+    """Raises RuntimeError if `dtype` has no such number."""
+    if type(number) is not bool and not -100 <= number.real <= 100 and number == number and dtype is not scalar_type.bool:
+        number_as(number, dtype)
