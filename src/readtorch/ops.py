@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 
 from .aten.dispatcher import registry
-from .aten.python_arg_parser import REJECTED, convert
+from .aten.python_arg_parser import REJECTED, TooLarge, convert
 from .c10.dispatch_key import AUTOGRAD, NAMES
 
 
@@ -20,7 +20,7 @@ class OpOverload:
         self._schema = operator.schema
         self.__name__ = f"{operator.schema.name}.{operator.schema.overload or 'default'}"
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, /, *args, **kwargs):
         return self._operator.call(*bind(self._schema, args, kwargs))
 
     def keys(self):
@@ -41,7 +41,7 @@ class OpOverloadPacket:
         self._name = name
         self._operators = [op for op in registry.values() if op.schema.name == name]
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, /, *args, **kwargs):
         """Calls the first overload that the arguments fit. Raises RuntimeError if none is."""
         failures = []
         for operator in self._operators:
@@ -123,7 +123,7 @@ def _converted(schema, position, value):
     argument = schema.arguments[position]
     if value is None and argument.type.optional:
         return None
-    converted = convert(argument.type, value, numbers_as_tensors=True)
+    converted = _as_type(argument.type, value, schema.name.removesuffix("_") in NUMBERS_AS_TENSORS)
     if converted is not REJECTED:
         return converted
     expected = _TYPE_NAMES.get(argument.type.base, argument.type.base)
@@ -133,8 +133,38 @@ def _converted(schema, position, value):
         f"aten::{schema.name}() Expected a value of type '{expected}' for argument "
         f"'{argument.name}' but instead found type '{type(value).__name__}'.\n"
         f"Position: {position}\nValue: {value!r}\nDeclaration: {schema}\n"
-        f"Cast error details: Unable to cast {value} to {expected}"
+        f"Cast error details: {_reason(argument.type, value)}"
     )
+
+
+# The operators that take a number in a tensor's place. In PyTorch: `should_allow_numbers_as_tensors`.
+NUMBERS_AS_TENSORS = {"add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy", "to",
+                      "_to_copy"}
+
+
+def _as_type(kind, value, numbers_as_tensors):
+    """`value` as a schema's type, or REJECTED: a bool may be any number, a dtype has no other name than its own."""
+    if kind.base == "bool" and not kind.is_list and (value is None or isinstance(value, (int, float))):
+        return bool(value)
+    if kind.base == "ScalarType" and isinstance(value, str):
+        return REJECTED
+    try:
+        return convert(kind, value, numbers_as_tensors)
+    except TooLarge:
+        return REJECTED
+
+
+def _reason(kind, value):
+    """Why a value is no value of a type: numbers and tensors are cast by PyTorch, the others by pybind11."""
+    shown = f"{value}"
+    if kind.base == "Scalar" and not kind.is_list:
+        return f"Cannot cast {shown} to number"
+    if kind.base == "Tensor" and not kind.is_list:
+        return f"Unable to cast {shown} to Tensor"
+    if kind.base in ("int", "float") and kind.is_list and not kind.optional and isinstance(value, (list, tuple)):
+        value = next((v for v in value if _as_type(type(kind)(kind.base), v, False) is REJECTED), value)
+    return (f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define PYBIND11_DETAILED_ERROR_MESSAGES or "
+            "compile in debug mode for details)")
 
 
 @functools.lru_cache(1)

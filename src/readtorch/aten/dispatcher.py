@@ -2,10 +2,13 @@
 
 In PyTorch: `aten/src/ATen/core/dispatch/{Dispatcher,OperatorEntry}.h`. Explained in the chapter "One operator call".
 """
+import textwrap
+
 from ..c10.device import default_device, keys_on
 from ..c10.dispatch_key import (AUTOGRAD, BACKENDS, CPU, DEFAULT_MASK, GRAD_KEYS, INFERENCE_MODE, NAMES, PYTHON, TRACER,
                                 changed, highest_key, key_names, tls)
 from .codegen import compile_function
+from .numpy_errors import FOREIGN, restate
 from .schema import parse_schema
 
 # All operators by full name, in order of registration.
@@ -127,10 +130,18 @@ def make_call(operator):
     name = operator.schema.name
     parameters = ", ".join(a.name for a in operator.schema.arguments)
     lines = "\n    ".join(key_lines(operator.schema.arguments))
-    source = f"def {name}({parameters}):\n    {lines}\n    return table[keys & (tls.mask if changed else DEFAULT_MASK)]({parameters})\n"
-    return compile_function(name, source, {"table": operator.table, "tls": tls, "changed": changed, "DEFAULT_MASK": DEFAULT_MASK,
-                                           "no_tensor_keys": NO_TENSOR_KEYS, "keys_on": keys_on,
+    source = f"def {name}({parameters}):\n    {lines}\n" + run_lines(f"table[keys & (tls.mask if changed else DEFAULT_MASK)]({parameters})")
+    return compile_function(name, source, {"table": operator.table, **MASK, "no_tensor_keys": NO_TENSOR_KEYS, "keys_on": keys_on,
                                            "default_device": default_device})
+
+
+def run_lines(call, indent=4):
+    """Source lines that return what a kernel's call gives; an error of NumPy's gets PyTorch's words: see numpy_errors.py."""
+    return textwrap.indent(f"try: return {call}\nexcept FOREIGN as error:\n    restate(error)\n    raise\n", " " * indent)
+
+
+# What generated text needs for Note [ The mask of a call ], and for errors.
+MASK = {"tls": tls, "changed": changed, "DEFAULT_MASK": DEFAULT_MASK, "FOREIGN": FOREIGN, "restate": restate}
 
 
 # What an operator without tensor arguments is dispatched on, unless its `device` argument names another backend.

@@ -23,6 +23,7 @@ class Signature:
     """One overload as Python sees it: `self`, if it is a tensor, is called `input`, and `out` may be given."""
 
     def __init__(self, operator, out_operator, packet, is_method):
+        self.name = packet.name
         self.operator = operator
         self.out_operator = out_operator
         self.arguments = operator.schema.arguments
@@ -103,7 +104,13 @@ class Signature:
             return None
         if value is None and argument.default == []:  # stride=None: the operator chooses
             return ()
-        converted = convert(argument.type, value, self.numbers_as_tensors and argument.name in ("self", "other", "end", "src"))
+        try:
+            converted = convert(argument.type, value, self.numbers_as_tensors and argument.name in ("self", "other", "end", "src"))
+        except TooLarge as error:
+            if error.place is None:
+                raise ValueError(str(error)) from None
+            raise TypeError(f"{self.name}(): argument '{self.names[position]}' failed to unpack the object at pos {error.place} "
+                            f'with error "{error}"') from None
         if converted is REJECTED:
             if argument.type.is_tensor and argument.type.is_list and isinstance(value, (list, tuple)):
                 raise _Mismatch(_element_message(value, position), position)
@@ -183,13 +190,28 @@ def _convert_list(kind, value):
     if kind.base == "Tensor":
         fits = all(isinstance(v, TensorImpl) or (v is None and kind.inner_optional) for v in value)
         return value if fits else REJECTED
-    converted = tuple([_CONVERSIONS[kind.base](v) for v in value])
+    try:
+        converted = tuple([_CONVERSIONS[kind.base](v) for v in value])
+    except TooLarge as error:
+        error.place = next(i for i, v in enumerate(value, 1) if isinstance(v, int) and not -1 << 63 <= v < 1 << 63)
+        raise
     return REJECTED if REJECTED in converted else converted
+
+
+class TooLarge(ValueError):
+    """An int that does not fit in 64 bits; `place`: where in its list it stands, from 1."""
+
+    place = None
+
+    def __init__(self):
+        super().__init__("Overflow when unpacking long long")
 
 
 def _int(value):
     if type(value) is int:
-        return value
+        if -1 << 63 <= value < 1 << 63:
+            return value
+        raise TooLarge
     if isinstance(value, TensorImpl):
         return _number_in(value, "as_int") if _is_int(value) else REJECTED
     if _is_int(value):
@@ -224,6 +246,8 @@ def _scalar(value):
         return _number_in(value, "as_scalar") if fits else REJECTED
     if isinstance(value, np.generic):
         return value.item()
+    if type(value) is int and not -1 << 63 <= value < 1 << 64:
+        raise OverflowError("int too big to convert" if value > 0 else "can't convert negative int to unsigned")
     return value if isinstance(value, (int, float, complex)) else REJECTED
 
 

@@ -6,10 +6,10 @@ In PyTorch: generated C++ (`tools/autograd/gen_python_functions.py`: `python_tor
 import numpy as np
 
 from ..c10.device import default_device, keys_on
-from ..c10.dispatch_key import DEFAULT_MASK, changed, tls
+from ..c10.dispatch_key import changed, tls
 from ..c10.tensor_impl import TensorImpl, wrap_number
 from .codegen import compile_face
-from .dispatcher import NO_TENSOR_KEYS, key_lines
+from .dispatcher import MASK, NO_TENSOR_KEYS, key_lines, run_lines
 from .python_arg_parser import NUMBERS, make_parser, number_as_tensor
 
 
@@ -63,7 +63,7 @@ def _direct_face(packet, parse):
               f"        if keys is None: return parse(given(({positional})) + extra, {{{keywords}}})\n")
     if out is not None:
         source += f"    if out is not None: return out_form.call({', '.join(names)}, out)\n"
-    source += f"    return table[keys & (tls.mask if changed else DEFAULT_MASK)]({', '.join(names)})\n"
+    source += run_lines(f"table[keys & (tls.mask if changed else DEFAULT_MASK)]({', '.join(names)})")
     return compile_face(packet.name, source, {
         "table": operator.table, **MASK, "parse": parse, "out_form": out, "no_tensor_keys": NO_TENSOR_KEYS, "keys_on": keys_on,
         "default_device": default_device,
@@ -128,7 +128,7 @@ def _first_overload_face(packet, parse):
               f"        try:\n            {lines}\n"
               f"        except AttributeError:\n{_number_lines(packet, 12)}"
               f"            if keys is None: return parse(({names},), kwargs)\n"
-              f"        return table[keys & (tls.mask if changed else DEFAULT_MASK)]({names}{defaults})\n"
+              + run_lines(f"table[keys & (tls.mask if changed else DEFAULT_MASK)]({names}{defaults})", 8) +
               f"    return parse(({names}, *args), kwargs)\n")
     return compile_face(packet.name, source, {"table": operator.table, **MASK, "parse": parse, "number_beside": number_beside})
 
@@ -147,12 +147,9 @@ def make_infix(name, packet, reflected=False):
               "        other = number_beside(self, other, name)\n"
               "        if other is None: return NotImplemented\n"
               "        keys = self._keys | other._keys\n"
-              f"    return table[keys & (tls.mask if changed else DEFAULT_MASK)]({operands}{extra})\n")
+              + run_lines(f"table[keys & (tls.mask if changed else DEFAULT_MASK)]({operands}{extra})"))
     return compile_face(name, source, {"table": operator.table, **MASK, "number_beside": number_beside, "name": name})
 
-
-# What generated text needs for Note [ The mask of a call ].
-MASK = {"tls": tls, "changed": changed, "DEFAULT_MASK": DEFAULT_MASK}
 
 _FLOAT_OR_DOUBLE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 _LONG = np.dtype(np.int64)

@@ -13,6 +13,7 @@ from ..native_function import native_function
 from . import convolution_fast, convolution_taps
 from .convolution_geometry import check_room, check_same_type, check_shapes, geometry_of, output_shape
 from .copy import allocate_like, suggested_format
+from .gradient_sizes import check_dim_sizes
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 convolution = native_function(
@@ -112,6 +113,7 @@ def convolution_backward_cpu(grad_output, input, weight, bias_sizes, stride, pad
     geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
     if 0 in input._array.shape:
         return _zeros_like(input, weight, bias_sizes, output_mask)
+    check_dim_sizes(grad_output, output_shape(input._array.shape, weight._array.shape, geometry))
     wide = WIDENED.get(input._array.dtype, input._array.dtype)
     grad, x, w = [cast(t._array, wide) for t in (grad_output, input, weight)]
     functions = _functions(x, w, x.shape if transposed else grad.shape)

@@ -6,14 +6,9 @@ import numpy as np
 
 from ...c10.scalar_type import FLOAT
 from ...c10.tensor_impl import dtype_of, host_array, wrap
+from ..numpy_errors import _LinAlgError
 from .exact_out import type_name
 from .tensor_iterator import broadcast_shape
-
-
-class _LinAlgError(RuntimeError):
-    """A matrix is singular, not positive definite …; the user sees it as `readtorch.linalg.LinAlgError`."""
-
-    __module__ = "torch._C"
 
 
 def check_floating(t, name, argument="A", low_precision=False):

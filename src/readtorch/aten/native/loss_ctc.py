@@ -7,6 +7,7 @@ import functools
 import numpy as np
 
 from ...c10 import scalar_type
+from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, host_array, legacy_type_name, wrap
 from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
@@ -119,8 +120,11 @@ class CtcLossBackward0:
 def ctc_loss_backward_cpu(
     grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity
 ):
+    check_arguments(log_probs, targets, input_lengths, target_lengths, blank)
+    check_saved(grad, log_probs, target_lengths, neg_log_likelihood, log_alpha)
     lp, alpha = log_probs._array, log_alpha._array
     labels = as_matrix(targets._array, target_lengths)
+    check_labels(labels, target_lengths, lp.shape[2])
     lengths = np.array(input_lengths, np.int64), np.array(target_lengths, np.int64)
     result = np.zeros(lp.shape, lp.dtype)
     arguments = (grad._array, lp, labels, *lengths, neg_log_likelihood._array, alpha, blank, zero_infinity, result)
@@ -206,6 +210,25 @@ def check_input_lengths(steps, input_lengths):
     if max(input_lengths) > steps:
         raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {max(input_lengths)} "
                            f"{_WHERE}")
+
+
+def check_saved(grad, log_probs, target_lengths, neg_log_likelihood, log_alpha):
+    """Raises RuntimeError unless what forward saved, and the gradient, have the sizes and the type of its results. (In PyTorch:
+    not looked at.)"""
+    steps, samples, _ = log_probs._array.shape
+    states = 2 * max(target_lengths) + 1
+    for name, t in (("grad", grad), ("neg_log_likelihood", neg_log_likelihood)):
+        if t._array.shape != (samples,):
+            raise RuntimeError(f"ctc_loss_backward: expected {name} to have shape {[samples]}, but got {list(t._array.shape)}")
+    shape = log_alpha._array.shape
+    if len(shape) != 3 or shape[:2] != (samples, steps) or shape[2] < states:
+        raise RuntimeError(f"ctc_loss_backward: expected log_alpha to have shape {[samples, steps, states]}, but got {list(shape)}")
+    for t in (grad, neg_log_likelihood, log_alpha):
+        if dtype_of(t) is not dtype_of(log_probs):
+            raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(log_probs)]} but found "
+                               f"{SCALAR_TYPE_NAMES[dtype_of(t)]}")
+    if dtype_of(log_probs).name not in ("float32", "float64"):
+        raise not_implemented("ctc_loss_backward_cpu")(dtype_of(log_probs))
 
 
 def check_labels(labels, target_lengths, count):

@@ -13,6 +13,7 @@ from ..functions import at
 from ..native_function import native_function
 from .copy import suggested_format
 from .exact_out import exact_out
+from .gradient_sizes import check_adaptive, check_like_indices
 from .pooling_avg import averages, share_out
 from .pooling_max import (check_dims, check_numbers, check_one, greatest, in_float32, picking_backward,
                           put_back_in)
@@ -154,6 +155,7 @@ def _adaptive_avg_pool3d_cpu(self, output_size):
 def _adaptive_avg_pool2d_backward_cpu(grad_output, self):
     x, grad = self._array, grad_output._array
     check_not_empty("adaptive_avg_pool2d_backward", grad.shape, what="grad_output")
+    check_adaptive("adaptive_avg_pool2d_backward_out_cpu_template", grad_output, self, 2, "grad_output")
     return wrap(laid_out_like(shares_of(x, grad, 2), x, x.shape))
 
 
@@ -161,6 +163,7 @@ def _adaptive_avg_pool2d_backward_cpu(grad_output, self):
 def _adaptive_avg_pool3d_backward_cpu(grad_output, self):
     x, grad = self._array, grad_output._array
     check_not_empty("adaptive_avg_pool3d_backward", grad.shape, what="grad_output")
+    check_adaptive("adaptive_avg_pool3d_backward_out_cpu_template", grad_output, self, 3, "gradOutput_")
     return wrap(shares_of(x, grad, 3).reshape(x.shape))
 
 
@@ -219,12 +222,14 @@ def adaptive_max_pool3d_cpu(self, output_size):
 @adaptive_max_pool2d_backward.kernel
 def adaptive_max_pool2d_backward_cpu(grad_output, self, indices):
     check_not_empty("adaptive_max_pool2d_backward", grad_output._array.shape, what="grad_output")
+    check_like_indices("adaptive_max_pooling2d_backward", grad_output, indices, self, 2, "grad_output")
     return wrap(laid_out_like(put_back_in(self, grad_output, indices, 2), self._array, self._array.shape))
 
 
 @adaptive_max_pool3d_backward.kernel
 def adaptive_max_pool3d_backward_cpu(grad_output, self, indices):
     check_not_empty("adaptive_max_pool3d_backward", grad_output._array.shape, what="grad_output")
+    check_like_indices("adaptive_max_pool3d_backward", grad_output, indices, self, 3, "gradOutput")
     return wrap(put_back_in(self, grad_output, indices, 3).reshape(self._array.shape))
 
 

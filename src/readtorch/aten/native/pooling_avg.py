@@ -14,6 +14,7 @@ from ..functions import at
 from ..native_function import native_function
 from .division import trunc_quotient
 from .exact_out import exact_out
+from .gradient_sizes import check_pooled
 from .pooling_max import check_dims, check_numbers, check_one, in_float32
 from .pooling_windows import (for_planes, laid_out_like, look, loops, planes_of, pool2d_outputs, pool3d_outputs,
                               sliding, sliding_windows, volumes, worth_loops)
@@ -153,6 +154,7 @@ def avg_pool2d_backward_cpu(grad_output, self, kernel_size, stride, padding, cei
                             divisor_override):
     x = self._array
     slide, outputs = window_of_2d(x, kernel_size, stride, padding, ceil_mode, divisor_override)
+    check_pooled((*x.shape[:-2], *outputs), 2, grad_output)
     shares = shares_of(x, grad_output, slide, outputs, count_include_pad, divisor_override)
     return wrap(laid_out_like(shares, x, x.shape))
 
@@ -180,6 +182,7 @@ def avg_pool3d_backward_cpu(grad_output, self, kernel_size, stride, padding, cei
                             divisor_override):
     x = self._array
     slide, outputs = window_of_3d(x, kernel_size, stride, padding, ceil_mode, divisor_override)
+    check_pooled((*x.shape[:-3], *outputs), 3, grad_output)
     shares = shares_of(x, grad_output, slide, outputs, count_include_pad, divisor_override)
     return wrap(shares.reshape(x.shape))
 

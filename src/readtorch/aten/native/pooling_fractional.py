@@ -8,6 +8,7 @@ import numpy as np
 from ...c10.tensor_impl import wrap
 from ..native_function import native_function
 from .exact_out import exact_out
+from .gradient_sizes import check_picked
 from .pooling_max import check_numbers, greatest, in_float32, picking_backward, put_back_in
 from .pooling_windows import check_sizes, planes_of, windows_from
 from .tensor_iterator import cast
@@ -109,11 +110,13 @@ def fractional_max_pool3d_cpu(self, kernel_size, output_size, random_samples):
 
 @fractional_max_pool2d_backward.kernel
 def fractional_max_pool2d_backward_cpu(grad_output, self, kernel_size, output_size, indices):
+    check_picked("fractional_max_pool2d_backward", grad_output, indices, self, 2)
     return wrap(put_back_in(self, grad_output, indices, 2).reshape(self._array.shape))
 
 
 @fractional_max_pool3d_backward.kernel
 def fractional_max_pool3d_backward_cpu(grad_output, self, kernel_size, output_size, indices):
+    check_picked("fractional_max_pool3d_backward_out", grad_output, indices, self, 3)
     return wrap(put_back_in(self, grad_output, indices, 3).reshape(self._array.shape))
 
 

@@ -16,6 +16,7 @@ from ..functions import at
 from ..native_function import native_function
 from .copy import suggested_format
 from .exact_out import exact_out
+from .gradient_sizes import check_pooled
 from .pooling_windows import (Sliding, for_planes, laid_out_like, look, loops, output_size, planes_of,
                               pool2d_outputs, pool3d_outputs, sliding, sliding_windows, volumes, worth_loops)
 from .tensor_iterator import WIDENED, cast, not_implemented
@@ -114,13 +115,26 @@ def maxima_of(x, slide, outputs):
     return cast(best, x.dtype), places
 
 
-@max_pool2d_with_indices.kernel
-def max_pool2d_with_indices_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
-    x = self._array
+def window_of_2d(x, kernel_size, stride, padding, dilation, ceil_mode):
+    """The Sliding of a 2d maximum and the sizes of its result. Raises RuntimeError."""
     slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode)
     if x.ndim not in (3, 4):
         raise RuntimeError("non-empty 3D or 4D (batch mode) tensor expected for input")
-    outputs = pool2d_outputs(slide, x.shape)
+    return slide, pool2d_outputs(slide, x.shape)
+
+
+def window_of_3d(x, kernel_size, stride, padding, dilation, ceil_mode, caller):
+    """The same in 3d."""
+    slide = sliding("max_pool3d", 3, kernel_size, stride, padding, dilation, ceil_mode)
+    if x.ndim not in (4, 5):
+        raise RuntimeError("non-empty 4D or 5D (batch mode) tensor expected for input")
+    return slide, pool3d_outputs(slide, x.shape, caller)
+
+
+@max_pool2d_with_indices.kernel
+def max_pool2d_with_indices_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
+    x = self._array
+    slide, outputs = window_of_2d(x, kernel_size, stride, padding, dilation, ceil_mode)
     check_numbers("max_pool2d", self)
     best, places = maxima_of(x, slide, outputs)
     sizes = x.shape[:-2] + outputs
@@ -130,10 +144,7 @@ def max_pool2d_with_indices_cpu(self, kernel_size, stride, padding, dilation, ce
 @max_pool3d_with_indices.kernel
 def max_pool3d_with_indices_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
     x = self._array
-    slide = sliding("max_pool3d", 3, kernel_size, stride, padding, dilation, ceil_mode)
-    if x.ndim not in (4, 5):
-        raise RuntimeError("non-empty 4D or 5D (batch mode) tensor expected for input")
-    outputs = pool3d_outputs(slide, x.shape, "max_pool3d_with_indices_out_cpu_template()")
+    slide, outputs = window_of_3d(x, kernel_size, stride, padding, dilation, ceil_mode, "max_pool3d_with_indices_out_cpu_template()")
     if suggested_format(x) is layout.channels_last:
         raise RuntimeError("Unsupported memory format. Supports only ChannelsLast3d, Contiguous")
     check_numbers("max_pool3d", self)
@@ -160,12 +171,17 @@ def put_back_in(self, grad_output, indices, dims):
 @max_pool2d_with_indices_backward.kernel
 def max_pool2d_with_indices_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode,
                                          indices):
+    _, outputs = window_of_2d(self._array, kernel_size, stride, padding, dilation, ceil_mode)
+    check_pooled((*self._array.shape[:-2], *outputs), 2, grad_output, indices)
     return wrap(laid_out_like(put_back_in(self, grad_output, indices, 2), self._array, self._array.shape))
 
 
 @max_pool3d_with_indices_backward.kernel
 def max_pool3d_with_indices_backward_cpu(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode,
                                          indices):
+    _, outputs = window_of_3d(self._array, kernel_size, stride, padding, dilation, ceil_mode,
+                              "max_pool3d_with_indices_backward_out_cpu_template()")
+    check_pooled((*self._array.shape[:-3], *outputs), 3, grad_output, indices)
     return wrap(laid_out_like(put_back_in(self, grad_output, indices, 3), self._array, self._array.shape))
 
 

@@ -54,6 +54,15 @@ def edges_of(lengths, offsets):
     return np.concatenate([zero, lengths._array.cumsum(-1)], -1)
 
 
+def check_edges(edges, size):
+    """Raises RuntimeError for a segment that ends before it begins, or lies outside. (In PyTorch: nobody looks outside.)"""
+    if (np.diff(edges) < 0).any():
+        raise RuntimeError("Expected segment_length >= 0 to be true, but got false.  (Could this error message be improved?  If so, "
+                           "please report an enhancement request to PyTorch.)")
+    if edges.size and (edges.min() < 0 or edges.max() > size):
+        raise RuntimeError(f"segment_reduce(): a segment reaches from {edges.min()} to {edges.max()}, but there are {size} elements.")
+
+
 def segments(edges):
     """(row before the axis, segment number, begin, end) of each segment."""
     for row in np.ndindex(edges.shape[:-1]):
@@ -73,6 +82,7 @@ def segment_reduce_cpu(data, reduce, lengths, indices, offsets, axis, unsafe, in
     if offsets is None:
         check_lengths(x, lengths._array, axis, unsafe)
     edges = edges_of(lengths, offsets)
+    check_edges(edges, x.shape[axis])
     ufunc, neutral = REDUCTIONS[kind]
     start = neutral if initial is None else initial
     wide = x.astype(op_math_type(dtype_of(data)).numpy)
@@ -93,7 +103,11 @@ def segment_reduce_backward_cpu(grad, output, data, reduce, lengths, offsets, ax
     x, axis = data._array, wrap_dim(axis, data._array.ndim)
     kind = NAMES.get(reduce, reduce)
     result = np.zeros_like(x)
-    for row, i, begin, end in segments(edges_of(lengths, offsets)):
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    edges = edges_of(lengths, offsets)
+    check_edges(edges, x.shape[axis])
+    for row, i, begin, end in segments(edges):
         if end > begin:
             result[row][begin:end] = share(
                 kind, grad._array[row][i], output._array[row][i], x[row][begin:end], initial

@@ -153,6 +153,10 @@ class LogSoftmaxBackward0:
 def backward_along(function, grad_output, output, dim, input_dtype):
     """`function(g, y, axis)` on the gradient and the result; 0 dimensions are read as 1."""
     g, y = grad_output._array, output._array
+    if g.shape != y.shape:
+        name = function.__name__.removesuffix("_slope")
+        raise RuntimeError(f"Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but "
+                           f"{list(g.shape)} does not equal {list(y.shape)} (while checking arguments for {name}_backward)")
     if y.ndim == 0:
         return wrap_result(
             compute(lambda g, y: function(g[None], y[None], 0)[0], (g, y), dtype_of(output), input_dtype)

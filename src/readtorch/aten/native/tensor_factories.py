@@ -12,6 +12,7 @@ from ...c10.overflows import number_as
 from ...c10.tensor_impl import dtype_of, wrap
 from ..dispatcher import NO_TENSOR_KEYS
 from ..native_function import contiguous_strides, native_function, packets, python_face
+from ..numpy_errors import restate
 from ..python_arg_parser import make_parser
 from .copy import allocate, allocate_in_order, allocate_like
 
@@ -52,9 +53,11 @@ def contiguous_array(make, size, numpy_dtype):
     0)."""
     try:
         array = make(size, numpy_dtype)
-    except ValueError:
+    except (ValueError, MemoryError) as error:
         check_size(size)
-        raise
+        if isinstance(error, ValueError):
+            raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}") from None
+        restate(error)
     return array if array.size else allocate(size, contiguous_strides(size), numpy_dtype)
 
 

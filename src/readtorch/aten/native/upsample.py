@@ -12,6 +12,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from .. import parallel
 from ..native_function import native_function
 from .copy import empty_in_format_of
+from .gradient_sizes import check_resized
 from .tensor_iterator import F4, F8, not_implemented
 from .upsample_bands import band, transposed_band
 from .upsample_bytes import resize_bytes
@@ -239,6 +240,7 @@ def declare(name, node, dims, method, has_corners=True):
     @backward.kernel
     def resize_backward_cpu(grad_output, output_size, input_size, *settings):
         check_sizes(input_size, output_size, dims)
+        check_resized(grad_output, (*input_size[:2], *output_size))
         g = grad_output._array
         align_corners = has_corners and settings[0]
         return in_format_of(g, resize_backward(g, method, input_size, output_size, align_corners,

@@ -12,6 +12,7 @@ from ...c10.tensor_impl import (alias, legacy_type_name, storage_impl, storage_o
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import contiguous_strides, native_function, packets, python_face
+from ..numpy_errors import FOREIGN, restate
 from ..python_arg_parser import make_parser
 
 BOTH = "function, method"
@@ -37,15 +38,19 @@ def sizes_face(name, operator, variants="method", *more):
 
     def face(self, *sizes, **kwargs):
         nonlocal parse
-        for n in sizes:
-            if type(n) is not int:
-                break
-        else:
-            if sizes and not kwargs:
-                return table[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, sizes, *more)
-        one = sizes[0] if len(sizes) == 1 and not kwargs else None
-        if isinstance(one, (tuple, list)) and _INT.issuperset(map(type, one)):
-            return table[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, tuple(sizes[0]), *more)
+        try:
+            for n in sizes:
+                if type(n) is not int:
+                    break
+            else:
+                if sizes and not kwargs:
+                    return table[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, sizes, *more)
+            one = sizes[0] if len(sizes) == 1 and not kwargs else None
+            if isinstance(one, (tuple, list)) and _INT.issuperset(map(type, one)):
+                return table[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, tuple(sizes[0]), *more)
+        except FOREIGN as error:
+            restate(error)
+            raise
         parse = parse or make_parser(packets["torch", name], variants == "method")
         return parse((self, *sizes), kwargs)
     face.__name__ = face.__qualname__ = name

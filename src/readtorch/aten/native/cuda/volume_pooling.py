@@ -93,7 +93,7 @@ def fractional(o, places, window, sample, size):
 
 
 def divided_by(seen, covered, include_padding, divisor):
-    return divisor if divisor > 0 else covered if include_padding else max(seen, 1)
+    return divisor if divisor != 0 else covered if include_padding else max(seen, 1)
 
 
 # ---------------------------------------------------------------------------------------------------- kernels

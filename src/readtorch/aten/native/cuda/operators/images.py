@@ -12,6 +12,7 @@ from typing import NamedTuple
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
 from ...convolution_geometry import check_room, check_same_type, check_shapes, geometry_of, output_shape
+from ...gradient_sizes import check_adaptive, check_dim_sizes, check_like_indices, check_pooled
 from ...pooling_adaptive import check_dimensions, check_not_empty
 from ...pooling_avg import window_of_2d
 from ...pooling_windows import pool2d_outputs, sliding
@@ -96,6 +97,7 @@ def convolution_backward_cuda(
 ):
     """The gradients of input, weight and bias that `output_mask` asks for; None for the others."""
     geometry = geometry_of(weight, stride, padding, dilation, transposed, output_padding, groups)
+    check_dim_sizes(grad_output, output_shape(input._array.shape, weight._array.shape, geometry))
     rank = input._array.ndim - 2
     window = window_of(geometry, rank)
     grad, x, w = (as_images(t, rank) for t in (grad_output, input, weight))
@@ -149,6 +151,7 @@ def max_pool2d_cuda(self, kernel_size, stride, padding, dilation, ceil_mode):
 @cuda_kernel(operator_named("max_pool2d_with_indices_backward"))
 def max_pool2d_backward_cuda(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
     slide = sliding("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode)
+    check_pooled((*self._array.shape[:-2], *pool2d_outputs(slide, self._array.shape)), 2, grad_output, indices)
     result = empty_like_format(self, self._array.shape)
     pooling.max_pool2d_backward(
         planes(grad_output), planes(indices), *numbers_of(slide), slide.dilation, planes(result)
@@ -170,7 +173,8 @@ def avg_pool2d_cuda(self, kernel_size, stride, padding, ceil_mode, count_include
 def avg_pool2d_backward_cuda(
     grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
 ):
-    slide, _ = window_of_2d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
+    slide, outputs = window_of_2d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
+    check_pooled((*self._array.shape[:-2], *outputs), 2, grad_output)
     result = empty_like_format(self, self._array.shape)
     pooling.avg_pool2d_backward(
         planes(grad_output), *numbers_of(slide), count_include_pad, divisor_override or 0, planes(result)
@@ -187,6 +191,7 @@ def adaptive_avg_pool2d_cuda(self, output_size):
 
 @cuda_kernel(operator_named("_adaptive_avg_pool2d_backward"))
 def adaptive_avg_pool2d_backward_cuda(grad_output, self):
+    check_adaptive("adaptive_avg_pool2d_backward_cuda", grad_output, self, 2, "grad_output")
     result = empty_like_format(self, self._array.shape)
     pooling.adaptive_avg_pool2d_backward(planes(grad_output), planes(result))
     return result
@@ -207,6 +212,7 @@ def adaptive_max_pool2d_cuda(self, output_size):
 @cuda_kernel(operator_named("adaptive_max_pool2d_backward"))
 def adaptive_max_pool2d_backward_cuda(grad_output, self, indices):
     check_not_empty("adaptive_max_pool2d_backward", grad_output._array.shape, what="grad_output")
+    check_like_indices("adaptive_max_pooling2d_backward", grad_output, indices, self, 2, "grad_output")
     result = empty_like_format(self, self._array.shape)
     pooling.adaptive_max_pool2d_backward(planes(grad_output), planes(indices), planes(result))
     return result

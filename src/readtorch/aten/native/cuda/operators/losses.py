@@ -12,7 +12,7 @@ from .....c10.cuda.device_memory import tensor_on
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
 from ...loss import MEAN, NONE
-from ...loss_ctc import check_arguments
+from ...loss_ctc import check_arguments, check_saved
 from ...loss_nll import check_target_type, check_weight
 from ...tensor_iterator import not_implemented
 from .. import ctc
@@ -185,6 +185,8 @@ def ctc_loss_cuda(log_probs, targets, input_lengths, target_lengths, blank, zero
 def ctc_loss_backward_cuda(
     grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity
 ):
+    check_arguments(log_probs, targets, input_lengths, target_lengths, blank)
+    check_saved(grad, log_probs, target_lengths, neg_log_likelihood, log_alpha)
     result = filled(empty(log_probs._array.shape, log_probs._array.dtype), 0)
     ctc.ctc_loss_backward(grad._array, log_probs._array, *target_lists(targets, input_lengths, target_lengths),
                           neg_log_likelihood._array, log_alpha._array, blank, zero_infinity, result._array)

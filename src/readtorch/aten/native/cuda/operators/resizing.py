@@ -15,6 +15,7 @@ from .....c10.tensor_impl import dtype_of
 from ... import im2col as columns
 from ... import padding as checks
 from ... import upsample
+from ...gradient_sizes import check_adaptive, check_resized
 from ...pixel_shuffle import check_arguments
 from ...pooling_adaptive import check_dimensions
 from ...pooling_adaptive import check_not_empty as check_pooled
@@ -98,6 +99,7 @@ def resizing(name, method, dims):
     @cuda_kernel(operator_named(f"{name}_backward"))
     def backward(grad_output, output_size, input_size, *settings):
         upsample.check_sizes(input_size, output_size, dims)
+        check_resized(grad_output, (*input_size[:2], *output_size))
         found = bands_for(upsample.transposed_band, input_size, output_size, grad_output._array.dtype, settings)
         return times_bands(grad_output, found)
 
@@ -141,6 +143,7 @@ def adaptive_avg_pool3d_cuda(self, output_size):
 
 @cuda_kernel(operator_named("_adaptive_avg_pool3d_backward"))
 def adaptive_avg_pool3d_backward_cuda(grad_output, self):
+    check_adaptive("adaptive_avg_pool3d_backward_cuda", grad_output, self, 3, "gradOutput_")
     shape, g = self._array.shape, wide(grad_output)
     found = adaptive_bands(shape[-3:], grad_output._array.shape[-3:], True, g._array.dtype)
     result = times_bands(as_batch(g, 5), list(found))

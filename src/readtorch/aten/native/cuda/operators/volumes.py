@@ -12,6 +12,7 @@ from .....c10.tensor_impl import dtype_of, type_name
 from ... import pooling_fractional as fractional
 from ... import pooling_unpool as unpooling
 from ...copy import suggested_format
+from ...gradient_sizes import check_like_indices, check_picked, check_pooled
 from ...pooling_adaptive import check_dimensions, check_not_empty
 from ...pooling_avg import window_of_3d
 from ...pooling_windows import check_sizes, pool3d_outputs, sliding
@@ -84,7 +85,8 @@ def avg_pool3d_cuda(self, kernel_size, stride, padding, ceil_mode, count_include
 def avg_pool3d_backward_cuda(
     grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
 ):
-    slide, _ = window_of_3d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
+    slide, outputs = window_of_3d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
+    check_pooled((*self._array.shape[:-3], *outputs), 3, grad_output)
     grad, sizes = wide(grad_output), self._array.shape
     result = empty(sizes, grad._array.dtype, format_strides(self._array, sizes))
     kernels.avg_pool3d_backward(volumes(grad), slide.kernel, slide.stride, slide.padding, count_include_pad,
@@ -110,6 +112,7 @@ def max_pool3d_cuda(self, kernel_size, stride, padding, dilation, ceil_mode):
 
 @cuda_kernel(operator_named("max_pool3d_with_indices_backward"))
 def max_pool3d_backward_cuda(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
+    check_picked("max_pool3d_with_indices_backward", grad_output, indices, self, 3)
     return put_back(grad_output, self, indices, 3)
 
 
@@ -129,6 +132,7 @@ def adaptive_max_pool3d_cuda(self, output_size):
 @cuda_kernel(operator_named("adaptive_max_pool3d_backward"))
 def adaptive_max_pool3d_backward_cuda(grad_output, self, indices):
     check_not_empty("adaptive_max_pool3d_backward", grad_output._array.shape, what="grad_output")
+    check_like_indices("adaptive_max_pool3d_backward", grad_output, indices, self, 3, "gradOutput")
     return in_type_of(self, put_back(grad_output, self, indices, 3).contiguous())
 
 
@@ -157,6 +161,7 @@ def fractional_operators(dims, columns):
 
     @cuda_kernel(operator_named(f"{name}_backward"))
     def backward(grad_output, self, kernel_size, output_size, indices):
+        check_picked(f"{name}_backward", grad_output, indices, self, dims)
         return put_back(grad_output, self, indices, dims).contiguous()
 
 
