@@ -52,12 +52,12 @@ def faces():
     return found
 
 
-MODULES = {"torch": "", "Tensor": "Tensor", "nn": "_C._nn", "linalg": "linalg", "special": "special", "fft": "fft"}
+MODULES = {"torch": "", "nn": "_C._nn"}  # others are called as they are
 
 
 def place_of(library, module):
     """Where a library has the Python functions of a module."""
-    for part in filter(None, MODULES[module].split(".")):
+    for part in filter(None, MODULES.get(module, module).split(".")):
         library = getattr(library, part)
     return library
 
