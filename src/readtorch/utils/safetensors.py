@@ -81,6 +81,6 @@ def _tensor(name, entry):
     dtype = _DTYPES.get(entry["dtype"])
     if dtype is None:  # in PyTorch: F4 and F8_E8M0 have dtypes
         from safetensors import SafetensorError
-        raise SafetensorError(f"Dtype not understood: {entry['dtype']}, of the tensor {name!r}. readtorch has no such "
-                              "dtype: convert the tensor to another one with PyTorch and save it again.")
+        raise SafetensorError(f"Dtype not understood: {entry['dtype']}, of the tensor {name!r}. readtorch has no "
+                              "such dtype: convert the tensor to another one with PyTorch and save it again.")
     return wrap(np.frombuffer(bytearray(entry["data"]), dtype.numpy).reshape(entry["shape"]))

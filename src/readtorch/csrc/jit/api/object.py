@@ -48,8 +48,8 @@ class ScriptObject:
                                    f"{self.type.annotation_str}")
             self.slots[i] = to_ivalue(state[attribute.name], attribute.type)
             if self.slots[i] is REJECTED:
-                raise RuntimeError(f"the attribute '{attribute.name}' of {self.type.annotation_str} must be of the type "
-                                   f"{attribute.type.annotation_str}")
+                raise RuntimeError(f"the attribute '{attribute.name}' of {self.type.annotation_str} must be of the "
+                                   f"type {attribute.type.annotation_str}")
 
     def __deepcopy__(self, memo):
         import copy

@@ -11,6 +11,7 @@ import re
 
 from .definition import parse_text
 from .error_report import ErrorReport
+from .source_range import SourceRange
 
 _STATEMENTS = (
     ast.FunctionDef, ast.If, ast.While, ast.For, ast.With, ast.Return, ast.Raise, ast.Assert, ast.Break,
@@ -26,6 +27,9 @@ _IN_CLASSES = (ast.FunctionDef, ast.Assign, ast.AnnAssign)
 def parse_archived(source, filename):
     """(Text, tree) of a file of an archive. Raises ErrorReport for what PyTorch's parser does not know."""
     text, tree = parse_text(source, filename)
+    if text.lines[-1].strip():
+        end = SourceRange(text.source, len(source) - 1, len(source))
+        raise ErrorReport(end, "expected newline but found 'eof' here")
     _Grammar(text).module(tree)
     return text, tree
 
@@ -59,12 +63,15 @@ class _Grammar:
     def part(self, tree):
         """A statement and all that is in it."""
         nodes = list(ast.walk(tree))
-        negative = {id(node.operand) for node in nodes if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)}
+        minuses = [node for node in nodes if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)]
+        negative = {id(minus.operand) for minus in minuses}
         for node in nodes:
             if isinstance(node, (ast.stmt, ast.expr)) and not isinstance(node, _STATEMENTS + _EXPRESSIONS):
                 self.refuse(node, type(node).__name__)
             if not _RULES.get(type(node), _anything)(node):
                 self.refuse(node, f"kind of {type(node).__name__}")
+            if not all(name.isascii() for name in _names_in(node)):
+                self.refuse(node, "letter in a name")
             if isinstance(node, ast.Constant):
                 self.constant(node, id(node) in negative)
             for block in (getattr(node, name, None) for name in ("body", "orelse")):
@@ -97,6 +104,11 @@ class _Grammar:
 _ESCAPE = re.compile(r"\\(?:[0-7]{3}|.)", re.DOTALL)
 _KNOWN_ESCAPE = re.compile(r"""\\(?:[\\'"\nabfnvt]|[0-3][0-7]{2})""")
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?j?")
+
+
+def _names_in(node):
+    found = (getattr(node, field, None) for field in ("id", "attr", "arg", "name"))
+    return [name for name in found if isinstance(name, str)]
 
 
 def _is_version(node):

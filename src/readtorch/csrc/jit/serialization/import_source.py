@@ -117,8 +117,9 @@ class SourceImporter(Resolver):
             return node.value
         elif isinstance(node, ast.BinOp):  # 1.0+2.0j
             parts = self._constant(node.left, text), self._constant(node.right, text)
-            if type(parts[0]) in (int, float) and type(parts[1]) is complex and isinstance(node.op, (ast.Add, ast.Sub)):
-                return sum(parts) if isinstance(node.op, ast.Add) else parts[0] - parts[1]
+            sign = {ast.Add: 1, ast.Sub: -1}.get(type(node.op))
+            if type(parts[0]) in (int, float) and type(parts[1]) is complex and sign:
+                return parts[0] + sign * parts[1]
         elif dotted_name(node) and dotted_name(node).startswith("CONSTANTS.c"):
             number = node.attr[1:]
             if number.isdecimal() and number.isascii() and len(number) < 10 and int(number) < len(self.constants):
@@ -158,7 +159,8 @@ class SourceImporter(Resolver):
         _only(node, text, ast.Assign, "Enum body: only assignments are supported.")
         members = {s.targets[0].id: self._constant(s.value, text) for s in node.body}
         kinds = {type_of_value(value).annotation_str for value in members.values()}
-        if any(n.startswith("_") or n == "mro" for n in members) or len(kinds) != 1 or not kinds <= {"int", "float", "str"}:
+        good = len(kinds) == 1 and kinds <= {"int", "float", "str"}
+        if not good or any(name.startswith("_") or name == "mro" for name in members):
             raise ErrorReport(text.range(node), "an Enum has members with names, all int, all float or all str")
         value_type = type_of_value(next(iter(members.values())))
         self.unit.register_type(EnumType(name, value_type, members, enum.Enum(node.name, members)))
@@ -170,7 +172,8 @@ class SourceImporter(Resolver):
         for method in node.body:
             typed = [a.annotation for a in method.args.args[1:]] + [method.returns]
             if None in typed or not method.args.args:
-                raise ErrorReport(text.range(method), "a method of an interface has types of all arguments and of its result")
+                message = "a method of an interface has types of all arguments and of its result"
+                raise ErrorReport(text.range(method), message)
             arguments = [Argument("self", type)]
             arguments += [Argument(a.arg, parser.type(a.annotation)) for a in method.args.args[1:]]
             returns = (Argument("", parser.type(method.returns)),)
@@ -255,6 +258,11 @@ class _Attributes:
         if name is None:
             raise ErrorReport(self.text.range(statement), "Unexpected statement in module metadata")
         if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            if name in self.type.constants or self.type.hasAttribute(name):
+                message = f"attempting to add constant '{name}' to {self.type.annotation_str}"
+                raise ErrorReport(
+                    self.text.range(statement), f"{message} but a field of the same name already exists"
+                )
             self.type.constants[name] = self.constant(statement)
             return
         found = self.parser.type(annotation)
@@ -271,7 +279,8 @@ class _Attributes:
             raise ErrorReport(self.text.range(annotation), "Expected subscripted type for class constant")
         declared, value = self.parser.type(annotation), self.importer._constant(statement.value, self.text)
         if not type_of_value(value).isSubtypeOf(declared):
-            raise ErrorReport(self.text.range(statement.value), f"a class constant must be of its type {declared.annotation_str}")
+            message = f"a class constant must be of its type {declared.annotation_str}"
+            raise ErrorReport(self.text.range(statement.value), message)
         return value
 
 

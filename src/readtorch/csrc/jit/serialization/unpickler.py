@@ -37,7 +37,7 @@ _PARTS_PER_BYTE = 16
 def read_pickle(reader, name, types, map_location=None):
     """The object in the record `<name>.pkl`, whose tensors lie in the folder `name`.
 
-    types: what finds the archive's types by name. Raises RuntimeError for anything that `jit.save` does not write.
+    types: what finds the archive's types by name. Raises RuntimeError for what `jit.save` does not write.
     """
     storages = _Storages(reader, map_location)
     storages.folder = name
@@ -81,13 +81,17 @@ def _tagged(unpickler, arguments):
     return value
 
 
+def _calling(function):
+    return _Callable(lambda unpickler, arguments: unpickler.call(function, arguments))
+
+
 _KNOWN = {
-    ("torch._utils", "_rebuild_tensor_v2"): _Callable(lambda unpickler, args: unpickler.call(_rebuild_tensor_v2, args)),
-    ("torch", "device"): _Callable(lambda unpickler, args: unpickler.call(Device, args)),
-    ("builtins", "complex"): _Callable(lambda unpickler, args: unpickler.call(complex, args)),
-    ("collections", "OrderedDict"): _Callable(lambda unpickler, args: None),  # of hooks, which nobody calls
+    ("torch._utils", "_rebuild_tensor_v2"): _calling(_rebuild_tensor_v2),
+    ("torch", "device"): _calling(Device),
+    ("builtins", "complex"): _calling(complex),
+    ("collections", "OrderedDict"): _Callable(lambda *_: None),  # of hooks, which nobody calls
     ("torch.jit._pickle", "restore_type_tag"): _Callable(_tagged),
-    **{("torch.jit._pickle", f"build_{kind}list"): _Callable(_first) for kind in ("int", "double", "bool", "tensor")},
+    **{("torch.jit._pickle", f"build_{t}list"): _Callable(_first) for t in ("int", "double", "bool", "tensor")},
 }
 
 
@@ -95,7 +99,7 @@ class _ArchiveUnpickler(Unpickler):
     """See Note [ What an archive's pickle cannot do ]."""
 
     instructions = {code: Unpickler.instructions[code] for code in _AS_IN_CHECKPOINTS} | {
-        0x80: "_protocol", 0x81: "_new_object", 0x8A: "_long", ord("R"): "_run", ord("b"): "_run", ord("l"): "_list",
+        0x81: "_new_object", 0x8A: "_long", ord("R"): "_run", ord("b"): "_run", ord("l"): "_list",
         ord("d"): "_dict"}
 
     def __init__(self, file, types, storages):
@@ -109,6 +113,7 @@ class _ArchiveUnpickler(Unpickler):
     def load(self):
         if self.data[:2] != b"\x80\x02":
             raise self.damaged("Only Pickle protocol 2 is supported")
+        self.at = 2
         result = super().load()
         if self.stack or self.metastack:
             raise self.damaged(f"expected 1 element on the stack, but found {len(self.stack) + 1}")
@@ -175,10 +180,6 @@ class _ArchiveUnpickler(Unpickler):
         if type(what) is not _Callable:
             raise self.damaged("a call of what is no function")
         self.stack.append(what.run(self, argument))
-
-    def _protocol(self):
-        if self.read(1)[0] != 2:
-            raise self.damaged("Only Pickle protocol 2 is supported")
 
     def _long(self):
         if self.read(1)[0] != 8:
