@@ -33,7 +33,7 @@ from ._zip_writer import (CENTRAL, CENTRAL_HEADER, END, END_64, END_64_LOCATOR, 
 
 OLDEST_VERSION, NEWEST_VERSION = 1, 10  # of the file format
 STORED, DEFLATED = 0, 8
-_ENCRYPTED = 0x1 | 0x40 | 0x2000
+_ENCRYPTED_OR_PATCH = 0x1 | 0x20 | 0x40 | 0x2000
 _IS_FOLDER = 0x10
 _LONGEST_COMMENT = 0xFFFF
 _LONGEST_TEXT = 1000
@@ -244,7 +244,7 @@ def _central_record(directory, at):
         size, stored_size, start = _long_numbers(extra, size, stored_size, start)
     if disk > 1:
         raise _damaged(what, "unsupported multidisk archive")
-    if flags & _ENCRYPTED or attributes & _IS_FOLDER or method not in (STORED, DEFLATED):
+    if flags & _ENCRYPTED_OR_PATCH or attributes & _IS_FOLDER or method not in (STORED, DEFLATED):
         raise _damaged(what, "unsupported method")
     if method == STORED and stored_size != size or size > stored_size * _DEFLATE_AT_MOST:
         raise _damaged(what, "invalid header or archive is corrupted")

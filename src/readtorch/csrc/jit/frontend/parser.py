@@ -58,6 +58,8 @@ class _Grammar:
         for statement in node.body:
             if not isinstance(statement, _IN_CLASSES):
                 self.refuse(statement, type(statement).__name__)
+            if isinstance(statement, ast.Assign) and len(statement.targets) > 1:
+                self.refuse(statement, "second target")
             self.part(statement)
 
     def part(self, tree):
