@@ -48,6 +48,52 @@ def alone(function, seconds=10, memory=GIGABYTE):
     return json.loads(answer) if answer.endswith(b"}\n") else {"died": os.waitstatus_to_exitcode(status)}
 
 
+def one_by_one(function, cases, seconds, memory=GIGABYTE):
+    """([function(*case)], None) from a process made by fork; ([those before], {"died": …} or {"late": …}) if it does not come to
+    the end, or a case takes more than `seconds`.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            allow_more_memory(memory)
+            for case in cases:
+                answer = json.dumps(function(*case)).encode() + b"\n"
+                while answer:
+                    answer = answer[os.write(writing, answer):]
+        finally:
+            os._exit(0)
+    os.close(writing)
+    answers, data, late = [], b"", False
+    while len(answers) < len(cases):
+        line, data, late = _read_line(reading, data, time.monotonic() + seconds)
+        if line is None:
+            break
+        answers.append(json.loads(line))
+    os.close(reading)
+    if late:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if len(answers) == len(cases):
+        return answers, None
+    return answers, {"late": seconds} if late else {"died": os.waitstatus_to_exitcode(status)}
+
+
+def _read_line(reading, data, deadline):
+    """(a line or None, what came behind it, whether that took too long)"""
+    while b"\n" not in data:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([reading], [], [], left)[0]:
+            return None, data, True
+        piece = os.read(reading, 1 << 16)
+        if not piece:
+            return None, data, False
+        data += piece
+    line, _, data = data.partition(b"\n")
+    return line, data, False
+
+
 def _run(function, writing, memory):
     try:
         forget_peak()
