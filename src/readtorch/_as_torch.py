@@ -51,7 +51,7 @@ def install():
     for node in Node.__subclasses__():
         if node.__module__.startswith("readtorch.csrc"):
             node.__module__ = "builtins"  # as C++ classes say: AccumulateGrad
-    sys.meta_path[:] = [TorchFinder(), *(_Paths if finder is PathFinder else finder for finder in sys.meta_path)]
+    sys.meta_path = [TorchFinder(), *(_Paths if finder is PathFinder else finder for finder in sys.meta_path)]
     own.torch = own  # in PyTorch: what `import torch` in torch/__init__.py leaves behind
     warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"torch\.")  # NumPy's, as tensor_iterator.py says
     multiprocessing.spawn.get_preparation_data = _preparation_data

@@ -34,7 +34,7 @@ class NumbaFinder:
     def find_spec(self, name, path=None, target=None):
         if name != "numba":
             return None
-        sys.meta_path.remove(self)
+        sys.meta_path = [finder for finder in sys.meta_path if finder is not self]  # another thread may walk along the old
         spec = importlib.util.find_spec(name)
         load = spec.loader.exec_module if spec else None
 
