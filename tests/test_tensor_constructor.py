@@ -1,6 +1,9 @@
 """`Tensor(…)`, the old constructor, and `new_tensor`, next to the reference."""
 import numpy as np
+import pytest
+import torch
 
+import readtorch as rt
 from tests.programs import same
 
 
@@ -30,3 +33,13 @@ def test_new_tensor():
         show(x.new_tensor([1.7, 2]), x.double().new_tensor(3), x.new_tensor([1.0], dtype=T.float64, requires_grad=True))
 
     same(program)
+
+
+@pytest.mark.parametrize("depth", [129, 100_000])
+def test_nested_too_deeply(depth):
+    data = 1
+    for _ in range(depth):
+        data = [data]
+    for lib in (torch, rt):
+        with pytest.raises(ValueError, match="too many dimensions 'list'"):
+            lib.tensor(data)

@@ -68,3 +68,10 @@ def test_divisors_on_simulated_devices(divisor):
             pool(x, 2, divisor_override=divisor).sum().backward()
         assert rt.equal(there.grad.cpu(), here.grad)
         assert rt.equal(pool(there, 2, divisor_override=divisor).cpu(), pool(here, 2, divisor_override=divisor))
+
+
+def test_masked_select_of_a_number_on_a_simulated_device():
+    rt.cuda.simulate(1)
+    x = rt.tensor(5.0, device="cuda")
+    assert rt.masked_select(x, rt.tensor(True, device="cuda")).tolist() == [5.0]
+    assert rt.masked_select(x, rt.tensor(False, device="cuda")).tolist() == []

@@ -137,6 +137,7 @@ def on_host(data, dtype):
     if plain is not None:
         dtype = dtype or plain()
     elif dtype is None:
+        compute_sizes(data)  # refuses what is nested too deeply
         dtype = infer_scalar_type(data)
     return wrap(to_array(data, dtype))
 
@@ -235,6 +236,9 @@ def one_by_one(data, dtype):
     return array.reshape(sizes)
 
 
+MAX_DIMS = 128
+
+
 def compute_sizes(data):
     """The sizes of nested sequences, read off their first elements."""
     sizes = []
@@ -242,6 +246,8 @@ def compute_sizes(data):
         sizes.append(len(data))
         if not len(data):
             break
+        if len(sizes) > MAX_DIMS:
+            raise ValueError(f"too many dimensions '{type(data).__name__}'")
         data = data[0]
     return sizes
 

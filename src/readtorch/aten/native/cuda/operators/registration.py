@@ -128,7 +128,7 @@ def strides_in_order(shape, order):
 
 def broadcast_shape(*shapes):
     """The shape that these broadcast to. RuntimeError if they do not."""
-    width = max(map(len, shapes))
+    width = max(map(len, shapes), default=0)
     result = []
     for sizes in zip(*[(1,) * (width - len(shape)) + tuple(shape) for shape in shapes]):
         others = {n for n in sizes if n != 1}
