@@ -294,10 +294,10 @@ def judge(report, run, call, compared):
     here, there = Side(readtorch), Side(torch)
     ours = outcome(here, run)
     verdicts = ["memory"] if limits.peak() - before > limits.GIGABYTE else []
+    if not here.untouched():  # before PyTorch's turn, which may write anywhere
+        verdicts.append("wrote outside")
     report(at="torch")
     theirs = outcome(there, run)
-    if not here.untouched() and there.untouched():
-        verdicts.append("wrote outside")
     if ours[0] == "value" and foreign(ours[1]):
         verdicts.append("read outside")
     report(verdicts=verdicts, became=compare(ours, theirs, compared), ours=told(ours), theirs=told(theirs), call=call)
