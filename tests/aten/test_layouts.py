@@ -1,4 +1,6 @@
 """Where the numbers of a result lie: element by element, operators lay theirs out as the operands' lie, whatever the dtype."""
+import itertools
+
 import pytest
 import torch
 
@@ -62,3 +64,22 @@ def test_two_operands(name):
         for _, x in operands(dtype):
             for other in (x.clone(), x[0], torch.tensor(1).to(dtype), torch.tensor(1.5)):
                 check(name, x, other)
+
+
+REDUCTIONS = [  # of one dimension, or of several; scans and sorts have results of the operand's size
+    lambda x, d: x.sum(d), lambda x, d: x.mean(d), lambda x, d: x.std(d, keepdim=True), lambda x, d: x.var(d), lambda x, d: x.amax(d),
+    lambda x, d: x.logsumexp(d), lambda x, d: x.norm(2, d), lambda x, d: x.nansum(d), lambda x, d: x.prod(d[0]), lambda x, d: x.all(d[0]),
+    lambda x, d: x.any(d[0], keepdim=True), lambda x, d: x.argmax(d[0]), lambda x, d: x.aminmax(dim=d[0]), lambda x, d: x.median(d[0]),
+    lambda x, d: x.mode(d[0]), lambda x, d: x.count_nonzero(d), lambda x, d: x.cumsum(d[0]), lambda x, d: x.cumprod(d[0]),
+    lambda x, d: x.cummax(d[0]), lambda x, d: x.logcumsumexp(d[0]), lambda x, d: x.sort(d[0]), lambda x, d: x.softmax(d[0]),
+]
+
+
+@pytest.mark.parametrize("function", REDUCTIONS)
+def test_along_dimensions(function):
+    for order in itertools.permutations(range(4)):
+        x = torch.rand(2, 3, 4, 5).permute(order)
+        for dims in ((0,), (1,), (2,), (0, 2), (1, 2, 3)):
+            theirs, ours = function(x, dims), function(to_readtorch(x), dims)
+            for mine, reference in zip(tensors_of(ours), tensors_of(theirs), strict=True):
+                assert same_strides(mine, reference), (order, dims, mine.stride(), reference.stride())

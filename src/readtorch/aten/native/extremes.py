@@ -13,7 +13,7 @@ from ..python_arg_parser import make_parser
 from . import return_types
 from .exact_out import exact_out, type_name
 from .reduce_ops import reduced_axes, unreduce
-from .tensor_iterator import F4, not_implemented
+from .tensor_iterator import F4, not_implemented, wrap_reduced
 
 BOTH = "function, method"
 
@@ -180,7 +180,7 @@ def dims_extreme(name, ufunc, refusal):
         for axis in axes:
             check_reducible(name, x, axis)
         check_not_complex(refusal, self)
-        return wrap_result(ufunc.reduce(x, axes, None, None, keepdim))
+        return wrap_reduced(ufunc.reduce(x, axes, None, None, keepdim))
     return operator
 
 
@@ -221,7 +221,7 @@ def aminmax_cpu(self, dim, keepdim):
     if dim is not None and axes and x.shape[axes[0]] == 0:
         raise IndexError(f"aminmax: Expected reduction dim {axes[0]} to have non-zero size.")
     check_not_complex("aminmax", self)
-    return return_types.aminmax(*[wrap_result(ufunc.reduce(x, axes, None, None, keepdim))
+    return return_types.aminmax(*[wrap_reduced(ufunc.reduce(x, axes, None, None, keepdim))
                                   for ufunc in (np.minimum, np.maximum)])
 
 

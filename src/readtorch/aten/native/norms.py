@@ -9,12 +9,12 @@ import numpy as np
 
 from ...c10 import scalar_type
 from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
-from ...c10.tensor_impl import dtype_of, wrap_result
+from ...c10.tensor_impl import dtype_of
 from ..functions import at
 from ..native_function import alias_of, native_function, python_face
 from .exact_out import exact_out
 from .reduce_ops import add_floats, add_up, reduced_axes, unreduce
-from .tensor_iterator import cast, conj
+from .tensor_iterator import cast, conj, wrap_reduced
 
 BOTH = "function, method"
 
@@ -85,7 +85,7 @@ def vector_norm_cpu(self, order, dim, keepdim, dtype):
     check_norm(self, order, axes, dtype)
     target = (dtype or dtype_of(self))
     x = cast(self._array, op_math_type(target).numpy)
-    return wrap_result(norm_array(x, order, axes, keepdim).astype(target.to_real().numpy, copy=False))
+    return wrap_reduced(norm_array(x, order, axes, keepdim).astype(target.to_real().numpy, copy=False))
 
 
 def norm_gradient(grad, self, order, norm, dim, keepdim):
@@ -184,7 +184,7 @@ def logsumexp_cpu(self, dim, keepdim):
     dtype = dtype_of(self) if dtype_of(self).category >= FLOAT else scalar_type.get_default_dtype()
     x = cast(self._array, op_math_type(dtype).numpy)
     result = np.asarray(logsumexp_array(x, reduced_axes(self, dim), keepdim))
-    return wrap_result(result.astype(dtype.numpy, copy=False))
+    return wrap_reduced(result.astype(dtype.numpy, copy=False))
 
 
 @logsumexp.backward

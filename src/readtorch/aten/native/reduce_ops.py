@@ -16,7 +16,7 @@ from ..functions import at
 from ..native_function import any_device, native_function, packets, python_face, write_out
 from ..python_arg_parser import make_parser
 from .scalar_ops import div_scalar
-from .tensor_iterator import F4, F8, cast, conj, not_implemented
+from .tensor_iterator import F4, F8, cast, conj, not_implemented, wrap_reduced
 from .vectorized import FROM_SIZE, are_flat, as_blocks, reduce_blocks, reduce_one
 from .views import sizes_face
 
@@ -115,7 +115,7 @@ def sum_dim_cpu(self, dim, keepdim, dtype):
     if not keepdim and self._array.ndim == 1 and dim is not None and len(dim) == 1:
         wrap_dim(dim[0], 1)
         return sum_all_cpu(self, dtype)
-    return wrap_result(sum_array(self._array, reduced_axes(self, dim), keepdim, dtype))
+    return wrap_reduced(sum_array(self._array, reduced_axes(self, dim), keepdim, dtype))
 
 
 @sum_dim.backward
@@ -195,7 +195,7 @@ def nansum_cpu(self, dim, keepdim, dtype):
     if x.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
     kept = x if x.dtype.kind in "biu" else np.where(np.isnan(x), x.dtype.type(0), x)
-    return wrap_result(sum_array(kept, reduced_axes(self, dim), keepdim, dtype))
+    return wrap_reduced(sum_array(kept, reduced_axes(self, dim), keepdim, dtype))
 
 
 def nansum_out(operator):
@@ -267,7 +267,7 @@ def mean_dim_cpu(self, dim, keepdim, dtype):
     if not keepdim and self._array.ndim == 1 and dim is not None and len(dim) == 1:
         wrap_dim(dim[0], 1)
         return mean_all_cpu(self, dtype)
-    return wrap_result(mean_array(self._array, reduced_axes(self, dim), keepdim, dtype))
+    return wrap_reduced(mean_array(self._array, reduced_axes(self, dim), keepdim, dtype))
 
 
 def reduced_count(sizes, dim):
@@ -323,7 +323,7 @@ def prod_all_cpu(self, dtype):
 
 @prod_dim.kernel
 def prod_dim_cpu(self, dim, keepdim, dtype):
-    return wrap_result(prod_array(self._array, reduced_axes(self, (dim,)), keepdim, dtype))
+    return wrap_reduced(prod_array(self._array, reduced_axes(self, (dim,)), keepdim, dtype))
 
 
 def prod_gradient(grad, input, result, dim):
@@ -383,7 +383,7 @@ def truth_of(name, ufunc):
     def reduce(self, axes, keepdim):
         x = self._array
         truth = ufunc.reduce(x if x.dtype.kind != "V" else x != 0, axes, np.bool_, None, keepdim)
-        return wrap_result(truth.astype(np.uint8) if x.dtype == np.uint8 else truth)
+        return wrap_reduced(truth.astype(np.uint8) if x.dtype == np.uint8 else truth)
 
     @of_all.kernel
     def reduce_all(self):
@@ -421,7 +421,7 @@ count_nonzero_dims = native_function("count_nonzero.dim_IntList(Tensor self, int
 
 @count_nonzero_dims.kernel
 def count_nonzero_dims_cpu(self, dim):
-    return wrap_result(add_up(self._array != 0, reduced_axes(self, dim), np.int64))
+    return wrap_reduced(add_up(self._array != 0, reduced_axes(self, dim), np.int64))
 
 
 @count_nonzero.kernel

@@ -31,7 +31,7 @@ def scan(self, dim, dtype, ufunc):
         return wrap(cumsum_rows(x))
     wide = cast(x, op_math_type(target).numpy)
     result = ufunc.accumulate(wide, dim) if x.ndim else wide
-    return wrap(np.array(result, target.numpy, copy=True if result is x else None))
+    return wrap(np.array(result, target.numpy, copy=True if result is x else None, order="C"))
 
 
 def cumsum_rows(x):
@@ -127,7 +127,8 @@ def running_extreme(name, ufunc):
         values = ufunc.accumulate(x, dim)
         met = (x == values) | (x != x)
         places = np.arange(x.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
-        return result(wrap(values), wrap(np.maximum.accumulate(np.where(met, places, 0), dim)))
+        indices = np.maximum.accumulate(np.where(met, places, 0), dim)
+        return result(*(wrap(np.ascontiguousarray(array)) for array in (values, indices)))
     return operator
 
 
@@ -178,7 +179,7 @@ def logcumsumexp_cpu(self, dim):
         result = accumulate(logaddexp_array, wide, dim)
     else:
         result = np.logaddexp.accumulate(wide, dim)
-    return wrap(result.astype(dtype.numpy, copy=False))
+    return wrap(result.astype(dtype.numpy, order="C", copy=False))
 
 
 def accumulate(function, x, dim):

@@ -11,7 +11,7 @@ from ..native_function import native_function
 from . import return_types
 from .exact_out import exact_out, keeps_apart, type_name
 from .extremes import comparable, evenly_distribute, select_backward
-from .tensor_iterator import not_implemented
+from .tensor_iterator import laid_out, not_implemented
 
 BOTH = "function, method"
 
@@ -39,7 +39,8 @@ def sorted_along(self, dim, descending):
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
     order = sort_order(x, dim, descending)
-    return np.take_along_axis(x, order, dim), order
+    values = np.take_along_axis(x, order, dim)
+    return (values, order) if x.flags.c_contiguous else (laid_out(values, x), laid_out(order, x))
 
 
 sort = native_function("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor "

@@ -5,10 +5,11 @@ In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` (`std_var_out`); derivatives in
 import numpy as np
 
 from ...c10.scalar_type import FLOAT
-from ...c10.tensor_impl import dtype_of, wrap_result
+from ...c10.tensor_impl import dtype_of
 from ..functions import at
 from ..native_function import native_function
 from .reduce_ops import add_up, mean_array, mean_dim, reduced_axes, reduced_count, unreduce
+from .tensor_iterator import wrap_reduced
 
 BOTH = "function, method"
 
@@ -33,7 +34,7 @@ def spread(self, dim, correction, keepdim, root, name="std and var"):
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
     variance = variance_array(self._array, reduced_axes(self, dim), 1 if correction is None else correction,
                               keepdim)
-    return wrap_result((np.sqrt(variance) if root else variance).astype(dtype.to_real().numpy))
+    return wrap_reduced((np.sqrt(variance) if root else variance).astype(dtype.to_real().numpy))
 
 
 def overloads(name, root):
@@ -99,7 +100,7 @@ def overloads_with_mean(name, root):
     @general.kernel
     def spread_and_mean(self, dim, correction, keepdim):
         result = spread(self, dim, correction, keepdim, root, f"{name}_mean")
-        return result, wrap_result(mean_array(self._array, reduced_axes(self, dim), keepdim, None))
+        return result, wrap_reduced(mean_array(self._array, reduced_axes(self, dim), keepdim, None))
 
     of_all.compose(lambda self, unbiased: general.call(self, None, int(unbiased), False))
     of_dim.compose(lambda self, dim, unbiased, keepdim: general.call(self, dim, int(unbiased), keepdim))

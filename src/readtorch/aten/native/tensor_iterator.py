@@ -109,6 +109,14 @@ def empty_for(numpy_dtype, *operands):
     return loop.operands[-1]
 
 
+def wrap_reduced(value):
+    """The tensor of a reduction's result. It lies row by row, however the operand lies.
+
+    In PyTorch: `resize_reduction_result` in `ReduceOpsUtils.h`.
+    """
+    return wrap_result(value.copy() if value.ndim > 1 and not value.flags.c_contiguous else value)
+
+
 def laid_out(value, *operands):
     """`value`, which was computed from the operands, as an array whose dimensions lie in their order."""
     result = empty_for(value.dtype, *operands)
