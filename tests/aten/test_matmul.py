@@ -204,3 +204,10 @@ def test_other_products(name):
 
 def test_trace():
     both(lambda T, a: T.trace(a), torch.randn(2, 3, requires_grad=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_factors_of_16_bit_products_are_float32_numbers(dtype):
+    """1.3 and 0.7 are not rounded to 16 bits before they are used."""
+    x, y, z = (torch.randn(6, 6, dtype=dtype) for _ in range(3))
+    both(lambda T, x, y, z: T.addmm(x, y, z, beta=1.3, alpha=0.7), x, y, z, exact=True)

@@ -8,6 +8,7 @@ import functools
 import numpy as np
 
 from ...c10.overflows import check_fits, number_as
+from ...c10.scalar_type import op_math_type
 from ...c10.tensor_impl import dtype_of, wrap
 from ..native_function import native_function
 from .cpu_blas import gemm, multiply
@@ -28,6 +29,11 @@ BOTH = "function, method"
 _SCALES = "*, Scalar beta=1, Scalar alpha=1"
 
 
+def factor(number, t, numpy_dtype):
+    """alpha or beta. Of 16-bit floats it is a float32 number. Raises RuntimeError if the type of `t` has no such number."""
+    return number_as(number, op_math_type(dtype_of(t))).astype(numpy_dtype)
+
+
 def scaled_sum(self, value, beta, alpha):
     """beta * self + alpha * value, written into `value`, which is ours. With beta 0 even a nan in `self`
     counts nothing."""
@@ -35,11 +41,11 @@ def scaled_sum(self, value, beta, alpha):
     if x.shape != value.shape:
         expand_cpu(self, value.shape, False)  # raises if it does not fit
     if alpha != 1:
-        np.multiply(value, number_as(alpha, dtype_of(self)).astype(value.dtype), out=value, casting="unsafe")
+        np.multiply(value, factor(alpha, self, value.dtype), out=value, casting="unsafe")
     if beta == 1:
         np.add(value, x, out=value, casting="unsafe")
     elif beta != 0:
-        np.add(value, np.multiply(x, number_as(beta, dtype_of(self)).astype(value.dtype), dtype=value.dtype, casting="unsafe"), out=value)
+        np.add(value, np.multiply(x, factor(beta, self, value.dtype), dtype=value.dtype, casting="unsafe"), out=value)
     return value
 
 
