@@ -103,25 +103,59 @@ def test_one_without_a_secret_and_one_with(monkeypatch, ours, theirs):
         dist.TCPStore("127.0.0.1", server.port, timeout=TEN)
 
 
+class Recorder:
+    """A connection that keeps what goes and what comes."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.sent, self.received = b"", b""
+
+    def send(self, data):
+        count = self.connection.send(data)
+        self.sent += data[:count]
+        return count
+
+    def recv(self, count):
+        data = self.connection.recv(count)
+        self.received += data
+        return data
+
+    def __getattr__(self, name):
+        return getattr(self.connection, name)
+
+
 def test_a_proof_cannot_be_used_again():
     store = serving()
-    with socket.create_server(("127.0.0.1", 0)) as between:
-        recorded = []
+    honest = Recorder(stranger(store.port))
+    authentication.introduce(honest, b"s" * 32, b"TCPStore", 0, time.monotonic() + 10)
+    assert len(honest.sent) == 80 and honest.received[40:] != bytes(32)
+    address = honest.getsockname()
+    honest.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # its port is free at once
+    honest.close()
+    again = socket.create_connection(("127.0.0.1", store.port), 10, source_address=address)
+    again.recv(40)
+    again.sendall(honest.sent)
+    assert again.recv(32) == bytes(32) and is_closed(again)
 
+
+def test_what_is_passed_on_proves_nothing():
+    """A stranger who has the address first waits for a rank, and stands between it and the store from then on."""
+    store, answers = serving(), []
+    with socket.create_server(("127.0.0.1", 0)) as between:
         def relay():
             caller, _ = between.accept()
             listener = stranger(store.port)
             caller.sendall(listener.recv(40))
-            recorded.append(caller.recv(80))
-            listener.sendall(recorded[0])
-            caller.sendall(listener.recv(32))
-        threading.Thread(target=relay, daemon=True).start()
-        connection = authentication.connect(between.getsockname()[:2], b"s" * 32, b"TCPStore", 0, time.monotonic() + 10)
-        connection.close()
-    again = stranger(store.port)
-    again.recv(40)
-    again.sendall(recorded[0])
-    assert again.recv(32) == bytes(32) and is_closed(again)
+            listener.sendall(caller.recv(80))
+            answers.append(listener.recv(32))
+            caller.sendall(answers[0])
+            is_closed(caller)
+        thread = threading.Thread(target=relay)
+        thread.start()
+        with pytest.raises(dist.DistNetworkError, match="something between them changes addresses"):
+            authentication.connect(between.getsockname()[:2], b"s" * 32, b"TCPStore", 0, time.monotonic() + 10)
+        thread.join(10)
+    assert answers == [bytes(32)] and store.add("n", 1) == 1
 
 
 def raw_client(port, secret=b"s" * 32):
@@ -259,6 +293,20 @@ def test_the_users_secret(monkeypatch, tmp_path):
     assert authentication.group_secret() == b""
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/1")
     assert authentication.group_secret() == b""
+
+
+def test_a_user_without_a_home_has_no_secret(monkeypatch, tmp_path):
+    monkeypatch.delenv(authentication.VARIABLE)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "relative")
+    monkeypatch.chdir(tmp_path)
+    assert authentication.group_secret() == b"" and os.listdir() == []
+
+
+def test_a_short_secret_is_refused(monkeypatch):
+    monkeypatch.setenv(authentication.VARIABLE, "s" * 31)
+    with pytest.raises(ValueError, match="READTORCH_GROUP_TOKEN must be at least 32 random characters, but has 31"):
+        serving()
 
 
 OBJECTS = """

@@ -22,9 +22,13 @@ and send wrong numbers, as in PyTorch. Collectives of objects, which are pickles
 refused (`ProcessGroup.knows_its_peers`).
 
 The secret itself does not travel. Each side sends a random number, and gets it back hashed together with the
-secret (HMAC, RFC 2104), so that nothing can be recorded and used again. What follows on the connection is
-neither encrypted nor signed: who can change packets in the network between machines is not kept out. There,
-use a network of your own, or a tunnel.
+secret (HMAC, RFC 2104), so that nothing can be recorded and used again. The addresses of both ends are hashed
+as well: somebody who listens at the address before the right one does, and passes on what a rank says,
+proves nothing, as his connection is another one. So ranks cannot meet through forwarded ports, nor where a
+network translates addresses.
+
+What follows on the connection is neither encrypted nor signed: who can change packets in the network between
+machines is not kept out. There, use a network of your own, or a virtual private one.
 """
 import contextlib
 import hmac
@@ -46,6 +50,7 @@ MAGIC = b"readtch1"  # this protocol, and its version
 _GREETING = struct.Struct("<8s32s")  # listener: magic, random number
 _REPLY = struct.Struct("<8sq32s32s")  # caller: magic, who it says it is, random number, proof
 PROOF = 32  # bytes of a proof, which the listener sends last; zeros refuse
+SHORTEST = 32  # characters of a secret: who listens in a rank's place can try shorter ones out at home
 
 log = logging.getLogger(__name__)
 
@@ -53,9 +58,11 @@ log = logging.getLogger(__name__)
 # ------------------------------------------------------------------------- the secret
 
 def group_secret():
-    """The secret that this process shares with the other ranks; b"" if there is none."""
+    """The secret that this process shares with the other ranks; b"" if there is none. ValueError for a short one."""
     given = os.environ.get(VARIABLE)
     if given:
+        if len(given) < SHORTEST:
+            raise ValueError(f"{VARIABLE} must be at least {SHORTEST} random characters, but has {len(given)}")
         return given.encode()
     try:
         return _secret_of_user()
@@ -71,6 +78,8 @@ def new_token():
 
 def _secret_of_user():
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    if not os.path.isabs(state):
+        raise FileNotFoundError("this user has no home directory")
     folder = os.path.join(state, "readtorch")
     path = os.path.join(folder, "group_token")
     if not os.path.lexists(path):
@@ -98,16 +107,17 @@ def _read_private(path):
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
             raise PermissionError(f"{path} must be a file of this user that nobody else may open")
         content = file.read(1024)
-    if len(content) < PROOF:
+    if len(content) < SHORTEST:
         raise OSError(f"{path} is too short for a secret")
     return content
 
 
 # ------------------------------------------------------------------------- the proof
 
-def _proof(secret, side, theirs, mine, introduction, meeting):
-    """That `side` knows the secret, and means the same meeting."""
-    message = side + theirs + mine + struct.pack("<q", introduction) + meeting
+def _proof(secret, side, theirs, mine, introduction, ends, meeting):
+    """That `side` knows the secret, and means the same meeting. ends: addresses of caller and listener."""
+    addresses = "".join(f"{host} {port}\0" for host, port, *_ in ends).encode()
+    message = side + theirs + mine + struct.pack("<q", introduction) + addresses + meeting
     return hmac.digest(secret, message, "sha256")
 
 
@@ -118,19 +128,22 @@ def introduce(connection, secret, meeting, introduction, deadline):
     tried again; DistNetworkError if it is another one than we mean.
     """
     magic, theirs = _GREETING.unpack(receive_exactly(connection, _GREETING.size, deadline))
-    where = "{}:{}".format(*connection.getpeername()[:2])
+    ends = connection.getsockname(), connection.getpeername()
+    where = "{}:{}".format(*ends[1][:2])
     if magic != MAGIC:
         raise DistNetworkError(f"what listens at {where} is not readtorch of this version")
     mine = secrets.token_bytes(32)
-    ours = _proof(secret, b"caller", theirs, mine, introduction, meeting)
+    numbers = theirs, mine, introduction, ends, meeting
+    ours = _proof(secret, b"caller", *numbers)
     send_exactly(connection, _REPLY.pack(MAGIC, introduction, mine, ours), deadline)
     answer = receive_exactly(connection, PROOF, deadline)
-    expected = _proof(secret, b"listener", theirs, mine, introduction, meeting)
+    expected = _proof(secret, b"listener", *numbers)
     if not hmac.compare_digest(bytes(answer), expected):
         raise DistNetworkError(
             f"the process that listens at {where} does not share this one's secret. Set {VARIABLE} to the "
             "same text of at least 32 random characters for all ranks: without it only processes of one "
-            "user that see the same home directory know each other")
+            "user that see the same home directory know each other. Nor can ranks meet where something "
+            "between them changes addresses or ports")
 
 
 class _Visitor:
@@ -219,7 +232,8 @@ class Gate:
 
     def _judge(self, connection, visitor):
         _, introduction, theirs, proof = _REPLY.unpack(visitor.said)
-        numbers = visitor.number, theirs, introduction, self.meeting
+        ends = visitor.address, connection.getsockname()
+        numbers = visitor.number, theirs, introduction, ends, self.meeting
         known = hmac.compare_digest(proof, _proof(self.secret, b"caller", *numbers))
         try:
             connection.send(_proof(self.secret, b"listener", *numbers) if known else bytes(PROOF))

@@ -156,8 +156,8 @@ class TCPServer:
             words = f"The server socket has failed to listen on {host}:{port}: {error}"
             raise DistNetworkError(words) from error
         self.port = listening.getsockname()[1]
-        self._owner = os.getpid()
         self._daemon = _Daemon(listening)
+        self._owner = os.getpid()
         threading.Thread(target=self._daemon.run, name="TCPStore server", daemon=True).start()
 
     @classmethod
