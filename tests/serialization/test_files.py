@@ -177,6 +177,27 @@ def test_permissions_are_those_of_open_or_of_the_old_file(tmp_path):
     assert stat.S_IMODE((tmp_path / "new.pt").stat().st_mode) == 0o604
 
 
+class SeesTheNewFile:
+    """Notes the permissions of what is beside the old file while it is being saved."""
+
+    def __init__(self, path):
+        self.path = path
+        self.seen = []
+
+    def __reduce__(self):
+        beside = [other for other in self.path.parent.iterdir() if other != self.path]
+        self.seen += [stat.S_IMODE(other.stat().st_mode) for other in beside]
+        return int, ()
+
+
+def test_a_private_file_is_never_replaced_by_an_open_one(tmp_path):
+    path = tmp_path / "model.pt"
+    readtorch.save(1, path)
+    path.chmod(0o600)
+    readtorch.save(saved := SeesTheNewFile(path), path)
+    assert saved.seen == [0o600]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to everything")
 def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path):
     path = tmp_path / "model.pt"

@@ -21,7 +21,8 @@ A lock comes a moment after the file that it is on. Whoever saves in that moment
 leftover. So when the writer has its lock it looks whether the file still has its name, and makes another one if
 not, or if somebody else has the lock; and it renames the file before it gives the lock back.
 
-The new file gets the permissions that `open` gives, or those of the file that it replaces. A symbolic link
+The new file gets the permissions that `open` gives, or those of the file that it replaces, and it has them before
+anything is written: whoever must not read the old file may not read half of the new one. A symbolic link
 stays one: the file that it leads to is replaced. What is no regular file, such as /dev/stdout or a pipe, is
 written to directly.
 """
@@ -97,13 +98,13 @@ def _mode_of(path):
 @contextlib.contextmanager
 def _replacing(path, mode):
     _remove_leftovers(path)
-    file, beside = _locked_file_beside(path)
+    file, beside = _locked_file_beside(path, 0o666 if mode is None else 0o600)
     with file:
         try:
+            if mode is not None:
+                os.fchmod(file.fileno(), stat.S_IMODE(mode))
             yield file
             file.flush()
-            if mode is not None:
-                os.chmod(beside, stat.S_IMODE(mode))
             os.fsync(file.fileno())
             os.replace(beside, path)
         except BaseException:
@@ -116,13 +117,13 @@ def _replacing(path, mode):
 _LEFTOVER = re.compile(r"\.(?=[0-9]*[a-f])[0-9a-f]{8}\.tmp")
 
 
-def _locked_file_beside(path):
-    """A new file beside `path`, open and locked, and its name."""
+def _locked_file_beside(path, mode):
+    """A new file beside `path`, open and locked, and its name. mode: its permissions, less the umask."""
     while True:
         beside = f"{path}.{secrets.token_hex(4)}.tmp"
         if not _LEFTOVER.fullmatch(beside, len(path)):
             continue
-        file = open(beside, "xb")
+        file = open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode))
         if _lock(file.fileno(), if_impossible=True) and _is_named(file.fileno(), beside):
             return file, beside
         file.close()
