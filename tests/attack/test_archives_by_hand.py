@@ -1,4 +1,5 @@
 """TorchScript archives made by hand: nothing runs, nothing that lives is changed, and readtorch refuses what PyTorch refuses."""
+import ast
 import io
 import json
 
@@ -7,6 +8,7 @@ import torch
 
 import readtorch
 import readtorch.jit
+from readtorch.csrc.jit.frontend.definition import Text
 from tests.attack import limits
 from tests.attack.archives_by_hand import CLASS, DEADLY, DIFFERENT, FORWARD, all_cases, archive, with_body
 
@@ -58,6 +60,26 @@ def test_code_of_a_method_whose_self_has_another_name():
 def test_format_reaches_nothing(expression):
     theirs, ours = both(with_body(f"return {expression}", returns="str"))
     assert ours(readtorch.ones(1)) == theirs(torch.ones(1))
+
+
+class Line(str):
+    """Counts how often a part of it is taken."""
+
+    count = 0
+
+    def __getitem__(self, part):
+        self.count += 1
+        return super().__getitem__(part)
+
+
+def test_a_line_beyond_ascii_is_measured_once():
+    """And not for every tree in it, which takes hours for one long line."""
+    source = "ä = ['ü€'" + ", 345" * 50 + "]"
+    text = Text(source)
+    text.lines[0] = Line(source)
+    ranges = [text.range(node) for node in ast.parse(source).body[0].value.elts]
+    assert [source[r.start :][:3] for r in ranges] == ["'ü€", *["345"] * 50]
+    assert text.lines[0].count == 1
 
 
 def test_no_file_is_opened_for_a_wrong_text(tmp_path, monkeypatch):

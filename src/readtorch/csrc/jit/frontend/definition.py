@@ -6,10 +6,13 @@ which the parser of serialized code (`torch/csrc/jit/frontend/parser.cpp`) makes
 """
 
 import ast
+import bisect
 import inspect
 import re
 import textwrap
+from array import array
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from .desugar import desugar
 from .error_report import ErrorReport, report_text
@@ -26,13 +29,20 @@ class Text:
         self.starts = [0]
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line) + 1)
+        self._columns = {}
 
     def position(self, line, column):
         """The character at a line (from 1) and a column, which `ast` counts in bytes."""
-        text = self.lines[line - 1]
-        if not text.isascii():
-            column = len(text[self.blanks :].encode()[:column].decode())
+        if not self.lines[line - 1].isascii():
+            column = bisect.bisect_left(self._columns_of(line), column)
         return self.starts[line - 1] + self.blanks + column
+
+    def _columns_of(self, line):
+        """Where each character of a line begins, in bytes. Made once: a line of an archive may hold a million trees."""
+        if line not in self._columns:
+            lengths = (len(character.encode()) for character in self.lines[line - 1][self.blanks :])
+            self._columns[line] = array("Q", accumulate(lengths, initial=0))
+        return self._columns[line]
 
     def range(self, node):
         """The SourceRange of a tree, as PyTorch's trees have it: closing brackets do not belong to it."""

@@ -50,11 +50,9 @@ def refusals():
     """
     try:
         yield
-    except (OSError, MemoryError, KeyboardInterrupt):
-        raise
     except RecursionError:
         raise RuntimeError("the archive cannot be read: it is nested too deep") from None
-    except RuntimeError:
+    except (OSError, MemoryError, RuntimeError):
         raise
     except Exception as error:
         raise RuntimeError(f"the archive cannot be read: {type(error).__name__}: {error}") from error
