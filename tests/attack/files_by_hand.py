@@ -6,8 +6,9 @@ them, what the error says; None: no error).
 import io
 import json
 import pathlib
-import tempfile
+import pickle
 import struct
+import tempfile
 import zipfile
 
 DEEP = 100_000
@@ -53,6 +54,10 @@ def snapshots():
         return b"\x80\x02}(X\x08\0\0\0segments]X\x0d\0\0\0device_traces](](" + event + b"eeu."
     alloc = b"}(X\x06\0\0\0actionX\x05\0\0\0allocX\x04\0\0\0addrK\0X\x04\0\0\0sizeK\x01X\x06\0\0\0streamK\0"
     plain = "plain data; this file asks for"
+    same = [{"action": "alloc", "addr": 0, "size": 1, "stream": 0}] * 30_000
+    block = {"address": 0, "size": 512, "requested_size": 1, "state": "inactive"}
+    segment = {"address": 0, "total_size": 512, "stream": 0, "segment_type": "small", "blocks": [block] * 30_000}
+    deep = [{"name": "f", "filename": "f.py", "line": 1}] * 30_000
     doubled = b")q\0" + b"h\0h\0\x86q\0" * 60
     return {
         "a call": (b"\x80\x02cos\nsystem\nX\x04\0\0\0true\x85R.", f"{plain} os.system"),
@@ -79,7 +84,14 @@ def snapshots():
         "an address of 80 bits": (snapshot(alloc + b"X\x04\0\0\0addr\x8a\x0a" + b"\x7f" * 10 + b"u"), "a number of 62 bits"),
         "frames that are no frames": (snapshot(alloc + b"X\x06\0\0\0frames]K\x01au"), r"\['frames'\]\[0\] must be a dictionary"),
         "a block size that is a text": (snapshot(alloc + b"X\x07\0\0\0details}X\x0a\0\0\0block_sizeX\x01\0\0\0xsu"), "block_size is a number"),
+        "the same blocks in many segments": (traced(same, [{**segment} for _ in range(30_000)]), "a list of its own"),
+        "the same history of many devices": (pickle.dumps({"segments": [], "device_traces": [same] * 30_000}), "a list of its own"),
+        "the same deep stack at many events": (traced([same[0] | {"frames": deep}] * 30_000), None),
     }
+
+
+def traced(events, segments=()):
+    return pickle.dumps({"segments": list(segments), "device_traces": [events]})
 
 
 # ----------------------------------------------------------------------------------------------- opening them

@@ -44,17 +44,21 @@ class Tables:
     def __init__(self):
         self.actions, self.reasons, self.streams = {}, {}, {}
         self.frames, self.stacks = {}, {}
+        self._read = {}   # id of a list of frames -> that list, whose id it stays, and its number
 
     @staticmethod
     def number(table, value):
         return table.setdefault(value, len(table))
 
     def stack(self, frames):
-        texts = (f"{frame['name']}\n{place_of(frame)}:{frame['line']}" for frame in own_frames(frames))
-        return self.number(self.stacks, tuple(self.number(self.frames, text) for text in texts))
+        """The number of a stack. One list may stand at any number of events: it is read once."""
+        if id(frames) not in self._read:
+            texts = (f"{frame['name']}\n{place_of(frame)}:{frame['line']}" for frame in own_frames(frames))
+            self._read[id(frames)] = frames, self.number(self.stacks, tuple(self.number(self.frames, text) for text in texts))
+        return self._read[id(frames)][1]
 
     def lists(self):
-        return {name: list(table) for name, table in vars(self).items()}
+        return {name: list(table) for name, table in vars(self).items() if not name.startswith("_")}
 
 
 def own_frames(frames):

@@ -92,6 +92,7 @@ def check(snapshot):
         _check_segment(segment, f"segments[{number}]", seen)
     for device, trace in enumerate(_list(snapshot, "device_traces", "it")):
         _require(type(trace) is list, f"device_traces[{device}]", "a list")
+        _check_own(trace, f"device_traces[{device}]", seen)
         for number, event in enumerate(trace):
             _check_event(event, f"device_traces[{device}][{number}]", seen)
     _check_settings(snapshot.get("allocator_settings", {}))
@@ -101,6 +102,7 @@ def _check_segment(segment, where, seen):
     _check_fields(segment, _SEGMENT, where)
     _require(type(segment.get("device", 0)) is int, f"{where}['device']", "a number")
     _check_pool(segment, "segment_pool_id", where)
+    _check_own(segment["blocks"], f"{where}['blocks']", seen)
     for number, block in enumerate(segment["blocks"]):
         here = f"{where}['blocks'][{number}]"
         _check_fields(block, _BLOCK, here)
@@ -153,6 +155,12 @@ def _check_frames(entry, where, seen):
         if id(frame) not in seen:
             seen.add(id(frame))
             _check_fields(frame, _FRAME, f"{where}['frames'][{number}]")
+
+
+def _check_own(entries, where, seen):
+    """Blocks and events stand in one place: a list in a hundred thousand places is a small file, but a long work."""
+    _require(not entries or id(entries) not in seen, where, "a list of its own")
+    seen.add(id(entries))
 
 
 def _check_pool(entry, name, where):
