@@ -69,6 +69,8 @@ class Tensor(TensorBase):
         return handle
 
     def __repr__(self, *, tensor_contents=None):
+        if trace_under_way():
+            trace_under_way().not_recorded("repr")
         return _tensor_str._str(self, tensor_contents=tensor_contents)
 
     def __len__(self):

@@ -188,7 +188,8 @@ def a_closed_over_object(lib, compile):
 def a_field_of_a_class(lib, compile):
     c = Config()
     try:
-        return calls(compile(lambda x: x * c.scale), lib.ones(2), lambda: setattr(Config, "scale", 5.0), lambda: setattr(c, "scale", 6.0))
+        changes = [lambda: setattr(Config, "scale", 5.0), lambda: setattr(c, "scale", 6.0)]
+        return calls(compile(lambda x: x * c.scale), lib.ones(2), *changes)
     finally:
         Config.scale = 2.0
 
@@ -1161,6 +1162,284 @@ def an_aliased_argument_in_views(lib, compile):
     for x, y in ((lib.ones(2), lib.ones(2)), (a[:2], a[2:]), (a[:2], a[1:3]), (a[1:3], a[:2])):
         found += [*f(x, y), a.clone()]
     return found
+
+
+# ------------------------------------------------------------------------------- equal, and yet not the same; keys
+
+
+def product_with_keys(lib, compile, given, *changes):
+    def f(x):
+        for key in given:
+            x = x * 2 + key
+        return x
+
+    return calls(compile(f), lib.tensor([1, 2]), *changes)
+
+
+def replaced_by(container, *values):
+    """Empties it, then puts `values` in, one by one."""
+
+    def change():
+        container.clear()
+        for value in values:
+            container.update({value: 0} if isinstance(container, dict) else {value})
+
+    return change
+
+
+@program
+def a_key_changes_its_type(lib, compile):
+    given = {1: 0}
+    return product_with_keys(lib, compile, given, replaced_by(given, 1.0))
+
+
+@program
+def an_element_of_a_set_changes_its_type(lib, compile):
+    given = {1}
+    return product_with_keys(lib, compile, given, replaced_by(given, 1.0))
+
+
+@program
+def equal_sets_in_another_order(lib, compile):
+    given = {8, 0}
+    return product_with_keys(lib, compile, given, replaced_by(given, 0, 8), replaced_by(given, 8, 0))
+
+
+@program
+def a_field_of_a_key(lib, compile):
+    key = Config()
+    given = {key: 0}
+
+    def f(x):
+        for each in given:
+            x = x * each.s
+        return x
+
+    return calls(compile(f), lib.ones(2), lambda: setattr(key, "s", 3.0))
+
+
+@program
+def keys_of_an_argument(lib, compile):
+    def f(x, given):
+        for key in given:
+            x = x * key
+        return x
+
+    f = compile(f)
+    return [f(lib.tensor([1, 2]), {key: 0}) for key in (1, 1, 1.0)]
+
+
+@program
+def equal_ranges_and_slices(lib, compile):
+    f, x = compile(lambda x, r: x * r.stop), lib.tensor([1, 2])
+    return [f(x, r) for r in (range(0, 3, 2), range(0, 4, 2), slice(0, 1), slice(0, 1.0))]
+
+
+@program
+def a_set_as_argument_that_grows(lib, compile):
+    def f(x, seen):
+        seen.add(len(seen))
+        return x * len(seen)
+
+    f, seen = compile(f), set()
+    return [f(lib.ones(2), seen) for _ in range(4)]
+
+
+@program
+def keyword_defaults_are_others(lib, compile):
+    def g(x, *, s=2.0):
+        return x * s
+
+    return calls(compile(lambda x: g(x)), lib.ones(2), lambda: setattr(g, "__kwdefaults__", {"s": 3.0}))
+
+
+@program
+def fields_of_a_named_tuple_change_places(lib, compile):
+    Pair = namedtuple("Pair", "a b")
+
+    def change():
+        Pair.a, Pair.b = Pair.b, Pair.a
+
+    f = compile(lambda x, pair: x * pair.a + pair.b)
+    return calls(lambda x: f(x, Pair(1.0, 2.0)), lib.ones(2), change)
+
+
+# ------------------------------------------------------------------------------------- which tensor, and its facts
+
+
+@program
+def tensors_as_keys(lib, compile):
+    def f(x, y):
+        return y * {x: 1.0}.get(y, 2.0) + len({x, y})
+
+    f, a = compile(f), lib.ones(2)
+    return [f(a, lib.ones(2)), f(a, a), f(lib.ones(2), a)]
+
+
+@program
+def whether_an_argument_is_a_closed_over_tensor(lib, compile):
+    known = [lib.ones(2)]
+    f = compile(lambda x: x * 2 if x is known[0] else x * 3)
+    return [f(lib.ones(2)), f(known[0]), f(lib.ones(2))]
+
+
+@program
+def the_shape_of_a_tensor_in_a_list(lib, compile):
+    given = [lib.ones(3)]
+    return calls(
+        compile(lambda x: x * given[0].shape[0]), lib.ones(2), lambda: setattr(given[0], "data", lib.ones(5))
+    )
+
+
+@program
+def whether_a_tensor_in_a_list_requires_grad(lib, compile):
+    given = [lib.ones(3)]
+    return calls(compile(lambda x: x * 2 if given[0].requires_grad else x * 3), lib.ones(2), given[0].requires_grad_)
+
+
+@program
+def the_sizes_of_parameters(lib, compile):
+    def forward(self, x):
+        for p in self.parameters():
+            x = x * p.numel()
+        return x
+
+    net = net_of(lib, forward, w=lib.nn.Parameter(lib.ones(3)))
+    return of_module(lib, compile, net, lambda: setattr(net.w, "data", lib.ones(5)))
+
+
+@program
+def an_argument_is_transposed_in_place(lib, compile):
+    def f(x):
+        rows = x.shape[0]
+        x.t_()
+        return x * rows
+
+    f, x = compile(f), lib.ones(2, 3)
+    return [f(x) for _ in range(4)]
+
+
+@program
+def an_argument_that_comes_to_require_grad(lib, compile):
+    w = lib.ones(2).requires_grad_()
+
+    def f(x):
+        factor = 2.0 if x.requires_grad else 3.0
+        x.mul_(w)
+        return x * factor
+
+    f, x = compile(f), lib.ones(2)
+    return [f(x) for _ in range(3)]
+
+
+@program
+def tensors_as_text(lib, compile):
+    f = compile(lambda x: (x * 2, f"{x}", "%s" % x))
+    return [f(lib.ones(2) * n) for n in (1, 1, 2)]
+
+
+@program
+def where_a_condition_holds(lib, compile):
+    f = compile(lambda x: lib.where(x > 1)[0] * 2)
+    return [f(lib.tensor(values)) for values in ([1.0, 2.0], [1.0, 2.0], [3.0, 2.0])]
+
+
+@program
+def a_tensor_of_inference_mode(lib, compile):
+    f = compile(lambda x: x * 2 if lib.is_inference(x) else x * 3)
+    with lib.inference_mode():
+        x = lib.ones(2)
+    return [f(lib.ones(2)), f(lib.ones(2)), f(x)]
+
+
+@program
+def a_tuple_of_one_tensor(lib, compile):
+    f = compile(lambda x: (x * 2 + 1,))
+    return [f(lib.ones(2)) for _ in range(3)]
+
+
+# ------------------------------------------------------------------------------------ modules, classes, the library
+
+
+def changed_class(lib, compile, change):
+    """A module and the one in it, whose class inherits twice. change(outer, inner, the class between, the class of all)."""
+
+    class Base(lib.nn.Module):
+        def scale(self):
+            return 2.0
+
+    class Between(Base):
+        pass
+
+    class Inner(Between):
+        def __init__(self):
+            super().__init__()
+            self.a, self.unused = 1.0, 1.0
+            self.w = lib.nn.Parameter(lib.ones(2))
+
+        def scale(self):
+            return super().scale() + 1
+
+        def forward(self, x):
+            return x * self.scale() * self.a + self.w
+
+    net = net_of(lib, lambda self, x: self.inner(x) if self.inner else x, inner=Inner())
+    return of_module(lib, compile, net, lambda: change(net.inner, Inner, Between, Base))
+
+
+def ten_times(self, x):
+    return x * 10
+
+
+CLASS_CHANGES = {
+    "a_method_of_a_class_between": lambda inner, Inner, Between, Base: setattr(Between, "scale", lambda self: 7.0),
+    "a_class_gets_another_base": lambda inner, Inner, Between, Base: setattr(
+        Inner, "__bases__", (type("Other", (Base,), {"scale": lambda self: 7.0}),)
+    ),
+    "a_class_hides_a_parameter": lambda inner, Inner, Between, Base: setattr(Inner, "w", 3.0),
+    "a_property_hides_a_field": lambda inner, Inner, Between, Base: setattr(Inner, "a", property(lambda self: 5.0)),
+    "a_class_gets_a_call": lambda inner, Inner, Between, Base: setattr(Inner, "__call__", ten_times),
+    "a_class_gets_a_length": lambda inner, Inner, Between, Base: setattr(Inner, "__len__", lambda self: 0),
+    "a_class_gets_getattribute": lambda inner, Inner, Between, Base: setattr(
+        Inner, "__getattribute__", lambda self, name: 9.0 if name == "a" else object.__getattribute__(self, name)
+    ),
+    "a_forward_in_the_place_of_a_field": lambda inner, Inner, Between, Base: (
+        delattr(inner, "unused"),
+        setattr(inner, "forward", lambda x: x * 10),
+    ),
+}
+for name, change in CLASS_CHANGES.items():
+    PROGRAMS[name] = lambda lib, compile, change=change: changed_class(lib, compile, change)
+
+
+def sum_of_parameters(self, x):
+    for p in self.parameters():
+        x = x * 2 + p
+    return x
+
+
+@program
+def parameters_in_another_order(lib, compile):
+    net = net_of(lib, sum_of_parameters, p=lib.nn.Parameter(lib.ones(2)), q=lib.nn.Parameter(lib.ones(2) * 5))
+    return of_module(lib, compile, net, lambda: net._parameters.update(p=net._parameters.pop("p")))
+
+
+@program
+def a_layer_gets_a_parameter(lib, compile):
+    net = net_of(lib, sum_of_parameters, part=lib.nn.ReLU())
+    return of_module(
+        lib, compile, net, lambda: net.part.register_parameter("w", lib.nn.Parameter(lib.ones(2)))
+    )
+
+
+@program
+def a_function_of_the_library_is_another(lib, compile):
+    functional, before = lib.nn.functional, lib.nn.functional.relu
+    try:
+        f = compile(lambda x: functional.relu(x) * 2)
+        return calls(f, lib.ones(2), lambda: setattr(functional, "relu", lambda x: x * 10))
+    finally:
+        functional.relu = before
 
 
 # The functions that have nothing but what guards cover: these must run as graphs, not as they are written.

@@ -97,10 +97,14 @@ class CompiledFunction:
             reads = Reads(self.function, leaves, spec)
         except CannotTell as why:
             return self.give_up(str(why), lambda: self.function(*args, **kwargs))
+        before = Guards()
+        for i, leaf in enumerate(leaves):
+            before.argument(f"x{i}", _shown(i, self.function), leaf, True)
         with compiling():
             capture = Capture(self.function, args, kwargs, reads.tensors)
         reason = capture.state.reason or _without_graph(capture.graph)
-        reason = reason or _changed(reads, (args, kwargs), leaves, spec) or _not_new(reads, (args, kwargs), capture.result)
+        reason = reason or _changed(reads, before, (args, kwargs), leaves, spec)
+        reason = reason or _not_new(reads, (args, kwargs), capture.result)
         if reason:
             return self.give_up(reason, lambda: capture.result)
         self.entries.append(self.entry(capture, leaves, spec, reads))
@@ -135,7 +139,7 @@ class CompiledFunction:
         entry = self.entries[-1]
         if entry.spec != spec:
             return "the arguments have another structure"
-        return entry.guards.first_that_fails(**{f"x{i}": leaf for i, leaf in enumerate(leaves)}) or "?"
+        return entry.guards.first_that_fails(**_by_name(leaves)) or "?"
 
     # ------------------------------------------------------------------------------------------------ entries
 
@@ -154,6 +158,7 @@ class CompiledFunction:
         for source, tensor in capture.state.lifted:
             guards.same_tensor(source, tensor)
             guards.tensor(guards.name(tensor, "P"), source.name, tensor, is_static)
+        self.guard_facts(guards, capture, reads)
         entry = Entry(capture, guards, None, graph, is_static)
         entry.spec = spec
         entry.run = _entry_function(capture, guards, run_graph, len(leaves))
@@ -164,15 +169,25 @@ class CompiledFunction:
             entry.fast = reads.guards.function(), only_kernel.fast
         return entry
 
+    def guard_facts(self, guards, capture, reads):
+        """Tensors that are no inputs of the graph may have been asked for their shapes and the like."""
+        inputs = {id(tensor) for _, tensor in capture.state.lifted}
+        for source in reads.tensors.values():
+            if id(tensor := source.value()) not in inputs:
+                guards.same_tensor(source, tensor)
+                guards.tensor(guards.read(source), source.name, tensor, True)
+
     def guard_identities(self, guards, capture, leaves, reads):
         """Which arguments are one tensor, and which is one that the function has from elsewhere, too. Returns whether none."""
         before = len(guards.texts)
         for i, first in capture.repeated:
             guards.add(f"x{i} is x{first}", f"arguments {first} and {i} are one tensor")
         for n, i in enumerate(capture.tensors):
-            if id(leaves[i]) in reads.tensors:
-                source = reads.tensors[id(leaves[i])]
-                guards.add(f"x{i} is {guards.read(source)}", f"argument {i} is {source.name}")
+            for known, source in reads.tensors.items():
+                if known == id(leaves[i]):
+                    guards.add(f"x{i} is {guards.read(source)}", f"argument {i} is {source.name}")
+                elif reads.identity:
+                    guards.add(f"x{i} is not {guards.read(source)}", f"argument {i} is not {source.name}")
             for k in capture.tensors[:n] if reads.identity else ():
                 guards.add(f"x{i} is not x{k}", f"arguments {k} and {i} are two tensors")
         return len(guards.texts) == before and not capture.state.lifted
@@ -183,10 +198,9 @@ class CompiledFunction:
 
 
 def _is_plain(capture):
-    """Whether the result is the graph's outputs, as a tensor or a tuple."""
-    return capture.spec.kind in (None, tuple) and [k for k, _ in capture.outputs] == ["tensor"] * len(
-        capture.outputs
-    )
+    """Whether the result is what a kernel returns: one tensor, or a tuple of several."""
+    kind = tuple if len(capture.outputs) > 1 else None
+    return capture.spec.kind is kind and all(made == "tensor" for made, _ in capture.outputs)
 
 
 def _without_graph(graph):
@@ -200,9 +214,9 @@ def _without_graph(graph):
     return dynamic and f"the shape of {dynamic}'s result depends on numbers"
 
 
-def _changed(reads, arguments, leaves, spec):
-    """Why a graph would not do what the function did: it changed something that has a guard."""
-    fails = reads.guards.first_that_fails()
+def _changed(reads, before, arguments, leaves, spec):
+    """Why a graph would not do what the function did: it changed something that has a guard. before: guards on the leaves."""
+    fails = reads.guards.first_that_fails() or before.first_that_fails(**_by_name(leaves))
     if fails:
         return f"it changes what it reads: before the call, {fails}"
     now, spec_now = tree_flatten(arguments)
@@ -224,6 +238,10 @@ def _containers(tree):
     parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (list, tuple)) else ()
     own = [tree] if isinstance(tree, (list, dict)) else []
     return own + [each for part in parts for each in _containers(part)]
+
+
+def _by_name(leaves):
+    return {f"x{i}": leaf for i, leaf in enumerate(leaves)}
 
 
 def _shown(i, function):

@@ -24,27 +24,33 @@ EQUAL = (device, Size, range, slice)  # the same; they are made anew each time
 NESTS = (list, tuple, dict, set, frozenset)
 
 
+def parts_of(value):
+    """What a loop over it meets, in that order, and for a dictionary the values, too; None if it is no nest."""
+    kind = type(value)
+    if kind is dict:
+        return [*value, *value.values()]
+    if kind in (range, slice):  # equal ones may have other ends, or 1.0 for 1
+        return value.start, value.stop, value.step
+    return value if kind in NESTS else None
+
+
 def snapshot(value):
     """A nest of plain values with new containers, to be compared by `unchanged`."""
-    if type(value) is dict:
-        return dict, list(value), [snapshot(part) for part in value.values()]
-    if type(value) in (list, tuple):
-        return type(value), None, [snapshot(part) for part in value]
-    return type(value), None, set(value) if type(value) in (set, frozenset) else value
+    parts = parts_of(value)
+    return type(value), value if parts is None else [snapshot(part) for part in parts]
 
 
 def unchanged(value, before):
-    """Whether `value` is what `snapshot` has seen: plain values by value, the others by identity."""
-    kind, keys, parts = before
+    """Whether `value` is what `snapshot` has seen: plain values by type and value, the others by identity."""
+    kind, then = before
     if type(value) is not kind:
         return False
-    if kind in (list, tuple, dict):
-        if len(value) != len(parts) or (keys is not None and list(value) != keys):
-            return False
-        return all(map(unchanged, value if keys is None else value.values(), parts))
-    if kind in (set, frozenset, *EQUAL):
-        return value == parts
-    return same_number(value, parts) if kind in SIMPLE else value is parts
+    parts = parts_of(value)
+    if parts is not None:
+        return len(parts) == len(then) and all(map(unchanged, parts, then))
+    if kind in EQUAL:
+        return value == then
+    return same_number(value, then) if kind in SIMPLE else value is then
 
 
 def same_number(a, b):
@@ -108,9 +114,9 @@ class Guards:
         elif kind in SIMPLE:
             v = self.name(value, "V")
             self.add(f"type(v := {path}) is {kind.__name__} and same_number(v, {v})", f"{shown} == {value!r}")
-        elif kind in EQUAL:
+        elif kind in (device, Size):
             self.add(f"type(v := {path}) is {self.name(kind, 'T')} and v == {self.name(value, 'V')}", f"{shown} == {value!r}")
-        elif kind in NESTS and not (kind is tuple and all(type(part) in SIMPLE for part in value)):
+        elif kind in (range, slice) or kind in NESTS and not (kind is tuple and all(type(part) in SIMPLE for part in value)):
             self.names[before := f"N{len(self.names)}"] = snapshot(value)
             self.add(f"unchanged({path}, {before})", f"{shown} holds what it held")
         else:

@@ -103,6 +103,8 @@ class Reads:
                 raise CannotTell(f"an argument is a {kind.__name__}, of which no guard knows")
             if not self.remember(kind):
                 self.object(kind.__name__, kind)
+        if any(type(key) is not str for key in spec.context or ()):  # specs are equal for 1, 1.0 and True
+            raise CannotTell("an argument is a dictionary with keys that are no strings")
         for child in spec.children:
             self.containers(child)
 
@@ -151,6 +153,8 @@ class Reads:
             raise CannotTell(f"it reads {name}, which has {len(value)} parts")
         if self.remember(value):
             return
+        if isinstance(value, dict):
+            self.keys(name, value)
         keys = value if isinstance(value, (list, tuple, dict)) else ()
         for key in keys if isinstance(value, dict) else range(len(keys)):
             part = value[key]
@@ -160,6 +164,13 @@ class Reads:
         if not keys:
             for part in value:
                 self.kind(f"a part of {name}", part)
+
+    def keys(self, name, keys):
+        """The keys of a dictionary: a loop may read what hangs on them. A tensor is found by its identity."""
+        for key in keys:
+            if isinstance(key, TensorImpl):
+                raise CannotTell(f"{name} has a tensor as key")
+            self.kind(f"a key of {name}", key)
 
     def remember(self, value):
         """Whether it has been seen before. It is kept, so that its id stays its own."""
@@ -184,7 +195,8 @@ class Reads:
         own = self.guards.name(function, "F")
         self.guards.add(
             f"{own}.__code__ is {self.guards.name(function.__code__, 'C')} and "
-            f"{own}.__defaults__ is {self.guards.name(function.__defaults__, 'V')}",
+            f"{own}.__defaults__ is {self.guards.name(function.__defaults__, 'V')} and "
+            f"{own}.__kwdefaults__ is {self.guards.name(function.__kwdefaults__, 'V')}",
             f"{name} has the same code and defaults",
         )
         why = trace_rules.refused(function.__code__)
@@ -239,7 +251,9 @@ class Reads:
     def attribute(self, owner, value, name):
         shown = f"{owner}.{name}"
         if isinstance(value, type):  # a named tuple's
-            if name in vars(value) and name not in value._fields:
+            if name in value._fields:
+                self.guards.value(Source(shown, value, name, "attribute"), getattr(value, name))
+            elif name in vars(value):
                 raise CannotTell(f"it may read {shown}, of which no guard knows")
         elif isinstance(value, TensorImpl | types.FunctionType):
             if name in getattr(value, "__dict__", ()):
@@ -254,8 +268,9 @@ class Reads:
             raise CannotTell(f"it may read {shown}, which a function of that module makes")
 
     def library_attribute(self, shown, library, name):
-        value = getattr(library, name, MISSING)
-        if value is not MISSING:
+        if name in vars(library):
+            self.found(Source(shown, vars(library), name))
+        elif (value := getattr(library, name, MISSING)) is not MISSING:
             self.kind(shown, value)
 
     def python_module(self, name, value):
@@ -294,12 +309,11 @@ class Reads:
             self.guards.add(f"not ({' or '.join(self.guards.name(h, 'A') for h in GLOBAL_HOOKS)})", NO_GLOBAL_HOOKS)
         self.guards.add(" and ".join(f"not {state}[{h!r}]" for h in OWN_HOOKS), f"{name} has no hooks")
         kind = self.guards.name(type(module), "T")
-        groups = [module._modules]
-        if not trace_rules.is_ours(type(module)):
-            groups += [module._parameters, module._buffers]
-        sizes = [(state, vars(module))] + [(self.guards.name(group, "H"), group) for group in groups]
+        groups = [module._modules, module._parameters, module._buffers]  # a loop over them may be anywhere
+        members = ", ".join("*" + self.guards.name(group, "H") for group in groups)
         self.guards.add(
-            f"type({own}) is {kind} and " + " and ".join(f"len({text}) == {len(group)}" for text, group in sizes),
+            f"type({own}) is {kind} and len({state}) == {len(vars(module))} and "
+            f"[{members}] == {[key for group in groups for key in group]}",
             f"{name} has no other members",
         )
 
@@ -316,6 +330,12 @@ class Reads:
         for kind in kinds:
             if trace_rules.is_ours(kind):
                 continue
+            if not self.remember(kind):
+                known, is_type = self.guards.name(vars(kind), "H"), self.guards.name(kind, "T")
+                self.guards.add(
+                    f"[*{known}] == {[*vars(kind)]} and {is_type}.__mro__ is {self.guards.name(kind.__mro__, 'V')}",
+                    f"{kind.__name__} has no other attributes",
+                )
             for key, value in vars(kind).items():
                 if key in ("__getattr__", "__getattribute__", "__setattr__", "__delattr__"):
                     raise CannotTell(f"the class of {name} defines {key}")
@@ -334,6 +354,7 @@ class Reads:
             return None
         for kind in type(module).__mro__:
             if name in vars(kind):
+                self.guards.absent(shown, vars(module), name)
                 if kind in MACHINERY:
                     if name not in READING_METHODS and kind is not object:
                         raise CannotTell(f"it calls {shown}, which is no operator")

@@ -88,10 +88,17 @@ def names_in(code):
     return names, attributes
 
 
+# `a is b`, and what may make a dictionary or set whose keys are tensors, which are found by identity.
+ASKS_IDENTITY = ("IS_OP", "BUILD_MAP", "MAP_ADD", "STORE_SUBSCR", "BUILD_SET", "SET_ADD")
+MAKES_KEYS = {"dict", "set", "frozenset"}
+
+
 def compares_identity(code):
-    """Whether it asks `a is b`, which for two tensors depends on the caller."""
-    return any(i.opname == "IS_OP" for i in dis.get_instructions(code)) or any(
-        isinstance(c, types.CodeType) and compares_identity(c) for c in code.co_consts
+    """Whether it may ask if two tensors are one, which depends on the caller."""
+    return (
+        any(i.opname in ASKS_IDENTITY for i in dis.get_instructions(code))
+        or not MAKES_KEYS.isdisjoint(code.co_names)
+        or any(isinstance(c, types.CodeType) and compares_identity(c) for c in code.co_consts)
     )
 
 
@@ -125,7 +132,7 @@ def is_pure(value):
 
 
 def is_library(module):
-    """Whether a Python module is taken for what it is at import: what stands in it has no guards."""
+    """Whether a Python module is this package's or Python's own: it may make its attributes when they are asked for."""
     return module in (math, builtins) or room_of(module.__name__) is not None
 
 
@@ -138,7 +145,7 @@ def is_ours(function_or_class):
 
 # What they tell is decided by numbers, which no guard covers, and no operator of a graph tells it.
 VALUE_READERS = set(
-    "equal allclose is_nonzero is_same_size is_set_to item tolist numpy from_numpy frombuffer as_tensor".split()
+    "equal allclose is_inference is_nonzero is_same_size is_set_to item tolist numpy from_numpy frombuffer as_tensor".split()
 )
 # Facts that guards cover, views, conversions: what is no operator by name.
 TENSOR_FACTS = set(
@@ -176,9 +183,14 @@ def dynamic_shape(graph):
     """The first operator of a graph whose result has as many elements as numbers decide; None if there is none."""
     for node in graph.all_nodes():
         kind = node.kind()
-        if kind in DYNAMIC_SHAPES or (kind.startswith("aten::index") and _has_mask(node)):
+        if kind in DYNAMIC_SHAPES or _is_nonzero(node) or (kind.startswith("aten::index") and _has_mask(node)):
             return kind
     return None
+
+
+def _is_nonzero(node):
+    """`where(condition)` alone."""
+    return node.kind() == "aten::where" and len(node.inputs()) == 1
 
 
 def _has_mask(node):
