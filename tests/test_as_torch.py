@@ -249,9 +249,8 @@ def test_checkpoints_of_pytorch_are_read(tmp_path):
     """) == [f"<class 'torch.nn.modules.rnn.GRU'> True True <class 'torch.torch_version.TorchVersion'> {torch.__version__}"]
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_processes_started_anew_see_the_same_torch(tmp_path, method):
-    assert printed(tmp_path, f"""
+def test_processes_started_anew_see_the_same_torch(tmp_path):
+    assert printed(tmp_path, """
         import torch
         import torch.multiprocessing as mp
         from torch.utils.data import DataLoader, Dataset
@@ -266,16 +265,17 @@ def test_processes_started_anew_see_the_same_torch(tmp_path, method):
             queue.put((torch.__name__, type(net).__module__, torch.torch is torch, net(torch.ones(1, 3)).sum().item(), mp.current_process().name))
 
         if __name__ == "__main__":
-            context = mp.get_context({method!r})
-            queue, net = context.Queue(), torch.nn.Linear(3, 1)
-            process = context.Process(target=work, args=(queue, net), name="worker of mine")
-            process.start()
-            name, module, same, value, named = queue.get()
-            process.join()
-            print(name, module, same, value == net(torch.ones(1, 3)).sum().item(), named)
-            for batch, version in DataLoader(Squares(), batch_size=4, num_workers=1, multiprocessing_context=context):
-                print(batch.tolist(), version[0])
-    """) == ["torch torch.nn.modules.linear True True worker of mine", "[0, 1, 4, 9] 2.13.0"]
+            for method in ("spawn", "forkserver"):
+                context = mp.get_context(method)
+                queue, net = context.Queue(), torch.nn.Linear(3, 1)
+                process = context.Process(target=work, args=(queue, net), name="worker of mine")
+                process.start()
+                name, module, same, value, named = queue.get()
+                process.join()
+                print(name, module, same, value == net(torch.ones(1, 3)).sum().item(), named)
+                for batch, version in DataLoader(Squares(), batch_size=4, num_workers=1, multiprocessing_context=context):
+                    print(batch.tolist(), version[0])
+    """) == 2 * ["torch torch.nn.modules.linear True True worker of mine", "[0, 1, 4, 9] 2.13.0"]
 
 
 def test_scripts_traces_and_compiled_functions(tmp_path):
@@ -389,24 +389,40 @@ def test_what_is_missing_is_said_to_be_readtorchs_lack(tmp_path):
     assert dict(zip(MISSING, lines, strict=True)) == MISSING
 
 
-@pytest.mark.parametrize("line, told", [
-    ("torch.ones(2).nothing_here", "torch.Tensor.nothing_here"),
-    ("torch.Tensor.nothing_here", "torch.Tensor.nothing_here"),
-    ("torch.optim.SGD.nothing_here", "torch.optim.sgd.SGD.nothing_here"),
-])
-def test_an_attribute_that_a_class_lacks_is_told_of_at_the_end(tmp_path, line, told):
-    done = run_script(tmp_path, f"import torch\n{line}")
+LACKING = {
+    "torch.ones(2).nothing_here": ["readtorch has no 'torch.Tensor.nothing_here'"],
+    "torch.Tensor.nothing_here": ["readtorch has no 'torch.Tensor.nothing_here'"],
+    "torch.optim.SGD.nothing_here": ["readtorch has no 'torch.optim.sgd.SGD.nothing_here'"],
+    "Mine().nothing_here": [],
+}
+
+
+def test_an_attribute_that_a_class_lacks_is_told_of(tmp_path):
+    assert printed(tmp_path, f"""
+        import torch
+        from readtorch._as_torch import tell_of_missing
+        class Mine: pass
+        for line in {list(LACKING)}:
+            try:
+                exec(line)
+            except AttributeError as error:
+                tell_of_missing(error)
+                print(getattr(error, "__notes__", []))
+    """) == [str(notes) for notes in LACKING.values()]
+
+
+def test_an_error_that_ends_the_program_tells_of_it(tmp_path):
+    done = run_script(tmp_path, "import torch\ntorch.ones(2).nothing_here")
     assert done.returncode == 1
-    assert "AttributeError: " in done.stderr.splitlines()[-2] and done.stderr.splitlines()[-1] == f"readtorch has no '{told}'"
-    done = run_script(tmp_path, "import torch\nclass Mine: pass\nMine().nothing_here")
-    assert "readtorch has no" not in done.stderr
+    assert "AttributeError: " in done.stderr.splitlines()[-2]
+    assert done.stderr.splitlines()[-1] == "readtorch has no 'torch.Tensor.nothing_here'"
 
 
 def test_asking_is_no_error(tmp_path):
     assert printed(tmp_path, """
         import copy, doctest, importlib.util, inspect, pickle, types, torch
         import torch.nn.functional as F
-        print(hasattr(torch, "nothing"), getattr(torch, "__wrapped__", 3), hasattr(torch, "__all__"), getattr(F, "__path__", None) is None)
+        print(hasattr(torch, "nothing"), getattr(torch, "__wrapped__", 3), hasattr(torch, "__config__"), getattr(F, "__path__", None) is None)
         for name in ("torch.nothing", "torch.nn.nothing", "torch.amp"):
             print(importlib.util.find_spec(name))
         print(importlib.util.find_spec("torch.nn").name, importlib.util.find_spec("torch.jit").name, importlib.util.find_spec("torch").name)
@@ -421,6 +437,39 @@ def test_asking_is_no_error(tmp_path):
             print(error.name)
     """) == ["False 3 False False", "None", "None", "None", "torch.nn torch.jit torch", "True", "True True", "True True", "True True", "True True",
              "torch"]
+
+
+def test_sources_are_found_where_they_stand(tmp_path):
+    """In another file than the one that `__module__` names."""
+    assert printed(tmp_path, """
+        import inspect, torch
+        for thing in (torch.optim.lr_scheduler.StepLR, torch.nn.MultiheadAttention, torch.jit.ScriptModule, torch.nn.LSTM,
+                      torch.Tensor, torch.optim.lr_scheduler.StepLR.step):
+            print(inspect.getsource(thing).split("(")[0].strip())
+        class Mine(torch.nn.Module): pass
+        print(inspect.getsource(Mine))
+    """)[:7] == ["class StepLR", "class MultiheadAttention", "class ScriptModule", "class LSTM", "class Tensor", "def step",
+                 "class Mine(torch.nn.Module): pass"]
+
+
+def test_a_module_loaded_again_is_the_same(tmp_path):
+    assert printed(tmp_path, """
+        import importlib, torch
+        for module in (torch.nn.modules.linear, torch.nn.functional):
+            before, spec = dict(vars(module)), module.__spec__
+            assert importlib.reload(module) is module and module.__spec__ is spec
+            print(spec.name, vars(module).keys() == before.keys())
+    """) == ["torch.nn.modules.linear True", "torch.nn.functional True"]
+
+
+def test_all_names_at_once():
+    """`from torch import *` leaves Python's modules alone: a program may have imported `random` and `types` before."""
+    ours, theirs = {}, {}
+    exec("from readtorch import *", ours)
+    exec("from torch import *", theirs)
+    assert {name for name in set(theirs) - set(ours) if hasattr(readtorch, name)} == set()
+    assert "ones" in ours and "float32" in ours
+    assert [name for name, value in ours.items() if isinstance(value, types.ModuleType)] == []
 
 
 # -- replaced builtins, and names that stood in nobody's way --------------------------------------
@@ -474,14 +523,15 @@ def test_small_doors():
     assert readtorch.types.FileLike == torch.types.FileLike
 
 
-@pytest.mark.parametrize("library", ["readtorch", "torch"])
-def test_notes_of_what_is_used(library):
-    code = f"import {library} as T; print([T._C._log_api_usage_once('a.program') for _ in '12'])"
-    for setting, told in (("1", 1), ("", 0)):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTORCH_API_USAGE_STDERR": setting})
-        assert done.stdout == "[None, None]\n" and done.stderr.count("PYTORCH_API_USAGE a.program\n") == told
+@pytest.mark.parametrize("library", [readtorch, torch])
+def test_notes_of_what_is_used(library, capfd):
+    code = f"import {library.__name__} as T; print([T._C._log_api_usage_once('a.program') for _ in '12'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTORCH_API_USAGE_STDERR": "1"})
+    assert done.stdout == "[None, None]\n" and done.stderr.count("PYTORCH_API_USAGE a.program\n") == 1
+    assert not os.environ.get("PYTORCH_API_USAGE_STDERR") and library._C._log_api_usage_once("a.program") is None
+    assert "PYTORCH_API_USAGE" not in capfd.readouterr().err
     with pytest.raises(TypeError, match="bad argument type for built-in operation"):
-        {"torch": torch, "readtorch": readtorch}[library]._C._log_api_usage_once(3)
+        library._C._log_api_usage_once(3)
 
 
 def test_everything_of_several_ranks_stands_in_distributed_c10d_too():

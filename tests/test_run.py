@@ -1,4 +1,5 @@
 """`readtorch run`: PyTorch scripts on readtorch; the front door; the listing of operators."""
+import os
 import subprocess
 import sys
 import textwrap
@@ -12,13 +13,13 @@ from readtorch import ops
 def run_script(tmp_path, text, *arguments):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(text))
-    return subprocess.run([sys.executable, "-W", "ignore", "-m", "readtorch", "run", str(script), *arguments],
+    return subprocess.run([sys.executable, "-W", "ignore", "-m", "readtorch", "run", os.path.relpath(script), *arguments],
                           capture_output=True, text=True, timeout=120)
 
 
 def test_torch_and_its_submodules_are_readtorchs(tmp_path):
     done = run_script(tmp_path, """
-        import sys
+        import os, sys
         import torch
         import torch.nn.functional as F
         from torch import nn, optim
@@ -26,6 +27,7 @@ def test_torch_and_its_submodules_are_readtorchs(tmp_path):
         import readtorch
         assert torch is readtorch and F is readtorch.nn.functional and nn is readtorch.nn
         assert F.__name__ == F.__spec__.name == "torch.nn.functional"
+        assert os.path.isabs(__file__) and os.path.isabs((lambda: 0).__code__.co_filename)
         print(__name__, sys.argv[1:], F.relu(torch.tensor([-1.0, 2.0])))
     """, "a", "-b")
     assert done.returncode == 0, done.stderr

@@ -117,6 +117,12 @@ def __dir__():
     return sorted({*globals(), "jit", "onnx"})
 
 
+# What `from readtorch import *` gives: no modules, which would take the places of Python's `random`, `signal` and `types`.
+# Type checkers are not shown the list: they take one that they cannot compute for an empty one.
+globals().update(__all__=sorted(
+    _name for _name, _value in globals().items() if not _name.startswith("_") and not isinstance(_value, type(_os))))
+
+
 _simulated = _os.environ.get("READTORCH_SIMULATE_CUDA")
 if _simulated:
     cuda.simulate_as_asked(_simulated)

@@ -22,10 +22,12 @@ import importlib
 import importlib.abc
 import importlib.metadata
 import importlib.util
+import inspect
 import multiprocessing.spawn
 import sys
 import types
 import warnings
+import weakref
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 
@@ -55,6 +57,7 @@ def install():
     own.torch = own  # in PyTorch: what `import torch` in torch/__init__.py leaves behind
     warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"torch\.")  # NumPy's, as tensor_iterator.py says
     multiprocessing.spawn.get_preparation_data = _preparation_data
+    inspect.getfile = _getfile  # in PyTorch: `torch.package` replaces it for the same reason
 
 
 def _theirs(name):
@@ -79,7 +82,7 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         found = _found(_ours(name))
         if found is not None:
-            spec = ModuleSpec(name, self, origin=found.origin)
+            spec = ModuleSpec(name, self, origin=found.origin, loader_state=found)
             spec.submodule_search_locations = found.submodule_search_locations
             return spec
         if _is_a_question():
@@ -157,14 +160,25 @@ def _rename_module(module, name):
 
 def _rename_object(value):
     """Let a class or function say that it is of PyTorch's module, and what is within the class, too."""
-    place = torch_name(value.__module__, value.__qualname__)[0]
+    place, here = torch_name(value.__module__, value.__qualname__)[0], sys.modules.get(value.__module__)
     if room_of(place).partition(".")[0] not in _INNER_ROOMS:
         value.__module__ = place
     if isinstance(value, type):
+        _files.setdefault(value, getattr(here, "__file__", None))
         for member in vars(value).values():
             for part in (member, *(getattr(member, name, None) for name in ("__func__", "fget", "fset", "fdel"))):
                 if _is_ours(part) and (isinstance(part, types.FunctionType) or _is_within(part, value)):
                     _rename_object(part)
+
+
+_files = weakref.WeakKeyDictionary()  # class -> the file that defines it
+_own_getfile = inspect.getfile
+
+
+def _getfile(object):
+    """`inspect.getfile`, which goes by `__module__`; here several files are one module of PyTorch's."""
+    file = _files.get(object) if _is_ours(object) else None
+    return file or _own_getfile(object)
 
 
 def _is_ours(value):

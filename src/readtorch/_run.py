@@ -14,10 +14,11 @@ def run(script, arguments):
     """Run the file `script` as `__main__` with `arguments` in sys.argv."""
     from . import _as_torch
     _as_torch.install()
-    sys.argv = [script, *arguments]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+    path = os.path.abspath(script)  # as Python itself sets `__file__`
+    sys.argv = [path, *arguments]
+    sys.path.insert(0, os.path.dirname(path))
     try:
-        runpy.run_path(script, run_name="__main__")
+        runpy.run_path(path, run_name="__main__")
     except AttributeError as error:
         _as_torch.tell_of_missing(error)
         raise

@@ -249,3 +249,26 @@ def test_a_wrapper_that_does_not_call_init():
             schedule.step()
             show(p, outer.param_groups[0]["lr"])
     same(program)
+
+
+def test_a_wrapper_that_passes_on_what_it_is_asked_for():
+    """The hooks that it seems to have are the other's, which runs them."""
+    def program(T, show):
+        class Wrapper(T.optim.Optimizer):
+            def __init__(self, optimizer):
+                self.optimizer = optimizer
+
+            def __getattr__(self, name):
+                return getattr(self.optimizer, name)
+
+            def step(self, closure=None):
+                return self.optimizer.step(closure)
+
+        p = T.nn.Parameter(T.ones(2))
+        outer = Wrapper(T.optim.SGD([p], lr=0.5))
+        outer.register_step_pre_hook(lambda *_: show("before the step"))
+        outer.register_step_post_hook(lambda *_: show("after the step"))
+        p.grad = T.ones(2)
+        outer.step()
+        show(p)
+    same(program)

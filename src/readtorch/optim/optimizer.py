@@ -108,9 +108,9 @@ class Optimizer:
         # in PyTorch: also inside a record of the profiler, hence the name
         @functools.wraps(func)
         def wrapper(self, *args, **kwargs):
-            if type(self).step is not wrapper or not hasattr(self, "_optimizer_step_pre_hooks"):
+            if type(self).step is not wrapper or "_optimizer_step_pre_hooks" not in vars(self):
                 # Called by a subclass's `step`, which has run the hooks; or there are none, because a wrapper around another
-                # optimizer has not called `Optimizer.__init__`.
+                # optimizer has not called `Optimizer.__init__`. (It may pass on what it is asked for: those hooks are the other's.)
                 return func(self, *args, **kwargs)
             args, kwargs = self._run_step_pre_hooks(func, (self, *args), kwargs)
             out = func(*args, **kwargs)
