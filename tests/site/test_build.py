@@ -79,7 +79,7 @@ def test_one_style_sheet_for_all_panels(fixture_site):
 
 def test_formulas_are_mathml(fixture_site):
     text = (fixture_site / "book/parts.html").read_text()
-    assert text.count("<math ") == 3
+    assert text.count("<math ") == 4
     assert "mathjax" not in text.lower()
 
 

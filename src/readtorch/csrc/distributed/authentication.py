@@ -1,7 +1,7 @@
 """Who may talk to the ranks: both ends of a connection show that they know the group's secret.
 
 In PyTorch: nothing of the kind; whoever reaches a port of TCPStore or Gloo is served. See the chapter
-"Distributed training".
+"Process groups, DDP and SyncBatchNorm".
 
 Note [ The secret of a group ]
 Ranks listen on ports that other users of the machine reach as well, and other machines, if an address of the
