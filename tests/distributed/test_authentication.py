@@ -3,6 +3,7 @@ import os
 import pickle
 import re
 import select
+import signal
 import socket
 import stat
 import struct
@@ -269,6 +270,25 @@ def test_a_server_ends_with_its_last_store():
         time.sleep(0.01)
     with pytest.raises(dist.DistNetworkError):
         dist.TCPStore("127.0.0.1", port, timeout=timedelta(milliseconds=200))
+
+
+def test_a_server_ends_although_a_forked_process_lives():
+    before = set(threading.enumerate())
+    store = serving()
+    port, (server,) = store.port, set(threading.enumerate()) - before
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    try:
+        del store
+        server.join(20)
+        assert not server.is_alive()
+        with pytest.raises(ConnectionRefusedError):
+            stranger(port)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 # -- the secret ---------------------------------------------------------------------------------

@@ -191,6 +191,8 @@ class Gate:
         for connection in list(self.visitors):
             self._send_away(connection, "came too late")
         self.selector.close()
+        with contextlib.suppress(OSError):  # not every system can
+            self.listening.shutdown(socket.SHUT_RDWR)  # for forked processes as well, which would let callers wait for ever
         self.listening.close()
 
     def _accept(self, listening, events):

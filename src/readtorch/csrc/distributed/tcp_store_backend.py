@@ -210,6 +210,7 @@ class _Daemon:
     def stop(self):
         """From another thread."""
         self.stopped = True
+        self._ringer.shutdown(socket.SHUT_RDWR)  # a forked process may have it too, so it is not enough to close it
         self._ringer.close()
 
     def _time_to_sleep(self):
