@@ -6,6 +6,7 @@ import torch
 
 import readtorch as rt
 from readtorch.aten.native.special_polynomials import POLYNOMIALS
+from tests.attack import limits
 from tests.reference import both, to_torch
 
 NUMBERS = [-1.5, -1.0, -0.5, 0.5, 1.5, 4.0, 5.0, 7.0, 8.0, 9.0, 100.0, 10001.0, 2.0**31, 2.0**40, 1e30, 1e308, math.inf, math.nan, -math.inf]
@@ -40,6 +41,47 @@ def test_binomial_of_many(count, p, dtype):
         T.manual_seed(0)
         return T.binomial(T.full((3,), count, dtype=getattr(T, dtype)), T.full((3,), p, dtype=getattr(T, dtype)))
     both(draw)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sample", [0.5, -1.0, 0.75])
+def test_gradients_of_concentrations_far_below_zero(sample, dtype):
+    """Digamma steps upwards: from there it would never arrive."""
+    shapes = [-math.inf, -1e308, -1e30, -2.5, -1.0, -0.5, -0.0, 0.0, math.nan]
+
+    def outcome():
+        def gradients(T):
+            shape = T.tensor(shapes, dtype=getattr(T, dtype))
+            number = T.full_like(shape, sample)
+            return T._standard_gamma_grad(shape, number), [T._dirichlet_grad(number, shape, T.full_like(shape, t)) for t in (0.5, 3.0)]
+        both(gradients, rtol=2e-3, atol=1e-3)
+        return True
+
+    assert limits.alone(outcome, seconds=20) == {"result": True, "peak": pytest.approx(0, abs=limits.GIGABYTE)}
+
+
+INFINITE = [[0.0, 0.0, 0.0], [math.inf, 0.0, 0.0], [0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("name", ["svdvals", "pinv", "cond", "matrix_rank", "matrix_norm", "lstsq", "svd"])
+def test_singular_values_of_infinite_matrices(name):
+    """OpenBLAS's LAPACK does not come back from some."""
+    def call(T, matrix):
+        if name == "lstsq":
+            return T.linalg.lstsq(matrix, T.ones(*matrix.shape[:-1], 1)).solution
+        if name == "svd":
+            return T.linalg.svd(matrix).S
+        return T.linalg.matrix_norm(matrix, 2) if name == "matrix_norm" else getattr(T.linalg, name)(matrix)
+
+    def outcome():
+        both(lambda T: call(T, T.tensor(INFINITE)), strides=False, versions=False)
+        both(lambda T: call(T, T.stack([T.eye(3), T.tensor(INFINITE), T.ones(3, 3), -T.tensor(INFINITE)])), strides=False, versions=False)
+        for refusing in (rt, torch):
+            with pytest.raises(RuntimeError):
+                call(refusing, refusing.tensor([[1.0, math.nan], [math.inf, 1.0]]))
+        return True
+
+    assert limits.alone(outcome, seconds=20).get("result")
 
 
 def test_binomial_of_nan():

@@ -288,7 +288,7 @@ def judge(report, run, call, compared):
     """Runs a call with both libraries, run(side), and reports what became of it: verdicts are faults of ours."""
     torch.manual_seed(0)
     readtorch.manual_seed(0)
-    report(at="ours")
+    report(at="ours", call=call)
     limits.forget_peak()
     before = limits.peak()
     here, there = Side(readtorch), Side(torch)

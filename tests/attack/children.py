@@ -76,7 +76,7 @@ class Child:
 
 def survivors(module, arguments, numbers, seconds):
     """Runs the numbers in a child after another; yields (number, reports). The last report is what became of it: the attack's
-    own, or {"died": signal}, {"hung": True}; "at" says in which library.
+    own, or {"died": signal}, {"hung": True}; "at" says in which library, with what else was reported on the way.
     """
     child = None
     for number in numbers:
@@ -84,21 +84,22 @@ def survivors(module, arguments, numbers, seconds):
             child = Child(module, arguments)
             assert child.receive(STARTING), "a child did not start"
         child.send(number)
-        at, end = "ours", None
+        at, told, end = "ours", {}, None
         while end is None:
             try:
                 said = child.receive(seconds)
             except EOFError:
                 child.process.wait()
-                end = {"died": child.end(), "at": at}
+                end = {"died": child.end(), "at": at, **told}
                 child = None
                 break
             if said is None:
                 child.end()
-                end = {"hung": True, "at": at}
+                end = {"hung": True, "at": at, **told}
                 child = None
             elif "at" in said:
-                at = said["at"]
+                at = said.pop("at")
+                told.update(said)
             else:
                 end = said
         yield number, end
@@ -116,8 +117,8 @@ def judged(module, arguments, numbers, seconds, told):
     for number, end in survivors(module, arguments, numbers, seconds):
         if end.get("at") == "ours":
             end = next(survivors(module, arguments, [number], 3 * seconds))[1]
-        if "call" not in end:
-            end["call"] = told(number)
+        if "became" not in end:
+            end.setdefault("call", told(number))
             end["became"] = f"{'we' if end['at'] == 'ours' else 'torch'} {'died' if 'died' in end else 'hung'}"
         yield number, end
 

@@ -52,6 +52,28 @@ def lapack(name, array):
     return bindings.get_lapack_funcs((name,), (array,))[0]
 
 
+# Note [ Infinite numbers in LAPACK ]
+# OpenBLAS does not come back from the singular values of some matrices that have an infinite number. Such a matrix is not given
+# to it: all that it is made of is nan, as with MKL, which PyTorch has. A nan is refused, by PyTorch and by NumPy.
+
+def infinite(x):
+    """Which matrices have an infinite number; raises NumPy's LinAlgError if there is a nan."""
+    if np.isnan(x).any():
+        raise np.linalg.LinAlgError("SVD did not converge")
+    return np.isinf(x).any((-2, -1))
+
+
+def svd(x, full_matrices=True, compute_uv=True):
+    """NumPy's singular value decomposition. See Note [ Infinite numbers in LAPACK ]."""
+    endless = infinite(x)
+    if not endless.any():
+        return np.linalg.svd(x, full_matrices, compute_uv)
+    parts = np.linalg.svd(np.where(endless[..., None, None], 0, x), full_matrices, compute_uv)
+    for part in parts if compute_uv else [parts]:
+        part[endless] = np.nan
+    return parts
+
+
 def each_matrix(function, *arrays):
     """Applies `function` to matrices, one batch element at a time; stacks each of the results it returns."""
     batch = arrays[0].shape[:-2]

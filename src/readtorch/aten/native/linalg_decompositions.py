@@ -19,6 +19,7 @@ from .linalg_common import (
     lapack,
     wrap_columns,
 )
+from .linalg_common import svd as lapack_svd
 from .tensor_iterator import conj, not_implemented
 
 BOTH = "function, method"
@@ -202,8 +203,8 @@ def svd_cpu(A, full_matrices, compute_uv, driver):
     x = A._array
     if not compute_uv:
         nothing = wrap(np.empty(0, x.dtype))
-        return return_types.linalg_svd(nothing, wrap(np.linalg.svd(x, compute_uv=False)), nothing)
-    U, S, Vh = np.linalg.svd(x, full_matrices)
+        return return_types.linalg_svd(nothing, wrap(lapack_svd(x, compute_uv=False)), nothing)
+    U, S, Vh = lapack_svd(x, full_matrices)
     return return_types.linalg_svd(wrap_columns(U), wrap(S), wrap_columns(Vh))
 
 

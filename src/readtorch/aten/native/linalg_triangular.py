@@ -11,8 +11,9 @@ from ..native_function import native_function
 from . import return_types
 from .copy import constant_beside
 from .exact_out import exact_out, type_name
-from .linalg_common import (check_floating, check_square, check_square_floating, each_matrix, lapack, lu_factor_arrays,
-                            lu_solve_arrays, wrap_columns)
+from .linalg_common import (check_floating, check_square, check_square_floating, each_matrix, infinite, lapack,
+                            lu_factor_arrays, lu_solve_arrays, wrap_columns)
+from .linalg_common import svd as lapack_svd
 from .tensor_iterator import broadcast_shape, not_implemented
 
 BOTH = "function, method"
@@ -310,7 +311,7 @@ def pinv_cpu(self, atol, rtol, hermitian):
         values, vectors = np.linalg.eigh(x)
         U, S, Vh = vectors, values, vectors.conj().swapaxes(-1, -2)
     else:
-        U, S, Vh = np.linalg.svd(x, full_matrices=False)
+        U, S, Vh = lapack_svd(x, full_matrices=False)
     limit = tolerance(x, np.abs(S), as_array(atol), as_array(rtol))
     inverse = np.where(np.abs(S) > limit[..., None], 1 / S, 0).astype(S.dtype)
     result = (Vh.conj().swapaxes(-1, -2) * inverse[..., None, :]) @ U.conj().swapaxes(-1, -2)
@@ -367,7 +368,7 @@ def matrix_rank_cpu(self, atol, rtol, hermitian):
     x = self._array
     if not x.size:
         return wrap(np.zeros(x.shape[:-2], np.int64))
-    values = np.abs(np.linalg.eigvalsh(x)) if hermitian else np.linalg.svd(x, compute_uv=False)
+    values = np.abs(np.linalg.eigvalsh(x)) if hermitian else lapack_svd(x, compute_uv=False)
     limit = tolerance(x, values, atol, rtol)
     return wrap(np.asarray((values > limit[..., None]).sum(-1), np.int64))
 
@@ -392,7 +393,12 @@ lstsq = native_function(
 
 def lstsq_one(a, b, rcond):
     """(solution, squared residuals of a full-rank tall system, rank, singular values)."""
-    solution, _, rank, values = np.linalg.lstsq(a, b, rcond)
+    a_endless, b_endless = infinite(a), infinite(b)  # see Note [ Infinite numbers in LAPACK ]
+    solution, _, rank, values = np.linalg.lstsq(np.where(a_endless, 0, a), np.where(b_endless, 0, b), rcond)
+    if a_endless:
+        values[:] = np.nan
+    if a_endless or b_endless:
+        solution[:] = np.nan
     return solution, np.int64(rank), values
 
 

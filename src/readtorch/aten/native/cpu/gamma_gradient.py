@@ -24,8 +24,14 @@ DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 
 
 @cached(error_model="numpy")
 def digamma(x):
-    """The derivative of log gamma, for x > 0: step up to 10, then the asymptotic series."""
+    """The derivative of log gamma: step up to 10, then the asymptotic series. Below 0 by reflection (the steps from far down
+    would never arrive); infinite at its poles."""
+    if x <= 0 and x == np.floor(x):
+        return math.inf
     result = 0.0
+    if x < 0:
+        result = -math.pi / math.tan(math.pi * x)
+        x = 1 - x
     while x < 10:
         result -= 1 / x
         x += 1
