@@ -162,6 +162,14 @@ def test_the_packed_columns_are_the_replay():
         "layer1\n/home/me/net.py:11", "main\n/home/me/train.py:7"]
 
 
+def test_any_number_of_actions_and_streams():
+    events = [{"action": f"later {i % 300}", "size": 1, "stream": i} for i in range(1 << 16 | 1)]
+    data = allocator_history({"segments": [], "device_traces": [events]})
+    columns, tables = dict(unpacked(data)), json.loads(zlib.decompress(base64.b64decode(data["tables"])))
+    assert [tables["actions"][i] for i in columns["action"]] == [event["action"] for event in events]
+    assert [tables["streams"][i] for i in columns["stream"]] == [event["stream"] for event in events]
+
+
 def test_a_stack_ends_at_the_notebooks_cell():
     frames = [{"name": name, "filename": file, "line": 1} for name, file in [
         ("step", "/tmp/ipykernel_7/123.py"), ("run_code", "/usr/lib/IPython/core/interactiveshell.py"),

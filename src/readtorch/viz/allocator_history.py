@@ -78,13 +78,13 @@ def event_columns(replay, tables):
     def numbers(table, values):
         return [tables.number(table, value) for value in values]
 
-    yield "action", np.array(numbers(tables.actions, (event["action"] for event in events)), "<u1")
+    yield "action", np.array(numbers(tables.actions, (event["action"] for event in events)), "<u4")
     # the address of an oom: what the driver had left
     addresses = [event.get("addr", event.get("device_free", 0)) for event in events]
     yield "address", np.array(addresses, "<f8")
     yield "size", np.array([event["size"] for event in events], "<f8")
     yield "time", np.array([event.get("time_us", began) - began for event in events], "<f8")
-    yield "stream", np.array(numbers(tables.streams, (event["stream"] for event in events)), "<u2")
+    yield "stream", np.array(numbers(tables.streams, (event["stream"] for event in events)), "<u4")
     yield "stack", np.array([tables.stack(event.get("frames", [])) for event in events], "<u4")
     yield "reason", np.array(numbers(tables.reasons, replay.reasons), "<u4")
 
