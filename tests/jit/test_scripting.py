@@ -346,3 +346,14 @@ def test_dataclasses(tmp_path, monkeypatch):
             with pytest.raises(NotImplementedError, match="Default factory initializers are not supported"):
                 lib.jit.script(module.Made)
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("library", [readtorch, torch])
+def test_the_warning_is_said_of_the_librarys_own_line(library):
+    """So Python shows it to nobody who does not ask: of a program's own line it would show it always."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        library.jit.script(library.nn.ReLU())
+        library.jit.trace(library.nn.ReLU(), library.ones(1))
+    ours = [warning for warning in caught if warning.category is DeprecationWarning]
+    assert len(ours) > 1 and all("/jit/_" in warning.filename for warning in ours)

@@ -42,7 +42,6 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     warnings.warn(
         "`torch.jit.script` is deprecated. Please switch to `torch.compile` or `torch.export`.",
         DeprecationWarning,
-        stacklevel=2,
     )
     if optimize is not None:
         warnings.warn(
