@@ -43,7 +43,8 @@ def versions():
 
     from .version import __version__, readtorch
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scipy"))
-    return f"readtorch {readtorch} for programs of PyTorch {__version__}, Python {platform.python_version()}, {libraries}, {platform.platform()}"
+    return (f"readtorch {readtorch} for programs of PyTorch {__version__}, Python {platform.python_version()}, {libraries}, "
+            f"{platform.platform()}")
 
 
 def list_operators(parser, part):
