@@ -8,6 +8,7 @@ from ...c10.tensor_impl import dtype_of, wrap_result
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
+from .gradient_sizes import check_broadcasts
 from .smooth_activation import sigmoid_array
 from .tensor_iterator import compute, not_implemented
 
@@ -34,6 +35,8 @@ def glu_cpu(self, dim):
 
 @glu_backward.kernel
 def glu_backward_cpu(grad_output, self, dim):
+    check_broadcasts(grad_output, halves(self._array, dim)[0].shape)
+
     def backward(g, x):
         a, b = halves(x, dim)
         s = sigmoid_array(b)

@@ -3,6 +3,19 @@
 Each family has PyTorch's words for it. In PyTorch: `check_dim_size` in `aten/src/ATen/TensorUtils.cpp`,
 `upsample_2d_common_check` in `UpSample.h`, `AdaptivePooling.h`, the shape checks in `Pool.h`.
 """
+import numpy as np
+
+from .tensor_iterator import broadcast_error
+
+
+def check_broadcasts(grad_output, sizes):
+    """Raises RuntimeError unless a gradient broadcasts to `sizes`, that is, does not make the result larger."""
+    shape = grad_output._array.shape
+    error = broadcast_error(sizes, shape)
+    if error is not None:
+        raise error
+    if (found := np.broadcast_shapes(sizes, shape)) != tuple(sizes):
+        raise RuntimeError(f"output with shape {list(sizes)} doesn't match the broadcast shape {list(found)}")
 
 
 def check_dim_sizes(t, sizes):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..functions import at
 from ..native_function import below_autograd, native_function
+from .gradient_sizes import check_broadcasts
 from .scalar_ops import add_scalar, div_scalar, mul_scalar
 from .tensor_iterator import computing, not_implemented, result_type
 
@@ -244,7 +245,14 @@ def soft_margin_slope(x, t):
     return -t * z / (1 + z)
 
 
-soft_margin_loss_backward.kernel(loss_backward_kernel(soft_margin_slope))
+soft_margin_loss_grad = loss_backward_kernel(soft_margin_slope)
+
+
+@soft_margin_loss_backward.kernel
+def soft_margin_loss_backward_cpu(grad_output, self, target, reduction):
+    if self._array.shape == target._array.shape:
+        check_broadcasts(grad_output, self._array.shape)
+    return soft_margin_loss_grad(grad_output, self, target, reduction)
 
 
 @soft_margin_loss.backward
