@@ -145,12 +145,12 @@ def _derive_out(operator, packet, names):
     @out.kernel
     @any_device
     def compute_then_copy(*arguments):
-        outs = arguments[-count:]
-        for a in arguments[:-count]:
-            if isinstance(a, TensorImpl) and any([a._counter is o._counter and a is not o for o in outs]):
-                for o in outs:
-                    check_no_partial_overlap(o, a)
-        return write_out(operator.call(*arguments[:-count]), outs)
+        inputs, outs = arguments[:-count], arguments[-count:]
+        for out in outs:
+            for a in inputs:
+                if isinstance(a, TensorImpl) and a._counter is out._counter and a is not out:
+                    check_no_partial_overlap(out, a)
+        return write_out(operator.call(*inputs), outs)
 
 
 def any_device(kernel):

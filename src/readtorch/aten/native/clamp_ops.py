@@ -34,13 +34,19 @@ for _operator in (clamp, clamp_min, clamp_max):
     exact_out(_operator, found_dtype)
 
 
-def between(self, low, high, name="clamp"):
-    """min(max(self, low), high); a bound may be None. nan stays, and a nan bound gives nan."""
-    x = self._array
+def check_bounds(self, low, high):
+    """Raises RuntimeError if the result's dtype does not have a bound."""
     for bound in (low, high):
         if bound is not None and not isinstance(bound, TensorImpl):
             check_fits(bound, result_type(self, scalar_tensor(bound)))
+
+
+def between(self, low, high, name="clamp"):
+    """min(max(self, low), high); a bound may be None. nan stays, and a nan bound gives nan."""
+    x = self._array
     plain = number_or_none(low) and number_or_none(high) and not (low is None and high is None)
+    if not (plain and -100 <= (low or 0) <= 100 and -100 <= (high or 0) <= 100):  # every dtype but bool has these
+        check_bounds(self, low, high)
     if plain and (x.dtype is F4 or x.dtype is F8):
         if x.size >= FROM_SIZE and are_flat(x) and not (is_nan(low) or is_nan(high)):
             return wrap(loop("clamp", x, numbers=(-math.inf if low is None else low, math.inf if high is None else high)))

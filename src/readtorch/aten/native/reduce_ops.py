@@ -115,7 +115,8 @@ def sum_dim_cpu(self, dim, keepdim, dtype):
     if not keepdim and self._array.ndim == 1 and dim is not None and len(dim) == 1:
         wrap_dim(dim[0], 1)
         return sum_all_cpu(self, dtype)
-    return wrap_reduced(sum_array(self._array, reduced_axes(self, dim), keepdim, dtype))
+    value = sum_array(self._array, reduced_axes(self, dim), keepdim, dtype)
+    return wrap_reduced(value) if value.ndim > 1 else wrap_result(value)
 
 
 @sum_dim.backward
