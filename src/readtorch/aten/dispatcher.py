@@ -130,7 +130,8 @@ def make_call(operator):
     name = operator.schema.name
     parameters = ", ".join(a.name for a in operator.schema.arguments)
     lines = "\n    ".join(key_lines(operator.schema.arguments))
-    source = f"def {name}({parameters}):\n    {lines}\n" + run_lines(f"table[keys & (tls.mask if changed else DEFAULT_MASK)]({parameters})")
+    call = f"table[keys & (tls.mask if changed else DEFAULT_MASK)]({parameters})"
+    source = f"def {name}({parameters}):\n    {lines}\n" + run_lines(call)
     return compile_function(name, source, {"table": operator.table, **MASK, "no_tensor_keys": NO_TENSOR_KEYS, "keys_on": keys_on,
                                            "default_device": default_device})
 

@@ -253,9 +253,11 @@ def check_same_backend(result, out):
 
 
 def _write_one(result, out):
-    check_same_backend(result, out)
+    if (out._keys | result._keys) & CUDA:
+        check_same_backend(result, out)
     check_result_type(result, out)
-    check_no_overlap(out)
+    if 0 in out._array.strides:
+        check_no_overlap(out)
     if out._array.shape != result._array.shape:
         resize_output(out, result._array.shape, strides_of(result))
     if out._keys & CUDA:
