@@ -28,6 +28,12 @@ def test_polynomials_of_any_number(name, dtype):
         torch.testing.assert_close(to_torch(ours), theirs, rtol=1e-3, atol=1e-3, equal_nan=True, msg=lambda text: f"{number}: {text}")
 
 
+@pytest.mark.parametrize("decimals", [308, 309, 400, 2**40, 2**62, -308, -309, -2**62])
+def test_rounding_to_more_decimals_than_there_are(decimals):
+    both(lambda T: T.round(T.tensor([1.5, 0.0, -1e300, math.inf, math.nan], dtype=T.float64), decimals=decimals))
+    both(lambda T: T.round(T.tensor([1.5, 0.0, -1e30, math.inf, math.nan]), decimals=decimals))
+
+
 def test_a_long_walk():
     both(lambda T: T.special.legendre_polynomial_p(T.tensor([0.5, 0.9], dtype=T.float64), 1e5))
     both(lambda T: T.special.laguerre_polynomial_l(T.tensor([0.5, 3.0], dtype=T.float64), 1e5))

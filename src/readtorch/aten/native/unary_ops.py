@@ -305,7 +305,7 @@ def scaled_rounding(decimals):
     """x -> x rounded to so many decimals, by scaling with a power of ten as PyTorch does."""
     if decimals == 0:
         return np.rint
-    ten = 10.0 ** abs(decimals)
+    ten = 10.0 ** abs(decimals) if abs(decimals) <= 308 else np.inf
     return (lambda x: np.rint(x * x.dtype.type(ten)) / x.dtype.type(ten)) if decimals > 0 else (
         lambda x: np.rint(x / x.dtype.type(ten)) * x.dtype.type(ten))
 
