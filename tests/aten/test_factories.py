@@ -68,7 +68,7 @@ def test_tensor(data):
 
 
 @pytest.mark.parametrize("data, dtype", [([1.7], "int32"), ([300], "uint8"), ([-1], "uint8"), (2**40, "int32"), ([1j], "float32"), ([2], "bool"),
-                                         ([float("nan")], "int32"), ([0.1], "bfloat16"), ([1e40], "float16"), ([1, 2], "complex64")], ids=str)
+                                         ([float("nan")], "int32"), ("a", "float32"), (b"a", "uint8"), ("", "float32"), ([0.1], "bfloat16"), ([1e40], "float16"), ([1, 2], "complex64")], ids=str)
 def test_tensor_of_a_dtype(data, dtype):
     both(lambda T: T.tensor(data, dtype=getattr(T, dtype)))
 

@@ -175,3 +175,9 @@ def test_results_with_names():
     both(lambda T, x: (x.max(1).values, x.max(1)[1], x.sort().indices, x.aminmax().min,
                        type(x.max(1)).__name__),
          torch.tensor([[1.0, 2.0], [4.0, 3.0]]))
+
+
+def test_the_spread_of_equal_numbers_is_exactly_zero():
+    """So that its gradient is 0, not a quotient of rounding errors."""
+    x = torch.full((3, 5), -1.9424, dtype=torch.float64, requires_grad=True)
+    both(lambda T, x: (x.std(0), x.var(1)), x, exact=True)

@@ -20,9 +20,10 @@ def sum_of_squares(x):
 
 def variance_array(array, axes, correction, keepdim):
     """Mean of squared distances from the mean, with `correction` taken from the count; all in double
-    precision.
+    precision. The mean is that of the distances from the first number, so that of equal numbers it is exact.
     """
     x = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64, copy=False)
+    x = x - x[tuple(slice(0, 1) if d in axes else slice(None) for d in range(x.ndim))] if x.size else x
     squares = sum_of_squares(x - mean_array(x, axes, True, None))
     count = max(0, reduced_count(array.shape, axes) - correction)
     return np.asarray(add_up(squares, axes, None, None, keepdim) / np.float64(count))

@@ -133,6 +133,8 @@ def on_host(data, dtype):
     if isinstance(data, (TensorImpl, np.ndarray)):
         array = data.detach().cpu()._array if isinstance(data, TensorImpl) else check_array(data)
         return wrap(cast(array, dtype.numpy if dtype else array.dtype))
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     plain = _PLAIN.get(type(data))
     if plain is not None:
         dtype = dtype or plain()
