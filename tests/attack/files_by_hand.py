@@ -58,6 +58,8 @@ def snapshots():
     block = {"address": 0, "size": 512, "requested_size": 1, "state": "inactive"}
     segment = {"address": 0, "total_size": 512, "stream": 0, "segment_type": "small", "blocks": [block] * 30_000}
     deep = [{"name": "f", "filename": "f.py", "line": 1}] * 30_000
+    oom = {"action": "oom", "addr": 0, "size": 1, "stream": 0, "device_free": 0}
+    free = [{"address": i << 21, "total_size": 512, "stream": 0, "segment_type": "small", "blocks": []} for i in range(30_000)]
     doubled = b")q\0" + b"h\0h\0\x86q\0" * 60
     return {
         "a call": (b"\x80\x02cos\nsystem\nX\x04\0\0\0true\x85R.", f"{plain} os.system"),
@@ -86,6 +88,7 @@ def snapshots():
         "a block size that is a text": (snapshot(alloc + b"X\x07\0\0\0details}X\x0a\0\0\0block_sizeX\x01\0\0\0xsu"), "block_size is a number"),
         "the same blocks in many segments": (traced(same, [{**segment} for _ in range(30_000)]), "a list of its own"),
         "the same history of many devices": (pickle.dumps({"segments": [], "device_traces": [same] * 30_000}), "a list of its own"),
+        "many events without memory, among many free blocks": (traced([oom] * 30_000, free), None),
         "the same deep stack at many events": (traced([same[0] | {"frames": deep}] * 30_000), None),
     }
 

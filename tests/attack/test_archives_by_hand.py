@@ -35,6 +35,19 @@ def test_both_load_or_both_refuse(outcomes):
     assert not differ
 
 
+@pytest.mark.parametrize("constant", ["c7", "c", "cx", "c99999999999999999999"])
+@pytest.mark.parametrize("place", ["default", "body"])
+def test_an_absent_constant_is_named(constant, place):
+    text = f"CONSTANTS.{constant}"
+    data = with_body("return x", f"x: Tensor, n: Tensor={text}") if place == "default" else with_body(f"return {text}")
+    messages = []
+    for T in (torch, readtorch):
+        with pytest.raises(RuntimeError) as caught:
+            T.jit.load(io.BytesIO(data))
+        messages.append(str(caught.value).split("\n")[1])
+    assert messages[0] == messages[1]
+
+
 def test_what_differs_does(outcomes):
     assert all(kind(outcomes["torch"][name]) != kind(outcomes["readtorch"][name]) for name in DIFFERENT)
     assert all(kind(outcomes["readtorch"][name]) == "RuntimeError" for name in DEADLY)

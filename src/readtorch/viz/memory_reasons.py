@@ -98,7 +98,7 @@ def why_segment_alloc(books, event):
     size = books.rules.round_size(after["size"])
     details = {"retries": 0, "segment_size": event["size"], "rounded_size": size,
                "pages": event["size"] // page, "page_size": page}
-    known = list(books.free_sizes.get((event["stream"], pool_of(event), kind), []))
+    known = books.free_sizes.get((event["stream"], pool_of(event), kind))
     held = [blocks_text(known)] if known else []
     if previous(books)["action"] in ("segment_free", "segment_unmap"):
         held.append("cached memory was given back just before")
@@ -126,12 +126,12 @@ def oom_details(books, event):
     """What our own allocator writes down of such an event, as far as it follows from the books."""
     size = event["size"]
     kind = "small" if size <= SMALL_SIZE else "large"
-    holes = list(books.free_sizes.get((event["stream"], pool_of(event), kind), []))
-    everything = sum(size for shelf in books.free_sizes.values() for size in shelf)
+    shelf = event["stream"], pool_of(event), kind
+    sizes, free = books.free_sizes.get(shelf, []), books.free_bytes[shelf]
     return {"limit": None, "requested_size": None, "rounded_size": size,
             "segment_size": segment_size(size, books.rules.config), "expandable": books.rules.config.expandable_segments,
-            "pool": kind, "free_blocks": len(holes), "largest_free": max(holes, default=0), "free": sum(holes),
-            "free_elsewhere": everything - sum(holes), "device_free": event.get("device_free"), "gave_back": None}
+            "pool": kind, "free_blocks": len(sizes), "largest_free": sizes[-1] if sizes else 0, "free": free,
+            "free_elsewhere": books.all_free_bytes - free, "device_free": event.get("device_free"), "gave_back": None}
 
 
 WRITERS = {

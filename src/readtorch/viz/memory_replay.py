@@ -7,7 +7,7 @@ n events is the lives with born <= n < died: nothing is stored twice, and the li
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from .memory_history import PENDING, History, Kinds, Rules, Segment
@@ -72,6 +72,8 @@ class Replay:
         self.rows, self.lives, self.allocations, self.reasons = [], [], [], []
         self.mapped = []                      # rows that have memory, by address
         self.free_sizes = defaultdict(list)   # shelf -> sizes of its free blocks, ascending
+        self.free_bytes = Counter()           # shelf -> their sum
+        self.all_free_bytes = 0               # the sum over all shelves
         self.out_of_memory = {}               # number of an event -> what there was instead of memory
         self.surprises = 0                    # events that the rules did not foresee
         self._begin()
@@ -110,6 +112,7 @@ class Replay:
         row.blocks[address] = block
         if state == FREE:
             insort(self.free_sizes[row.shelf], size)
+            self._count_free(row.shelf, size)
         return block
 
     def take(self, block):
@@ -119,9 +122,14 @@ class Replay:
         if block.state == FREE:
             sizes = self.free_sizes[row.shelf]
             del sizes[bisect_left(sizes, block.size)]
+            self._count_free(row.shelf, -block.size)
         if block.born < self.now or self.now == 0:
             self.lives.append((row.number, block.address - row.address, block.size, block.state, block.owner,
                                block.born, self.now))
+
+    def _count_free(self, shelf, size):
+        self.free_bytes[shelf] += size
+        self.all_free_bytes += size
 
     def become(self, block, state, owner):
         self.take(block)

@@ -120,10 +120,8 @@ class SourceImporter(Resolver):
             sign = {ast.Add: 1, ast.Sub: -1}.get(type(node.op))
             if type(parts[0]) in (int, float) and type(parts[1]) is complex and sign:
                 return parts[0] + sign * parts[1]
-        elif dotted_name(node) and dotted_name(node).startswith("CONSTANTS.c"):
-            number = node.attr[1:]
-            if number.isdecimal() and number.isascii() and len(number) < 10 and int(number) < len(self.constants):
-                return self.constants[int(number)]
+        elif isinstance(node, ast.Attribute) and dotted_name(node.value) == "CONSTANTS":
+            return _table_entry(self.constants, node.attr, text.range(node))
         elif isinstance(node, ast.Call) and dotted_name(node.func) == "torch.device" and len(node.args) == 1:
             return Device(self._constant(node.args[0], text))
         raise ErrorReport(text.range(node), "Expected a literal")
@@ -327,6 +325,16 @@ class _Raise(SugaredValue):
         return SimpleValue(emitter.graph.insertConstant(None, None, range))
 
 
+def _table_entry(constants, name, range):
+    """The constant that the text calls `CONSTANTS.c12`, by its name there, "c12". Raises ErrorReport if there is none."""
+    if not re.fullmatch(".[0-9]+", name):
+        raise ErrorReport(range, f"invalid constant specifier: {name}")
+    i = min(int(name[1:20]), (1 << 63) - 1)  # more digits change nothing: no table is that long
+    if i >= len(constants):
+        raise ErrorReport(range, f"constant index {i} is out of bounds (constant table has {len(constants)} entries)")
+    return constants[i]
+
+
 class _Constants(SugaredValue):
     kind = "CONSTANTS"
 
@@ -334,13 +342,7 @@ class _Constants(SugaredValue):
         self.constants = constants
 
     def attr(self, range, emitter, name):
-        i = int(name[1:]) if re.fullmatch("[0-9]{1,9}", name[1:]) else -1
-        if not 0 <= i < len(self.constants):
-            raise ErrorReport(
-                range,
-                f"constant index {i} is out of bounds (constant table has {len(self.constants)} entries)",
-            )
-        value = emitter.graph.insertConstant(self.constants[i], None, range)
+        value = emitter.graph.insertConstant(_table_entry(self.constants, name, range), None, range)
         if isinstance(value.type(), TensorType):
             value.setType(TensorType.get())
         return SimpleValue(value)
