@@ -223,7 +223,7 @@ def test_the_library_says_where_its_source_stands():
 def test_plain_pickles_name_what_pytorchs_name(tmp_path):
     things = ("torch.nn.Linear", "torch.nn.MultiheadAttention", "torch.nn.functional.relu", "torch.nn.functional.gelu", "torch.Size([2])",
               "torch.float32", "torch.optim.lr_scheduler.StepLR", "torch.optim.SGD", "torch.nn.Module.state_dict", "torch.save",
-              "torch.nn.utils.rnn.pad_sequence", "torch.device('cpu')", "torch.utils.data.DataLoader", "torch.no_grad", "torch.fft.fftn")
+              "torch.nn.utils.rnn.pad_sequence", "torch.return_types.max", "torch.return_types.sort((1, 2))", "torch.device('cpu')", "torch.utils.data.DataLoader", "torch.no_grad", "torch.fft.fftn")
     lines = printed(tmp_path, f"""
         import pickle, torch
         for thing in ({", ".join(things)}):

@@ -1,8 +1,10 @@
 """Pickles and deep copies of tensors: values, strides, shared storage, flags."""
 import copy
+import io
 import pickle
 
 import pytest
+import torch
 from hypothesis import given, settings
 
 import readtorch
@@ -45,3 +47,31 @@ def test_deepcopy_keeps_flags_gradients_and_attributes():
 def test_small_objects_pickle(value):
     back = pickle.loads(pickle.dumps(value))
     assert back == value or repr(back) == repr(value)
+
+
+def test_named_results_pickle_and_are_made_as_in_pytorch():
+    def program(T, show):
+        x = T.arange(6.0).reshape(2, 3)
+        for made in (x.max(0), x.sort(), T.linalg.lu(x), T.linalg.slogdet(T.eye(2))):
+            for protocol in (2, 5):
+                back = pickle.loads(pickle.dumps(made, protocol))
+                show(type(back) is type(made), back, made.__reduce__()[1])
+            show(type(made) is getattr(T.return_types, type(made).__name__), type(made).__module__.split(".")[-1])
+        show(made.n_fields, made.n_sequence_fields, made.n_unnamed_fields)
+        for arguments in (((1, 2),), ([1, 2],), (iter("ab"),), ((1, 2), {}), ((1, 2), {"a": 3})):
+            show(T.return_types.max(*arguments))
+        show(T.return_types.max(sequence=(1, 2)), T.return_types.max((1, 2), dict={}))
+        for arguments in ((), (5,), ((1,),), ((1, 2, 3),)):
+            show.error(lambda: T.return_types.max(*arguments))
+    same(program)
+
+
+def test_return_types_is_a_module():
+    import readtorch.return_types as ours
+    assert set(ours.__all__) <= set(torch.return_types.__all__)
+    assert b"readtorch.return_types" in pickle.dumps(readtorch.ones(2).max(0))
+    file = io.BytesIO()
+    readtorch.save(readtorch.tensor([3.0, 1.0]).sort(), file)
+    theirs = torch.load(io.BytesIO(file.getvalue()), weights_only=False)
+    assert type(theirs) is torch.return_types.sort and theirs.indices.tolist() == [1, 0]
+    assert type(readtorch.load(io.BytesIO(file.getvalue()), weights_only=False)) is ours.sort

@@ -51,7 +51,7 @@ from .random import (default_generator, fork_rng, get_rng_state, initial_seed, m
 globals().update(_legacy_storages)
 
 from . import (__future__, accelerator, compiler, cuda, distributed, fft, func, futures, linalg, multiprocessing,  # noqa: E402,F401
-               nn, ops, optim, serialization, signal, sparse, special, testing, types, utils, version)
+               nn, ops, optim, return_types, serialization, signal, sparse, special, testing, types, utils, version)
 from .c10.cuda.errors import AcceleratorError, OutOfMemoryError  # noqa: E402,F401
 from .cuda.streams import Event, Stream  # noqa: E402,F401
 from ._lowrank import pca_lowrank, svd_lowrank  # noqa: E402,F401

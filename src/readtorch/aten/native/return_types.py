@@ -12,15 +12,36 @@ def _repr(self):
 
 
 def return_type(name, fields):
-    """A class of named results; like a structseq it is made from one sequence as well as from the fields."""
+    """A class of named results. Like a structseq it is made from one sequence; operators give it the fields."""
     base = namedtuple(name, fields)
+    count = len(base._fields)
 
-    def __new__(cls, *values):
-        return base.__new__(cls, *(values[0] if len(values) == 1 and len(base._fields) > 1 else values))
+    def __new__(cls, *values, **kwargs):
+        if len(values) != count or kwargs or type(values[1]) is dict:
+            values = _in_sequence(name, count, *values, **kwargs)
+        return base.__new__(cls, *values)
 
-    return type(name, (base,), {"__slots__": (), "__new__": __new__, "__repr__": _repr,
-                                "__module__": "torch.return_types",
-                                "n_fields": len(base._fields), "n_sequence_fields": len(base._fields)})
+    return type(name, (base,), {"__slots__": (), "__new__": __new__, "__repr__": _repr, "__reduce__": _reduce,
+                                "__module__": "readtorch.return_types",
+                                "n_fields": count, "n_sequence_fields": count, "n_unnamed_fields": 0})
+
+
+def _in_sequence(_name, _count, *args, **kwargs):
+    """The fields from a structseq's arguments: (sequence, dict={}), where the dictionary has nothing to add."""
+    if not args and "sequence" not in kwargs:
+        raise TypeError("structseq() missing required argument 'sequence' (pos 1)")
+    sequence = args[0] if args else kwargs["sequence"]
+    try:
+        values = tuple(sequence)
+    except TypeError:
+        raise TypeError("constructor requires a sequence") from None
+    if len(values) != _count:
+        raise TypeError(f"torch.return_types.{_name}() takes a {_count}-sequence ({len(values)}-sequence given)")
+    return values
+
+
+def _reduce(self):
+    return type(self), (tuple(self), {})
 
 
 _VALUES_AND_INDICES = ("max", "min", "sort", "topk", "kthvalue", "median", "nanmedian", "mode", "cummax",
