@@ -163,6 +163,7 @@ def number_beside(tensor, number, method):
     kind, dtype = type(number), tensor._array.dtype
     if changed and tls.tracer is not None:
         return number_as_tensor(number) if isinstance(number, NUMBERS) else None  # a trace says which type it had
-    if kind is float and dtype in _FLOAT_OR_DOUBLE or kind is int and (dtype in _FLOAT_OR_DOUBLE or dtype is _LONG):
+    if kind is float and dtype in _FLOAT_OR_DOUBLE or (
+            kind is int and (dtype in _FLOAT_OR_DOUBLE and -2**63 <= number < 2**63 or dtype is _LONG)):
         return wrap_number(number, dtype)
     return number_as_tensor(number) if isinstance(number, NUMBERS) else None

@@ -16,7 +16,8 @@ def number_as(value, dtype):
         value = value.real if value.imag == 0 else overflow(dtype)
     if dtype.category == scalar_type.INTEGRAL and not isinstance(value, bool):
         limits = np.iinfo(dtype.numpy)
-        if value != value or not (limits.min if dtype.is_signed else -limits.max) <= value <= limits.max:
+        lowest = limits.min if dtype.is_signed or isinstance(value, float) else -limits.max  # negative ints wrap around
+        if not lowest <= value <= limits.max:
             overflow(dtype)
         return np.array(int(value) % (limits.max + 1) if value < limits.min else int(value), dtype.numpy)
     if dtype.is_floating_point and isinstance(value, (int, float)) and math.isfinite(value):
@@ -36,5 +37,14 @@ def overflow(dtype):
 
 def check_fits(number, dtype):
     """Raises RuntimeError if `dtype` has no such number."""
-    if type(number) is not bool and not -100 <= number.real <= 100 and number == number and dtype is not scalar_type.bool:
+    kind = type(number)
+    if kind is complex or kind is not bool and not -100 <= number <= 100 and number == number and dtype is not scalar_type.bool:
         number_as(number, dtype)
+
+
+def every_dtype_has(*numbers):
+    """Whether these are so small that no dtype of numbers needs to be asked."""
+    for number in numbers:
+        if type(number) is complex or not -100 <= number <= 100:
+            return False
+    return True

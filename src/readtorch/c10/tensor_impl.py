@@ -86,10 +86,26 @@ def wrap_result(result):
 
 
 def wrap_number(number, numpy_dtype):
-    """A Python number as a 0-dimensional tensor that is weak in type promotion."""
-    t = wrap(np.array(number, numpy_dtype))
+    """A Python number as a 0-dimensional tensor that is weak in type promotion.
+
+    An int above int64 becomes uint64. Raises OverflowError if that does not have it either.
+    """
+    try:
+        array = np.array(number, numpy_dtype)
+    except OverflowError:
+        array = np.array(as_uint64(number), np.uint64)
+    t = wrap(array)
     t._keys |= WRAPPED_NUMBER
     return t
+
+
+def as_uint64(number):
+    """The int itself. Raises OverflowError if uint64 does not have it."""
+    if number < 0:
+        raise OverflowError("can't convert negative int to unsigned")
+    if number >= 2**64:
+        raise OverflowError("int too big to convert")
+    return number
 
 
 def storage_impl(t):

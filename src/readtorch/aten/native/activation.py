@@ -8,7 +8,9 @@ import functools
 
 import numpy as np
 
-from ...c10.scalar_type import FLOAT
+from ...c10.overflows import check_fits, every_dtype_has, number_as
+from ...c10.scalar_type import FLOAT, int64, op_math_type
+from ...c10.scalar_type import bool as bool_
 from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ..functions import at
 from ..native_function import native_function, write_result
@@ -44,15 +46,21 @@ def in_one_pass(name, *arrays, numbers=()):
     return wrap(loop(name, *arrays, numbers=numbers, kernels=loops))
 
 
-def activation(function, kernel_name, complex_too=False, compiled=None):
+def activation(function, kernel_name, complex_too=False, compiled=None, read_as=op_math_type):
     """A CPU kernel `function(x, *parameters)` for floats of any width; raises NotImplementedError for other
-    dtypes.
+    dtypes, and RuntimeError for a parameter that `read_as(dtype)` does not have.
 
     compiled: the name of the loop that does the same for many float32, with the same parameters.
     """
     def kernel(self, *parameters):
         x = self._array
-        if compiled is not None and are_flat(x):
+        try:
+            for number in parameters:
+                if not -100 <= number <= 100:  # every dtype has these
+                    check_parameter(self, number, read_as)
+        except TypeError:  # complex numbers have no order
+            check_parameter(self, number, read_as)
+        if compiled is not None and x.size >= FROM_SIZE and are_flat(x):
             return in_one_pass(compiled, x, numbers=parameters)
         if x.dtype is F4 or x.dtype is F8:
             return wrap_result(function(x, *parameters))
@@ -60,6 +68,12 @@ def activation(function, kernel_name, complex_too=False, compiled=None):
             raise not_implemented(kernel_name)(dtype_of(self))
         return wrap_result(compute(lambda x: function(x, *parameters), (x,), dtype_of(self)))
     return kernel
+
+
+def check_parameter(self, number, read_as):
+    """Raises RuntimeError if `read_as(dtype)` does not have the number; for dtypes without such a kernel, nothing."""
+    if dtype_of(self).is_floating_point:
+        check_fits(number, read_as(dtype_of(self)))
 
 
 def activation_backward(function, compiled=None):
@@ -149,14 +163,29 @@ threshold_backward = native_function("threshold_backward(Tensor grad_output, Ten
                                      "-> Tensor")
 
 
+def threshold_numbers(self, threshold, value):
+    """The numbers as the dtypes have them as which they are read.
+
+    Raises NotImplementedError for bool and complex tensors, and RuntimeError for a number that its dtype does not have.
+    """
+    dtype = dtype_of(self)
+    if dtype is bool_ or dtype.is_complex:
+        raise not_implemented("threshold_cpu")(dtype)
+    return number_as(threshold, op_math_type(dtype)), number_as(value, dtype)
+
+
 @threshold.kernel
 def threshold_cpu(self, threshold, value):
     x = self._array
-    return wrap_result(np.where(x <= threshold, np.asarray(value).astype(x.dtype), x))
+    if x.dtype is F4 and every_dtype_has(threshold, value):
+        return wrap_result(np.where(x <= threshold, np.array(value, F4), x))
+    threshold, value = threshold_numbers(self, threshold, value)
+    return wrap_result(np.where(x <= threshold, value, x))
 
 
 @threshold_.kernel
 def threshold_cpu_(self, threshold, value):
+    threshold, value = threshold_numbers(self, threshold, value)
     np.copyto(self._array, value, where=self._array <= threshold, casting="unsafe")
     self._counter[0] += 1
     return self
@@ -334,13 +363,16 @@ def hardtanh_cpu(self, min_val, max_val):
     if x.dtype.kind == "b":
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if dtype_of(self).category < FLOAT:
+        min_val, max_val = int(number_as(min_val, int64)), int(number_as(max_val, int64))
         if dtype_of(self).is_signed is False and (min_val < 0 or max_val < 0):
             raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
-        min_val, max_val = int(min_val), int(max_val)
-    if min_val > max_val:
-        raise RuntimeError("cannot have min_val greater than max_val")
+    if not every_dtype_has(min_val, max_val):
+        check_fits(min_val, dtype_of(self))
+        check_fits(max_val, dtype_of(self))
     if are_flat(x):
         return in_one_pass("hardtanh", x, numbers=(min_val, max_val))
+    if x.dtype is F4:
+        return wrap_result(np.minimum(np.maximum(x, min_val), max_val))
     return wrap_result(compute(lambda x: np.minimum(np.maximum(x, min_val), max_val), (x,), dtype_of(self)))
 
 

@@ -67,7 +67,8 @@ softshrink = native_function("softshrink(Tensor self, Scalar lambd=0.5) -> "
 softshrink_backward = native_function("softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> "
                                       "Tensor", module="nn")
 
-hardshrink.kernel(activation(lambda x, lambd: where_zero((x >= -lambd) & (x <= lambd), x), "hardshrink_cpu"))
+hardshrink.kernel(activation(lambda x, lambd: where_zero(abs(x) <= lambd, x), "hardshrink_cpu",
+                             read_as=lambda dtype: dtype))
 _shrunk_is_zero = activation_backward(lambda g, x, lambd: where_zero((x >= -lambd) & (x <= lambd), g))
 hardshrink_backward.kernel(_shrunk_is_zero)
 softshrink_backward.kernel(_shrunk_is_zero)

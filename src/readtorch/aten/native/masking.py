@@ -6,15 +6,15 @@ from math import prod
 
 import numpy as np
 
-from ...c10.overflows import number_as
-from ...c10.scalar_type import C_TYPE_NAMES, uint8
+from ...c10.overflows import check_fits, number_as
+from ...c10.scalar_type import C_TYPE_NAMES, FLOAT, uint8
 from ...c10.tensor_impl import dtype_of, type_name, wrap
 from ..functions import at
 from ..native_function import native_function, python_face, warn_of_overlap
 from ..python_arg_parser import number_as_tensor
 from .exact_out import exact_out, keeps_apart
 from .indexing import writes_elements
-from .tensor_iterator import broadcast_error, result_type
+from .tensor_iterator import NUMBERS, broadcast_error, result_type
 
 BOTH = "function, method"
 
@@ -69,16 +69,22 @@ def where_function(condition, input=None, other=None, *, out=None):
     """`input` where the condition holds, `other` elsewhere; with a condition alone, where it holds."""
     if input is None and other is None:
         return where_nonzero.call(condition)
-    input = input if hasattr(input, "_keys") else as_operand(input, "input")
-    other = other if hasattr(other, "_keys") else as_operand(other, "other")
+    input = input if hasattr(input, "_keys") else as_operand(input, "input", other)
+    other = other if hasattr(other, "_keys") else as_operand(other, "other", input)
     if out is not None:
         return where.out.call(condition, input, other, out)
     return where.call(condition, input, other)
 
 
-def as_operand(number, name):
-    if not isinstance(number, (int, float, complex, np.generic)):
+def as_operand(number, name, beside):
+    """`number` as a tensor. Raises RuntimeError if the dtype of the result, beside the other operand, does not have it."""
+    if not isinstance(number, NUMBERS):
         raise TypeError(f"where(): argument '{name}' must be Tensor, not {type(number).__name__}")
+    if not -100 <= number.real <= 100:  # every dtype has these
+        other = number_as_tensor(beside) if isinstance(beside, NUMBERS) else beside
+        common = result_type(number_as_tensor(number), other)
+        if common.itemsize > 2 or common.category < FLOAT:  # 16-bit floats round it to infinity
+            check_fits(number, common)
     return number_as_tensor(number)
 
 

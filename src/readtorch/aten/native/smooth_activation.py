@@ -9,7 +9,7 @@ import numpy as np
 
 from ...c10.tensor_impl import dtype_of, wrap_result
 from ..native_function import native_function, write_result
-from .activation import activation, activation_backward, are_flat, declare, in_one_pass
+from .activation import FROM_SIZE, activation, activation_backward, are_flat, declare, in_one_pass
 from .exact_out import exact_out, found_dtype, type_name
 from .tensor_iterator import compute, conj, not_implemented
 
@@ -30,12 +30,12 @@ elu_backward = native_function(
     "self_or_result) "
     "-> Tensor", module="nn")
 _elu = activation(lambda x, alpha, scale, input_scale: np.where(
-    x > 0, x * scale, np.expm1(x * input_scale) * (alpha * scale)), "elu_cpu")
+    x < 0, np.expm1(x if input_scale == 1 else x * input_scale) * (alpha * scale), x * scale), "elu_cpu")
 
 
 @elu.kernel
 def elu_cpu(self, alpha, scale, input_scale):
-    if are_flat(self._array):
+    if self._array.size >= FROM_SIZE and are_flat(self._array):
         return in_one_pass("elu", self._array, numbers=(alpha * scale, scale, input_scale))
     return _elu(self, alpha, scale, input_scale)
 
@@ -166,7 +166,8 @@ def check_approximate(approximate):
         raise RuntimeError("approximate argument must be either none or tanh.")
 
 
-_gelu = activation(lambda x, approximate: x * normal_cdf(x, approximate), "GeluKernelImpl")
+_gelus = {approximate: activation(lambda x, approximate=approximate: x * normal_cdf(x, approximate), "GeluKernelImpl")
+          for approximate in ("none", "tanh")}
 _gelu_backward = activation_backward(gelu_slope)
 
 
@@ -178,7 +179,7 @@ def gelu_cpu(self, approximate):
     check_approximate(approximate)
     if are_flat(self._array):
         return in_one_pass("gelu_tanh" if approximate == "tanh" else "gelu", self._array)
-    return _gelu(self, approximate)
+    return _gelus[approximate](self)
 
 
 @gelu_backward.kernel

@@ -111,7 +111,7 @@ def infer_full_type(value):
         return scalar_type.get_default_dtype()
     if isinstance(value, complex):
         return scalar_type.get_default_complex_dtype()
-    return scalar_type.from_python_type(type(value))
+    return scalar_type.bool if isinstance(value, bool) else scalar_type.int64  # a number of a trace is a subclass
 
 
 empty_strided = native_function(

@@ -154,10 +154,10 @@ def gelu_tanh_backward(grad, x, out):
 
 @kernel
 def elu(x, negative, positive, inside, out):
-    """positive · x above 0, negative · (exp(inside · x) - 1) below."""
+    """positive · x from 0 on, negative · (exp(inside · x) - 1) below."""
     for i in range(x.size):
         below = negative * vec.expm1(inside * x[i])
-        out[i] = x[i] * positive if x[i] > ZERO else below
+        out[i] = below if x[i] < ZERO else x[i] * positive
 
 
 @kernel
