@@ -175,7 +175,7 @@ def addcmul_cpu(self, tensor1, tensor2, value):
     common = result_type(self, tensor1, tensor2)
     if common is scalar_type.bool:
         raise not_implemented("addcmul_cpu_out")(common)
-    factor = number_as(common, value)
+    factor = factor_in(common, value)
     if are_flat(self._array, tensor1._array, tensor2._array):
         return wrap(loop("addcmul", self._array, tensor1._array, tensor2._array, numbers=(factor,)))
     return computing(lambda x, a, b: x + factor * a * b, self, tensor1, tensor2, common=common)
@@ -191,13 +191,13 @@ def addcdiv_cpu(self, tensor1, tensor2, value):
             "(input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the "
             "latter implementation: (input + value * tensor1 / tensor2), for all dtypes.")
     common = result_type(self, tensor1, tensor2)
-    factor = number_as(common, value)
+    factor = factor_in(common, value)
     if are_flat(self._array, tensor1._array, tensor2._array):
         return wrap(loop("addcdiv", self._array, tensor1._array, tensor2._array, numbers=(factor,)))
     return computing(lambda x, a, b: x + factor * a / b, self, tensor1, tensor2, common=common)
 
 
-def number_as(dtype, value):
+def factor_in(dtype, value):
     """A Python number as an element of the type in which `dtype` is computed.
 
     Raises RuntimeError if it would lose a part.

@@ -23,8 +23,10 @@ def variance_array(array, axes, correction, keepdim):
     precision. The mean is that of the distances from the first number, so that of equal numbers it is exact.
     """
     x = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64, copy=False)
-    x = x - x[tuple(slice(0, 1) if d in axes else slice(None) for d in range(x.ndim))] if x.size else x
-    squares = sum_of_squares(x - mean_array(x, axes, True, None))
+    if x.size:
+        x = x - x[tuple(slice(0, 1) if d in axes else slice(None) for d in range(x.ndim))]
+        x -= mean_array(x, axes, True, None)
+    squares = sum_of_squares(x)
     count = max(0, reduced_count(array.shape, axes) - correction)
     return np.asarray(add_up(squares, axes, None, None, keepdim) / np.float64(count))
 
