@@ -1,6 +1,7 @@
 """What every test shares: one thread, reproducible hypothesis runs, and the options that lengthen a run."""
 import gc
 import os
+import sys
 
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # before numpy loads: two pools of spinning threads slow each other down
@@ -49,6 +50,16 @@ def nothing_old_for_the_collector():
     """Many tests call gc.collect(). It need not look, each time, at all that was there before the file's first test."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_device_is_left():
+    """A file that simulates devices takes them away again: which files a process runs next is the scheduler's choice."""
+    yield
+    cuda = sys.modules.get("readtorch.cuda")
+    if cuda is not None and cuda.is_available() and "simulated" in cuda.get_device_name(0):
+        cuda.simulate(0)  # the next file shall not suffer from it
+        pytest.fail("simulated devices are left: cuda.simulate(0) takes them away")
 
 
 @pytest.fixture(autouse=True)

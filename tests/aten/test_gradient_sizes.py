@@ -58,9 +58,15 @@ def test_a_gradient_of_other_sizes(name):
         assert refused(rt, call, wrong) is not None, wrong
 
 
-@pytest.mark.parametrize("divisor", [-2, 3])
-def test_divisors_on_simulated_devices(divisor):
+@pytest.fixture
+def device():
     rt.cuda.simulate(1)
+    yield
+    rt.cuda.simulate(0)
+
+
+@pytest.mark.parametrize("divisor", [-2, 3])
+def test_divisors_on_simulated_devices(device, divisor):
     for pool, shape in ((rt.nn.functional.avg_pool2d, X2), (rt.nn.functional.avg_pool3d, X3)):
         here = rt.ones(shape, requires_grad=True)
         there = rt.ones(shape, device="cuda", requires_grad=True)
@@ -70,8 +76,7 @@ def test_divisors_on_simulated_devices(divisor):
         assert rt.equal(pool(there, 2, divisor_override=divisor).cpu(), pool(here, 2, divisor_override=divisor))
 
 
-def test_masked_select_of_a_number_on_a_simulated_device():
-    rt.cuda.simulate(1)
+def test_masked_select_of_a_number_on_a_simulated_device(device):
     x = rt.tensor(5.0, device="cuda")
     assert rt.masked_select(x, rt.tensor(True, device="cuda")).tolist() == [5.0]
     assert rt.masked_select(x, rt.tensor(False, device="cuda")).tolist() == []
