@@ -37,13 +37,13 @@ from readtorch.c10.module_names import room_of
 from readtorch.c10.scalar_type import dtype
 from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import TensorImpl
-from readtorch.nn.modules import _hooks
+from readtorch.nn.modules import module as nn_module
 from readtorch.nn.modules.module import Module
 
 ONE_OF_A_KIND = (dtype, layout, memory_format, type(...), type(NotImplemented))
 MOST_PARTS = 1000  # of a list or dictionary: a guard would look at each
 
-GLOBAL_HOOKS = [hooks for name, hooks in vars(_hooks).items() if name.startswith("_global_") and isinstance(hooks, dict)]
+GLOBAL_HOOKS = [hooks for name, hooks in vars(nn_module).items() if name.startswith("_global_") and isinstance(hooks, dict)]
 NO_GLOBAL_HOOKS = "there are no hooks of all modules"
 OWN_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 # What every Module has, and `compile` may add: guarded apart, or of no account for `forward`.

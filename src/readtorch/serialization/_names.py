@@ -27,7 +27,6 @@ _PARTS = {
     "nn.attention": ("aten.sdp_backend",),
     "nn.modules.activation": ("nn.modules.multihead_attention",),
     "nn.modules.container": ("nn.modules._parameter_container",),
-    "nn.modules.module": ("nn.modules._hooks", "nn.modules._state_dict"),
     "nn.modules.rnn": ("nn.modules._rnn_base",),
     "optim.optimizer": ("optim._common",),
     "optim.lbfgs": ("optim.line_search",),
