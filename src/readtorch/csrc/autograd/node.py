@@ -18,6 +18,11 @@ FIRST = 2**64 - 1
 # that an ordinary call pays for them.
 watchers = {}
 
+RELEASED = ("Trying to backward through the graph a second time (or directly access saved tensors after "
+            "they have already been freed). Saved intermediate values of the graph are freed when you call "
+            ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+            "graph a second time or if you need to access saved tensors after calling backward.")
+
 
 class NodeHooks:
     """Everything that runs around a node's `apply`; made when the first hook is registered."""

@@ -7,12 +7,8 @@ import weakref
 
 from ...c10.dispatch_key import AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, MaskGuard
 from ...c10.tensor_impl import KEPT_BY_ALIASES, alias, legacy_type_name, wrap
-from .node import operation_name, watchers
-
-RELEASED = ("Trying to backward through the graph a second time (or directly access saved tensors after "
-            "they have already been freed). Saved intermediate values of the graph are freed when you call "
-            ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
-            "graph a second time or if you need to access saved tensors after calling backward.")
+from .node import RELEASED, AnomalyMode, operation_name, watchers
+from .variable import autograd_meta, grad_accumulator
 
 
 def refuse_inference_tensor():
@@ -106,7 +102,6 @@ class SavedVariable:
         else:
             restored._edge = edge
             if edge is None:  # a leaf: its gradient must reach the original, so both have one accumulator
-                from .variable import autograd_meta, grad_accumulator
                 autograd_meta(restored).accumulator = weakref.ref(grad_accumulator(leaf))
         restored._keys |= autograd_key
         return restored
@@ -138,7 +133,6 @@ def _origin(tensor):
 
 
 def _hint():
-    from .node import AnomalyMode
     if AnomalyMode.enabled:
         return ("the backtrace further above shows the operation that failed to compute its gradient. The "
                 "variable in question was changed in there or anywhere later. Good luck!")
