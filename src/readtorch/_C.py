@@ -23,7 +23,8 @@ from .csrc.generator import Generator  # noqa: E402,F401
 from .c10.size import Size  # noqa: E402,F401
 from .c10.scalar_type import dtype  # noqa: E402,F401
 from .c10.type_info import finfo, iinfo  # noqa: E402,F401
-from .c10.layout import layout, memory_format  # noqa: E402,F401
+from .c10.layout import layout  # noqa: E402,F401
+from .c10.memory_format import memory_format  # noqa: E402,F401
 from .c10.device import device  # noqa: E402,F401
 from .csrc.autograd.python_variable import TensorBase  # noqa: E402,F401  (the operators become methods)
 
@@ -53,5 +54,5 @@ _nn, _fft, _linalg, _sparse, _special = map(_module_of, ("_nn", "_fft", "_linalg
 from .csrc.generator import default_generator  # noqa: E402,F401
 
 # In PyTorch: `_C._initExtension` puts these into `torch`, when it is half made.
-from .c10.layout import channels_last, channels_last_3d, contiguous_format, preserve_format  # noqa: E402,F401
+from .c10.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format  # noqa: E402,F401
 from .c10.layout import sparse_coo, strided  # noqa: E402,F401

@@ -32,7 +32,8 @@ from readtorch._dynamo import trace_rules
 from readtorch._dynamo.guards import EQUAL, NESTS, SIMPLE, Guards
 from readtorch._dynamo.source import MISSING, Source
 from readtorch.c10.device import default_device
-from readtorch.c10.layout import layout, memory_format
+from readtorch.c10.layout import layout
+from readtorch.c10.memory_format import memory_format
 from readtorch.c10.module_names import room_of
 from readtorch.c10.scalar_type import dtype
 from readtorch.c10.size import Size

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..c10 import scalar_type
 from ..c10.dispatch_key import CUDA, GRAD_KEYS, MaskGuard
+from ..c10.memory_format import is_non_overlapping_and_dense
 from ..c10.storage_impl import address_of
 from ..c10.tensor_impl import TensorImpl, contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
 from .dispatcher import register, registry
@@ -221,19 +222,9 @@ def check_no_partial_overlap(written, read):
     """
     a, b = written._array, read._array
     if np.may_share_memory(a, b) and not (a.shape == b.shape and a.strides == b.strides and address_of(a) == address_of(b)):
-        if has_no_gaps(a) and has_no_gaps(b):
+        if is_non_overlapping_and_dense(a) and is_non_overlapping_and_dense(b):
             raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
                                "single memory location. Please clone() the tensor before performing the operation.")
-
-
-def has_no_gaps(array):
-    """Whether the elements lie side by side in memory, each once, in whatever order of the dimensions."""
-    step = array.itemsize
-    for stride, size in sorted(zip(array.strides, array.shape)):
-        if size != 1 and stride != step:
-            return False
-        step *= size
-    return True
 
 
 def warn_of_overlap(t, name, example):

@@ -7,10 +7,11 @@ import operator as python_operator
 
 import numpy as np
 
-from ..c10 import layout as layouts
+from ..c10 import memory_format as memory_formats
 from ..c10 import scalar_type
 from ..c10.device import device
 from ..c10.dispatch_key import changed, tls
+from ..c10.layout import layout
 from ..c10.tensor_impl import TensorImpl, dtype_of, wrap_number
 
 # NumPy's spellings, which PyTorch accepts beside its own.
@@ -269,13 +270,13 @@ def _instance(*kinds):
 
 def _memory_format(value):
     if isinstance(value, str):
-        return getattr(layouts, value)
-    return value if isinstance(value, layouts.memory_format) else REJECTED
+        return getattr(memory_formats, value)
+    return value if isinstance(value, memory_formats.memory_format) else REJECTED
 
 
 _CONVERSIONS = {
     "int": _int, "float": _float, "bool": _bool, "Scalar": _scalar, "ScalarType": _scalar_type, "Device": _device,
-    "Layout": _instance(layouts.layout), "MemoryFormat": _memory_format, "str": _instance(str),
+    "Layout": _instance(layout), "MemoryFormat": _memory_format, "str": _instance(str),
     "Generator": lambda value: value if hasattr(value, "_impl") else REJECTED,
 }
 

@@ -1,6 +1,6 @@
-"""Layouts and memory formats: names for how sizes and strides relate.
+"""Layouts: what a tensor stores, elements at strides or indices and values.
 
-In PyTorch: `c10/core/Layout.h`, `c10/core/MemoryFormat.h`.
+In PyTorch: `c10/core/Layout.h`.
 """
 
 
@@ -19,24 +19,5 @@ class layout:
         return self.name
 
 
-class memory_format:
-    """The order in which a dense tensor's dimensions lie in memory."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name):
-        self.name = name
-
-    def __repr__(self):
-        return f"torch.{self.name}"
-
-    def __reduce__(self):
-        return self.name
-
-
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
-contiguous_format = memory_format("contiguous_format")
-preserve_format = memory_format("preserve_format")
-channels_last = memory_format("channels_last")
-channels_last_3d = memory_format("channels_last_3d")

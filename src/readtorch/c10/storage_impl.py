@@ -30,6 +30,10 @@ class StorageImpl:
         """The address of the first byte."""
         return address_of(self.buffer) if self.buffer.nbytes else 0
 
+    def host_array(self, array):
+        """The elements of `array`, which looks at these bytes, where the host can read them: itself, or a copy."""
+        return array
+
     def host_bytes(self):
         """The bytes where the host can read them."""
         return self.buffer

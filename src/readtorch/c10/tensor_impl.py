@@ -196,10 +196,8 @@ def storage_offset(t):
 
 def host_array(t):
     """The elements of `t` where the host can read them: its array, or a copy of what lies on a device that runs kernels."""
-    if t._keys & dispatch_key.CUDA:
-        from .cuda.device_memory import fetched
-        return fetched(t._storage_impl.device, t._array)
-    return t._array
+    storage = t._storage_impl
+    return t._array if storage is None else storage.host_array(t._array)
 
 
 def type_name(t):

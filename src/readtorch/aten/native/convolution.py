@@ -7,12 +7,12 @@ In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "La
 """
 import numpy as np
 
-from ...c10 import layout
+from ...c10.memory_format import contiguous_format, suggested_format
 from ...c10.tensor_impl import dtype_of, wrap
 from ..native_function import native_function
 from . import convolution_fast, convolution_taps
 from .convolution_geometry import check_room, check_same_type, check_shapes, geometry_of, output_shape
-from .copy import allocate_like, suggested_format
+from .copy import allocate_like
 from .gradient_sizes import check_dim_sizes
 from .tensor_iterator import WIDENED, cast, not_implemented
 
@@ -90,7 +90,7 @@ def _finish(result, *inputs):
     """`result` as a tensor of the inputs' dtype, channels last if one of them is."""
     dtype = inputs[0]._array.dtype
     formats = [suggested_format(t._array) for t in inputs]
-    wanted = next((f for f in formats if f is not layout.contiguous_format), None)
+    wanted = next((f for f in formats if f is not contiguous_format), None)
     if wanted is None:
         return wrap(cast(result, dtype))
     formatted = allocate_like(result, wanted, dtype)

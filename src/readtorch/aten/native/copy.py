@@ -5,15 +5,17 @@ Explained in the chapter "Tensor and Storage".
 """
 import numpy as np
 
-from ...c10 import layout, scalar_type
+from ...c10 import scalar_type
 from ...c10.device import backend_keys, current_device, no_cuda
 from ...c10.device import cpu as cpu_device
 from ...c10.device import device as Device
 from ...c10.dispatch_key import CUDA, changed, tls
+from ...c10.memory_format import (contiguous_format, format_strides, has_format, preserve_format, strides_in_format,
+                                  strides_in_order, suggested_format)
 from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import dtype_of, host_array, wrap
 from ..functions import at
-from ..native_function import native_function, python_face
+from ..native_function import below_autograd, native_function, python_face
 from .tensor_iterator import inplace_shape_error, refuse_overlap
 
 BOTH = "function, method"
@@ -33,28 +35,6 @@ clone = native_function(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", BOTH, direct=True)
 
 
-def is_dense_permutation(array):
-    """Whether the elements fill their memory without gaps or overlap, in some order of the dimensions."""
-    expected = array.itemsize
-    for stride, size in sorted(zip(array.strides, array.shape)):
-        if size != 1:
-            if stride != expected:
-                return False
-            expected *= size
-    return True
-
-
-def channels_last_order(ndim):
-    """The axes of a channels-last tensor from the slowest to the fastest."""
-    return (0, *range(2, ndim), 1)
-
-
-def check_rank(array, memory_format):
-    rank = 4 if memory_format is layout.channels_last else 5
-    if array.ndim != rank:
-        raise RuntimeError(f"required rank {rank} tensor to use {memory_format.name} format")
-
-
 def allocate(size, strides, numpy_dtype):
     """Uninitialised memory for `size` and `strides`, which count elements."""
     if min(strides, default=0) < 0:
@@ -65,61 +45,19 @@ def allocate(size, strides, numpy_dtype):
     return StorageImpl(buffer).as_strided(numpy_dtype, tuple(size), strides, 0)
 
 
-def fastest_first(shape, *strides):
-    """The dimensions from the fastest to the slowest, by the strides of one or several arrays of that shape.
-
-    A stride of 0 says nothing about order; where the strides say nothing, dimensions stay as they are.
-    In PyTorch: `TensorIteratorBase::reorder_dimensions`, `infer_dense_strides`.
-    """
-    order = list(reversed(range(len(shape))))
-
-    def slower(a, b):
-        for steps in strides:
-            if steps[a] and steps[b] and steps[a] != steps[b]:
-                return 1 if steps[a] > steps[b] else -1
-            if steps[a] and steps[b] and shape[a] > shape[b]:
-                return 1
-        return 0
-    for i in range(1, len(order)):
-        moving = i
-        for place in reversed(range(i)):
-            comparison = slower(order[place], order[moving])
-            if comparison > 0:
-                order[place], order[moving] = order[moving], order[place]
-                moving = place
-            elif comparison < 0:
-                break
-    return order
-
-
 def allocate_like(array, memory_format=None, numpy_dtype=None):
-    """Uninitialised memory in the likeness of `array`: its strides if it has no gaps, else none in the
-    same order."""
-    numpy_dtype = numpy_dtype or array.dtype
-    if memory_format in (layout.channels_last, layout.channels_last_3d):
-        check_rank(array, memory_format)
-        order = reversed(channels_last_order(array.ndim))
-    elif memory_format is layout.contiguous_format:
-        order = reversed(range(array.ndim))
-    elif is_dense_permutation(array) and array.size:
-        return allocate(array.shape, [s // array.itemsize for s in array.strides], numpy_dtype)
-    else:
-        order = fastest_first(array.shape, array.strides)
-    return allocate_in_order(array.shape, order, numpy_dtype)
+    """Uninitialised memory for a copy of `array` in a memory format; without one, in its likeness."""
+    return allocate(array.shape, strides_in_format(array, memory_format), numpy_dtype or array.dtype)
 
 
 def allocate_in_order(shape, order, numpy_dtype):
     """Memory without gaps for `shape`; `order` names the dimensions from the fastest to the slowest."""
-    strides, step = [0] * len(shape), 1
-    for d in order:
-        strides[d] = step
-        step *= max(shape[d], 1)
-    return allocate(shape, strides, numpy_dtype)
+    return allocate(shape, strides_in_order(shape, order), numpy_dtype)
 
 
 def copy_in_format(array, memory_format):
     """A copy laid out as `memory_format` says; by default as the original, if that has no gaps."""
-    if array.flags.c_contiguous and memory_format in (None, layout.preserve_format, layout.contiguous_format):
+    if array.flags.c_contiguous and memory_format in (None, preserve_format, contiguous_format):
         return array.copy()
     result = allocate_like(array, memory_format)
     result[...] = array
@@ -141,18 +79,10 @@ contiguous = native_function(
     "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", "method")
 
 
-def has_format(array, memory_format):
-    """Whether the array lies in memory as `memory_format` says."""
-    if memory_format in (layout.channels_last, layout.channels_last_3d):
-        ndim = 4 if memory_format is layout.channels_last else 5
-        return array.ndim == ndim and array.transpose(channels_last_order(ndim)).flags.c_contiguous
-    return array.flags.c_contiguous
-
-
 @python_face("contiguous", "method")
-def contiguous_face(self, memory_format=layout.contiguous_format):
+def contiguous_face(self, memory_format=contiguous_format):
     """`self` if its elements already lie in this order, else a copy in which they do."""
-    if memory_format is layout.contiguous_format and self._array.flags.c_contiguous and not changed:
+    if memory_format is contiguous_format and self._array.flags.c_contiguous and not changed:
         return self
     return contiguous.call(self, memory_format)
 
@@ -205,15 +135,13 @@ _to_copy = native_function(
     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", "function")
 
 
-def without_gaps(t):
-    """The elements of a tensor on a device, where the host can read them. What has gaps is laid out there first."""
-    from .cuda.operators.copies import dense
-    return host_array(dense(t))
-
-
 @_to_copy.kernel
 def to_copy_cpu(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
-    array = copy_in_format(self._array if not self._keys & CUDA else without_gaps(self), memory_format)
+    if self._keys & CUDA:  # the kernel of its device fetches the elements
+        fetched = wrap(allocate_like(self._array, memory_format, dtype and dtype.numpy))
+        with below_autograd():
+            return copy_.call(fetched, self, non_blocking)
+    array = copy_in_format(self._array, memory_format)
     return wrap(array if dtype is None or dtype.numpy == array.dtype else cast(array, dtype.numpy))
 
 
@@ -232,31 +160,18 @@ def convert(self, dtype=None, device=None, copy=False, memory_format=None):
                                     lambda: convert(self, dtype, device, copy, memory_format))
     same_place = device is None or device == self.device or is_current(device, self.device)
     same_type = dtype is None or dtype is dtype_of(self)
-    any_format = memory_format in (None, layout.preserve_format)
+    any_format = memory_format in (None, preserve_format)
     same_format = any_format or suggested_format(self._array) is memory_format
     if same_type and same_place and same_format and not copy:
         return self
     return _to_copy.call(self, dtype, None, device, None, False, memory_format)
 
 
-def suggested_format(array):
-    """The memory format that an array's strides speak of (`TensorImpl::suggest_memory_format`)."""
-    if array.ndim not in (4, 5) or not array.strides[1] or 0 in array.shape:
-        return layout.contiguous_format
-    least = 0
-    for d in reversed(channels_last_order(array.ndim)):
-        step = array.strides[d]
-        if step < least or d == 0 and least == array.strides[1]:
-            return layout.contiguous_format
-        least = step * array.shape[d]
-    return layout.channels_last if array.ndim == 4 else layout.channels_last_3d
-
-
 def empty_in_format_of(array, shape):
     """Uninitialised memory for a result of another shape, in the memory format of the input `array`."""
-    if suggested_format(array) is layout.contiguous_format or len(shape) != array.ndim:
+    if suggested_format(array) is contiguous_format:
         return np.empty(shape, array.dtype)
-    return allocate_in_order(shape, reversed(channels_last_order(array.ndim)), array.dtype)
+    return allocate(shape, format_strides(array, shape), array.dtype)
 
 
 def constant_beside(t, array):
@@ -318,7 +233,7 @@ def _type_name(value):
 
 def _conversion(name, dtype):
     @python_face(name, "method")
-    def face(self, memory_format=layout.preserve_format):
+    def face(self, memory_format=preserve_format):
         return convert(self, dtype=dtype, memory_format=memory_format)
     face.__name__ = name
     face.__doc__ = f"`self.to({dtype})`."
@@ -332,7 +247,7 @@ for _name, _dtype in {**scalar_type.ALIASES, "bool": scalar_type.bool, "bfloat16
 
 def _conversion_to_missing_device(name, error, message, shown=None):
     @python_face(name, "method")
-    def face(self, device=None, non_blocking=False, memory_format=layout.preserve_format):
+    def face(self, device=None, non_blocking=False, memory_format=preserve_format):
         if isinstance(device, int):
             raise RuntimeError("Cannot access accelerator device when none is available.")
         if device is not None and Device(device).type != name:
@@ -343,7 +258,7 @@ def _conversion_to_missing_device(name, error, message, shown=None):
 
 
 @python_face("cuda", "method")
-def cuda(self, device=None, non_blocking=False, memory_format=layout.preserve_format):
+def cuda(self, device=None, non_blocking=False, memory_format=preserve_format):
     """`self.to("cuda")`: on the current device, or the one whose number or name is given."""
     if isinstance(device, int) and backend_keys["cuda"] is no_cuda:
         raise RuntimeError("Cannot access accelerator device when none is available.")
@@ -362,7 +277,7 @@ _conversion_to_missing_device(
 
 
 @python_face("cpu", "method")
-def cpu(self, memory_format=layout.preserve_format):
+def cpu(self, memory_format=preserve_format):
     """`self.to("cpu")`."""
     return convert(self, device=Device("cpu"), memory_format=memory_format)
 

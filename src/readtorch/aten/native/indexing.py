@@ -9,11 +9,12 @@ import numpy as np
 
 from ...c10.overflows import number_as
 from ...c10.scalar_type import uint8
+from ...c10.memory_format import fastest_first
 from ...c10.tensor_impl import contiguous_strides, dtype_of, type_name, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import check_no_overlap, native_function, warn_of_overlap
-from .copy import allocate_in_order, cast, copy_in_format, fastest_first
+from .copy import allocate_in_order, cast, copy_in_format
 from .exact_out import exact_out
 
 BOTH = "function, method"

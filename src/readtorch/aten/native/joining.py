@@ -4,7 +4,8 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
 import numpy as np
 
-from ...c10 import layout, scalar_type
+from ...c10 import scalar_type
+from ...c10.memory_format import contiguous_format, suggested_format
 from ...c10.dispatch_key import CPU, CUDA
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
@@ -12,7 +13,7 @@ from ...c10.wrap_dim import wrap_dim
 from ..dispatcher import NOT_IMPLEMENTED
 from ..functions import at
 from ..native_function import any_device, native_function
-from .copy import copy_in_format, suggested_format
+from .copy import copy_in_format
 from .exact_out import keeps_apart
 from .tensor_iterator import result_type
 
@@ -73,13 +74,13 @@ def cat_cpu(tensors, dim):
 
 def common_format(arrays):
     formats = {suggested_format(a) for a in arrays} if arrays[0].ndim in (4, 5) else set()
-    return formats.pop() if len(formats) == 1 else layout.contiguous_format
+    return formats.pop() if len(formats) == 1 else contiguous_format
 
 
 def in_common_format(result, arrays):
     """`result` in row-major order, or channels-last if all of `arrays` are."""
     wanted = common_format(arrays)
-    if wanted is layout.contiguous_format and result.flags.c_contiguous:
+    if wanted is contiguous_format and result.flags.c_contiguous:
         return result
     return copy_in_format(result, wanted)
 

@@ -6,7 +6,7 @@ In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
 import numpy as np
 
 from ...c10.dispatch_key import grad_mode_enabled
-from ...c10.layout import contiguous_format
+from ...c10.memory_format import contiguous_format
 from ...c10.tensor_impl import dtype_of, host_array, wrap
 from ..functions import at
 from ..native_function import native_function

@@ -6,12 +6,11 @@ AdaptiveMaxPooling3d}.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import math
 
-from ...c10 import layout
+from ...c10.memory_format import contiguous_format, suggested_format
 from ...c10.scalar_type import C_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function
-from .copy import suggested_format
 from .exact_out import exact_out
 from .gradient_sizes import check_adaptive, check_like_indices
 from .pooling_avg import averages, share_out
@@ -91,7 +90,7 @@ def mean_or_pool(self, output_size, pool):
     if any(n != 1 for n in output_size):
         return pool.call(self, output_size)
     mean = self.mean(list(range(-1, -len(output_size) - 1, -1)), True)
-    if suggested_format(self._array) is not layout.contiguous_format:
+    if suggested_format(self._array) is not contiguous_format:
         batch, channels = mean.shape[:2]
         ones = len(output_size)
         at.as_strided_(mean, (batch, channels, *[1] * ones), (channels, 1, *[channels] * ones))

@@ -10,11 +10,10 @@ import math
 
 import numpy as np
 
-from ...c10 import layout
+from ...c10.memory_format import channels_last, suggested_format
 from ...c10.tensor_impl import dtype_of, type_name, wrap
 from ..functions import at
 from ..native_function import native_function
-from .copy import suggested_format
 from .exact_out import exact_out
 from .gradient_sizes import check_pooled
 from .pooling_windows import (Sliding, for_planes, laid_out_like, look, loops, output_size, planes_of,
@@ -145,7 +144,7 @@ def max_pool2d_with_indices_cpu(self, kernel_size, stride, padding, dilation, ce
 def max_pool3d_with_indices_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
     x = self._array
     slide, outputs = window_of_3d(x, kernel_size, stride, padding, dilation, ceil_mode, "max_pool3d_with_indices_out_cpu_template()")
-    if suggested_format(x) is layout.channels_last:
+    if suggested_format(x) is channels_last:
         raise RuntimeError("Unsupported memory format. Supports only ChannelsLast3d, Contiguous")
     check_numbers("max_pool3d", self)
     best, places = maxima_of(x, slide, outputs)

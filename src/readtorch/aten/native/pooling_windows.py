@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...c10 import layout
+from ...c10.memory_format import contiguous_format, channels_last_order, suggested_format
 from ..parallel import parallel_for
-from .copy import allocate_in_order, channels_last_order, suggested_format
+from .copy import allocate_in_order
 from .tensor_iterator import F4, F8
 
 COUNT = {2: "two", 3: "three"}
@@ -312,7 +312,7 @@ def look(planes, places):
 def laid_out_like(rows, array, sizes):
     """Rows, one a plane, as an array of `sizes`, which lies in memory in the format that `array` suggests."""
     result = rows.reshape(sizes)
-    if suggested_format(array) is layout.contiguous_format:
+    if suggested_format(array) is contiguous_format:
         return result
     copied = allocate_in_order(sizes, reversed(channels_last_order(len(sizes))), rows.dtype)
     copied[...] = result

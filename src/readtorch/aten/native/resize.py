@@ -5,7 +5,7 @@ In PyTorch: `aten/src/ATen/native/{Resize,TensorShape}.cpp`. Explained in the ch
 import numpy as np
 
 from ...c10.dispatch_key import AUTOGRAD
-from ...c10.layout import contiguous_format, preserve_format
+from ...c10.memory_format import contiguous_format, preserve_format
 from ...c10.scalar_type import C_TYPE_NAMES
 from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of, wrap

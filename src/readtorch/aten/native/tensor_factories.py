@@ -5,6 +5,7 @@ In PyTorch: `aten/src/ATen/native/TensorFactories.cpp`. Explained in the chapter
 import numpy as np
 
 from ...c10 import layout as layouts
+from ...c10.memory_format import contiguous_format, preserve_format
 from ...c10 import scalar_type
 from ...c10.device import backend_keys, default_device, no_cuda
 from ...c10.dispatch_key import DEFAULT_MASK, changed, tls
@@ -73,7 +74,7 @@ empty = native_function(
 def empty_cpu(size, dtype, layout, device, pin_memory, memory_format):
     check_options(layout, device, pin_memory)
     array = contiguous_array(np.empty, size, numpy_type(dtype))
-    return made(array if memory_format in (None, layouts.contiguous_format) else allocate_like(array,
+    return made(array if memory_format in (None, contiguous_format) else allocate_like(array,
     memory_format), pin_memory)
 
 
@@ -191,8 +192,7 @@ def like(self, dtype, memory_format, numpy_make):
     """What `numpy_make(size, dtype)` makes, laid out like `self`."""
     array = self._array
     kind = array.dtype if dtype is None else dtype.numpy
-    if array.flags.c_contiguous and memory_format in (None, layouts.preserve_format,
-    layouts.contiguous_format):
+    if array.flags.c_contiguous and memory_format in (None, preserve_format, contiguous_format):
         return contiguous_array(numpy_make, array.shape, kind)
     result = allocate_like(array, memory_format, kind)
     if numpy_make is not np.empty:

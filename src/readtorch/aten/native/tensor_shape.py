@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from ...c10.layout import contiguous_format
+from ...c10.memory_format import contiguous_format
 from ...c10.tensor_impl import view as view_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at

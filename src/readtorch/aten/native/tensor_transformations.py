@@ -4,7 +4,7 @@ In PyTorch: `aten/src/ATen/native/{TensorTransformations,TensorShape,Repeat}.cpp
 """
 import numpy as np
 
-from ...c10.layout import contiguous_format
+from ...c10.memory_format import contiguous_format
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim, wrap_dims

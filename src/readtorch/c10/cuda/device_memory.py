@@ -75,6 +75,9 @@ class CUDAStorageImpl(StorageImpl):
         """The address of the first byte on the device."""
         return self.memory.block.address if self.memory else 0
 
+    def host_array(self, array):
+        return fetched(self.device, array)
+
     def host_bytes(self):
         return fetched(self.device, self.buffer)
 
@@ -98,6 +101,7 @@ class SimulatedCUDAStorageImpl(CUDAStorageImpl):
 
     __slots__ = ()
     keys = SIMULATED_CUDA_TENSOR
+    host_array = StorageImpl.host_array  # its elements lie in host memory
 
 
 def new_storage(device, nbytes):

@@ -13,7 +13,8 @@ from ...aten.native_function import packets
 from ...aten.sparse_tensor_impl import is_sparse
 from ...c10 import scalar_type
 from ...c10.device import cpu
-from ...c10.layout import contiguous_format, sparse_coo, strided
+from ...c10.layout import sparse_coo, strided
+from ...c10.memory_format import contiguous_format, has_format
 from ...c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, changed, tls
 from ...c10.size import Size
 from ...c10.storage_impl import address_of
@@ -185,7 +186,6 @@ class TensorBase(TensorImpl):
 
     def is_contiguous(self, memory_format=contiguous_format):
         """Whether the elements lie in memory in the order of `memory_format`."""
-        from ...aten.native.copy import has_format
         return not is_sparse(self) and has_format(self._array, memory_format)
 
     # -------------------------------------------------------------------------------------- autograd's state

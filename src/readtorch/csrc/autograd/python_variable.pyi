@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, overload
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int
 from readtorch._tensor import Tensor
 from readtorch.c10.device import device as _device
-from readtorch.c10.layout import layout as _layout, memory_format as _memory_format
+from readtorch.c10.layout import layout as _layout
+from readtorch.c10.memory_format import memory_format as _memory_format
 from readtorch.c10.scalar_type import dtype as _dtype
 from readtorch.c10.size import Size
 from readtorch.csrc.generator import Generator

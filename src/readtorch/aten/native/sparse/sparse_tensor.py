@@ -4,8 +4,8 @@ In PyTorch: `aten/src/ATen/native/sparse/SparseTensor.cpp`. Explained in the cha
 """
 import numpy as np
 
-from ....c10 import layout as layouts
 from ....c10.dispatch_key import SPARSE_CPU
+from ....c10.memory_format import preserve_format
 from ....c10.tensor_impl import alias, dtype_of, legacy_type_name, wrap
 from ...native_function import native_function
 from ...sparse_tensor_impl import SparseArray, flatten, is_sparse, wrap_sparse
@@ -257,7 +257,7 @@ def copied(array, numpy_dtype):
 
 
 def clone_sparse(self, memory_format):
-    if memory_format is not None and memory_format is not layouts.preserve_format:
+    if memory_format is not None and memory_format is not preserve_format:
         raise RuntimeError("unsupported memory format option "
                            f"{memory_format.name.removesuffix('_format').title().replace('_', '')}")
     return wrap_sparse(copied(self._array, self._array.dtype))

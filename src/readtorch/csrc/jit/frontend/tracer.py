@@ -9,7 +9,7 @@ In PyTorch: `torch/csrc/jit/frontend/tracer.cpp`; the kernels are written by
 Explained in the chapter "JIT: tracing".
 """
 from ....c10.dispatch_key import TRACER, WRAPPED_NUMBER, MaskGuard, tls
-from ....c10.layout import preserve_format
+from ....c10.memory_format import preserve_format
 from ....c10.tensor_impl import TensorImpl
 from ..ir.constants import type_of_value
 from ..ir.graph import Graph

@@ -3,6 +3,7 @@
 In PyTorch: `c10/core/ScalarType.h`, `Layout.h`, `MemoryFormat.h`; `at::Reduction` is a number there too.
 """
 from ....c10 import layout as layouts
+from ....c10.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ....c10 import scalar_type
 
 _DTYPE_NAMES = {
@@ -33,8 +34,7 @@ number_of_dtype = {dtype: number for number, dtype in dtype_of.items()}
 layout_of = {0: layouts.strided, 1: layouts.sparse_coo}
 number_of_layout = {layout: number for number, layout in layout_of.items()}
 
-memory_format_of = {0: layouts.contiguous_format, 1: layouts.preserve_format, 2: layouts.channels_last,
-                    3: layouts.channels_last_3d}
+memory_format_of = {0: contiguous_format, 1: preserve_format, 2: channels_last, 3: channels_last_3d}
 number_of_memory_format = {form: number for number, form in memory_format_of.items()}
 
 # A type's name in a schema -> number -> object.

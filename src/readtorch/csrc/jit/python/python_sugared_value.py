@@ -8,7 +8,8 @@ import inspect
 import types
 
 from ....c10.device import device as Device
-from ....c10.layout import contiguous_format, strided
+from ....c10.layout import strided
+from ....c10.memory_format import contiguous_format
 from ....c10.scalar_type import dtype
 from ..frontend.error_report import ErrorReport
 from ..frontend.schema_matching import NamedValue, match_schema

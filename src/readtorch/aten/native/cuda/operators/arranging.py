@@ -6,6 +6,7 @@ functions.
 
 import numpy as np
 
+from .....c10.memory_format import dense_strides
 from .....c10.wrap_dim import wrap_dim, wrap_dims
 from ....functions import at
 from ...tensor_factories import check_size
@@ -15,7 +16,7 @@ from ..rows import contiguous
 from .copies import clone_cuda, copy_elements
 from .factories import filled
 from .pointwise import operator_named
-from .registration import cuda_kernel, dense_strides, empty, owned
+from .registration import cuda_kernel, empty, owned
 
 
 @cuda_kernel(operator_named("flip"))

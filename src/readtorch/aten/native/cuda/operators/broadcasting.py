@@ -19,13 +19,14 @@ import functools
 import numpy as np
 
 from .....c10 import scalar_type
+from .....c10.memory_format import fastest_first, strides_in_order
 from .....c10.scalar_type import op_math_type
-from .....c10.tensor_impl import dtype_of
-from ...copy import cast, fastest_first
+from .....c10.tensor_impl import contiguous_strides, dtype_of
+from ...copy import cast
 from ...tensor_iterator import cast_error, inplace_shape_error, refuse_overlap, result_type
 from ..fills import fill
 from ..loops import broadcast, pointwise
-from .registration import broadcast_shape, contiguous_strides, empty, is_on_device, strides_in_order
+from .registration import broadcast_shape, empty, is_on_device
 
 
 def apply(function, tensors, numbers=(), common=None, result=None, out=None):

@@ -9,25 +9,25 @@ In PyTorch: `aten/src/ATen/native/cuda/{Copy,FillKernel,Shape}.cu`.
 
 import numpy as np
 
-from .....c10 import layout as layouts
 from .....c10.cuda import runtime
 from .....c10.cuda.device_memory import copy_bytes, empty_on, reach_of, tensor_on
 from .....c10.cuda.stream import DeviceGuard, current_stream
+from .....c10.memory_format import dense_strides, is_non_overlapping_and_dense, strides_in_format
 from .....c10.overflows import number_as
-from .....c10.tensor_impl import contiguous_strides, dtype_of, host_array
+from .....c10.tensor_impl import dtype_of, host_array
 from .....c10.wrap_dim import wrap_dim
 from ....common_device import wait_for
 from ....sparse_tensor_impl import refuse_sparse
 from ... import copy as native_copy
 from ... import fill as native_fill
-from ...copy import channels_last_order, check_rank, copy_in_format, is_dense_permutation
+from ...copy import copy_in_format
 from ...joining import cat, check_cat, check_equal_sizes, common_format, stack
 from ...tensor_iterator import broadcast_error, inplace_shape_error, refuse_overlap, result_type
 from ..copy import cat as copy_parts
 from ..copy import copy as copy_kernel
 from ..fills import fill
 from ..loops import broadcast
-from .registration import cuda_kernel, dense_strides, empty, here, is_on_device, strides_in_order
+from .registration import cuda_kernel, empty, here, is_on_device
 
 # ----------------------------------------------------------------------------------------- from array to
 # array
@@ -88,7 +88,7 @@ def copied_into(source, target):
 
 def dense(t):
     """`t`, or a copy of it without gaps."""
-    if is_dense_permutation(t._array):
+    if is_non_overlapping_and_dense(t._array):
         return t
     with DeviceGuard(t.device.index):
         result = empty(t._array.shape, t._array.dtype, dense_strides(t._array))
@@ -98,18 +98,6 @@ def dense(t):
 
 # ---------------------------------------------------------------------------------------------------
 # operators
-
-
-def strides_in_format(array, memory_format):
-    """The strides of a copy of `array` in a memory format, in elements."""
-    if memory_format in (layouts.channels_last, layouts.channels_last_3d):
-        check_rank(array, memory_format)
-        return strides_in_order(array.shape, reversed(channels_last_order(array.ndim)))
-    return (
-        contiguous_strides(array.shape)
-        if memory_format is layouts.contiguous_format
-        else dense_strides(array)
-    )
 
 
 @cuda_kernel(native_copy.clone)

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from .....c10 import scalar_type
+from .....c10.memory_format import strides_in_format
 from .....c10.overflows import number_as
 from .....c10.scalar_type import FLOAT, op_math_type
 from .....c10.tensor_impl import contiguous_strides, dtype_of
@@ -16,7 +17,6 @@ from ... import range_factories as ranges
 from ... import tensor_factories as factories
 from ...tensor_factories import check_options, check_size, numpy_type
 from ..fills import arange, eye, fill, linspace
-from .copies import strides_in_format
 from .registration import cuda_kernel, empty
 
 

@@ -9,6 +9,7 @@ In PyTorch: `aten/src/ATen/native/cudnn/ConvShared.cpp`,
 
 from typing import NamedTuple
 
+from .....c10.memory_format import format_strides
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
 from ...convolution_geometry import check_room, check_same_type, check_shapes, geometry_of, output_shape
@@ -24,7 +25,7 @@ from .factories import filled
 from .normalization import row, wide
 from .pointwise import operator_named
 from .reductions import LONG, converted
-from .registration import cuda_kernel, empty, format_strides, owned
+from .registration import cuda_kernel, empty, owned
 
 # ----------------------------------------------------------------------------------------------------
 # convolution

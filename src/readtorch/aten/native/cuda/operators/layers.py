@@ -7,7 +7,7 @@ In PyTorch: `aten/src/ATen/native/cuda/{WeightNorm,AffineGridGenerator}.cu`,
 
 import numpy as np
 
-from .....c10.layout import contiguous_format
+from .....c10.memory_format import contiguous_format
 from .....c10.tensor_impl import wrap
 from ....functions import at
 from ...convolution_tbc import overlaps

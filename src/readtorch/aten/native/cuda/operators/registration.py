@@ -21,9 +21,9 @@ from .....c10.cuda.stream import DeviceGuard, current_stream
 from .....c10.device import current_device
 from .....c10.device import device as Device
 from .....c10.dispatch_key import CPU, CUDA
-from .....c10.tensor_impl import TensorImpl, contiguous_strides, detached
+from .....c10.tensor_impl import TensorImpl, detached
 from ....common_device import common_device, engine_of, launched, resolve
-from ....dispatcher import fallbacks
+from ....dispatcher import fallbacks, registry
 from ....native_function import below_autograd, check_no_overlap, check_result_type, write_out
 from ...tensor_iterator import broadcast_error
 
@@ -94,36 +94,6 @@ def empty(shape, numpy_dtype, strides=None):
 def owned(t):
     """The elements of a view as a tensor that is none: for results that were shaped by views."""
     return detached(t)
-
-
-def dense_strides(array):
-    """The strides of a new tensor in the likeness of `array`, in elements."""
-    from ...copy import fastest_first, is_dense_permutation
-
-    if array.flags.c_contiguous or not array.size:
-        return contiguous_strides(array.shape)
-    if is_dense_permutation(array):
-        return tuple(s // array.itemsize for s in array.strides)
-    return strides_in_order(array.shape, fastest_first(array.shape, array.strides))
-
-
-def format_strides(array, shape):
-    """The strides of a result of another shape in the memory format of the input `array`, in elements."""
-    from .....c10.layout import contiguous_format
-    from ...copy import channels_last_order, suggested_format
-
-    if suggested_format(array) is contiguous_format or len(shape) != array.ndim:
-        return contiguous_strides(shape)
-    return strides_in_order(shape, reversed(channels_last_order(array.ndim)))
-
-
-def strides_in_order(shape, order):
-    """Strides without gaps; `order` names the dimensions from the fastest to the slowest."""
-    strides, step = [0] * len(shape), 1
-    for d in order:
-        strides[d] = step
-        step *= max(shape[d], 1)
-    return tuple(strides)
 
 
 def broadcast_shape(*shapes):
@@ -225,8 +195,6 @@ def still_on_device(results):
 
 def write_back(self, result):
     """Finish an in-place call: `result` is copied to `self`, whose shape must already be the result's."""
-    from .copies import copy_elements
-
     if result._array.shape != self._array.shape:
         raise RuntimeError(
             f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
@@ -234,6 +202,4 @@ def write_back(self, result):
         )
     check_result_type(result, self)
     check_no_overlap(self)
-    copy_elements(result, self)
-    self._counter[0] += 1
-    return self
+    return registry["aten::copy_"].call(self, result, False)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from .....c10.cuda.device_memory import tensor_on
-from .....c10.layout import contiguous_format
+from .....c10.memory_format import contiguous_format, format_strides
 from .....c10.tensor_impl import dtype_of
 from ... import im2col as columns
 from ... import padding as checks
@@ -32,7 +32,7 @@ from .factories import filled
 from .normalization import wide
 from .pointwise import operator_named
 from .reductions import converted
-from .registration import cuda_kernel, empty, format_strides, here, owned
+from .registration import cuda_kernel, empty, here, owned
 
 # ---------------------------------------------------------------------------------------------- interpolation
 

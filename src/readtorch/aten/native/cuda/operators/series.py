@@ -8,6 +8,7 @@ In PyTorch: `aten/src/ATen/native/cuda/{RangeFactories,TensorFactories}.cu`.
 import numpy as np
 
 from .....c10 import scalar_type
+from .....c10.memory_format import strides_in_order
 from .....c10.scalar_type import FLOAT
 from ....dispatcher import registry
 from ....functions import at
@@ -18,7 +19,7 @@ from ..fills import arange as arange_kernel
 from .factories import linspace_cuda
 from .pointwise import operator_named
 from .reductions import converted
-from .registration import cuda_kernel, empty, here, strides_in_order
+from .registration import cuda_kernel, empty, here
 
 
 @cuda_kernel(

@@ -5,7 +5,7 @@ In PyTorch: `aten/src/ATen/native/cuda/{FusedAdamKernel,FusedSgdKernel}.cu`, `Fo
 
 from collections import defaultdict
 
-from .....c10.layout import contiguous_format
+from .....c10.memory_format import contiguous_format
 from .. import foreach as kernels
 from .copies import clone_cuda, copy_elements
 from .pointwise import operator_named

@@ -5,7 +5,7 @@ In PyTorch: `aten/src/ATen/native/{TensorShape,TensorTransformations}.cpp`, for 
 """
 
 from .....c10.dispatch_key import CPU
-from .....c10.layout import contiguous_format
+from .....c10.memory_format import contiguous_format
 from .....c10.scalar_type import get_default_dtype
 from .....c10.tensor_impl import storage_impl, strides_of
 from .....c10.tensor_impl import storage_offset as storage_offset_of

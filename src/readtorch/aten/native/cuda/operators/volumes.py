@@ -7,11 +7,10 @@ FractionalMaxPool3d,MaxUnpooling}.cu`.
 
 import math
 
-from .....c10 import layout
+from .....c10.memory_format import contiguous_format, format_strides, suggested_format
 from .....c10.tensor_impl import dtype_of, type_name
 from ... import pooling_fractional as fractional
 from ... import pooling_unpool as unpooling
-from ...copy import suggested_format
 from ...gradient_sizes import check_like_indices, check_picked, check_pooled
 from ...pooling_adaptive import check_dimensions, check_not_empty
 from ...pooling_avg import window_of_3d
@@ -24,7 +23,7 @@ from .factories import filled
 from .normalization import wide
 from .pointwise import operator_named
 from .reductions import LONG, converted
-from .registration import cuda_kernel, empty, format_strides
+from .registration import cuda_kernel, empty
 
 # ----------------------------------------------------------------------------------------- shapes and formats
 
@@ -64,7 +63,7 @@ def in_format_of(self, result):
     """`result` with the dtype and the memory format of `self`."""
     suggested = suggested_format(self._array)
     result = in_type_of(self, result)
-    return result if suggested is layout.contiguous_format else result.contiguous(memory_format=suggested)
+    return result if suggested is contiguous_format else result.contiguous(memory_format=suggested)
 
 
 # --------------------------------------------------------------------------------------------------- averages
