@@ -21,14 +21,14 @@ from benchmarks.contestants import CONTESTANTS, ROOT, environment
 
 
 class Peer:
-    """The driver's end of a worker process."""
+    """The driver's end of a worker process. source: the folder that readtorch is imported from, if not this checkout's."""
 
-    def __init__(self, contestant, seconds, threads):
+    def __init__(self, contestant, seconds, threads, source=None):
         implementation, keeps_memory = CONTESTANTS[contestant]
         command = [sys.executable, "-m", "benchmarks.worker", implementation, str(seconds), str(threads)]
         stay_on_cores(threads)
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=environment(threads, keeps_memory))
+                                        env=environment(threads, keeps_memory, source))
 
     def ask(self, **request):
         try:
@@ -53,11 +53,17 @@ def stay_on_cores(count):
 
 
 def time_case(name, peers, rounds):
-    """Prepare on both sides, then sample in turns; who begins a round alternates. A slow case gets fewer rounds."""
+    """One row of the table."""
     for implementation, peer in peers.items():
         answer = peer.ask(do="prepare", case=name)
         if "error" in answer:
             return {"case": name, "group": CASES[name].group, "error": f"{implementation}: {answer['error']}"}
+    return report.summarize(name, take_samples(peers, rounds))
+
+
+def take_samples(peers, rounds):
+    """{name of the peer: seconds} of what they have prepared, in turns; who begins a round alternates. A slow case gets fewer
+    rounds."""
     samples = {implementation: [] for implementation in peers}
     began, least = time.monotonic(), min(rounds, 9)
     for i in range(rounds):
@@ -65,7 +71,7 @@ def time_case(name, peers, rounds):
             samples[implementation].append(peers[implementation].ask(do="sample")["seconds"])
         if i + 1 >= least and time.monotonic() - began > MOST_SECONDS:
             break
-    return report.summarize(name, samples)
+    return samples
 
 
 MOST_SECONDS = 15

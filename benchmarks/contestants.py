@@ -26,11 +26,11 @@ CHOICES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS", "
 CONTESTANTS = {"readtorch": ("readtorch", True), "torch": ("torch", True), "torch, glibc's malloc": ("torch", False)}
 
 
-def environment(threads=1, keeps_memory=True):
-    """As many threads for every pool, the package found where it lies, libraries that choose their own kernels, and
-    malloc as said: see the notes above."""
+def environment(threads=1, keeps_memory=True, source=None):
+    """As many threads for every pool, the package found where it lies (or in the folder `source`), libraries that choose their
+    own kernels, and malloc as said: see the notes above."""
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    paths = os.pathsep.join(dict.fromkeys(filter(None, [*given, str(ROOT / "src"), str(ROOT)])))
+    paths = os.pathsep.join(dict.fromkeys(filter(None, [source and str(source), *given, str(ROOT / "src"), str(ROOT)])))
     inherited = {name: value for name, value in os.environ.items() if name not in (*CHOICES, *KEEPING)}
     pools = dict.fromkeys(POOLS, str(threads))
     return {**inherited, **pools, **(KEEPING if keeps_memory else {}), "PYTHONPATH": paths}
