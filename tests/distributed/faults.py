@@ -21,8 +21,8 @@ from pathlib import Path
 
 import readtorch
 from readtorch import distributed as dist
-from readtorch.csrc.distributed.checks import GRACE
-from readtorch.csrc.distributed.mpi import is_available as mpi_is_available
+from readtorch.csrc.distributed.process_group_wrapper import GRACE
+from readtorch.csrc.distributed.process_group_mpi import is_available as mpi_is_available
 from tests.distributed.launch import ROOT, environment, mpirun, readtorchrun
 
 LEAVES = ("exception", "killed", "returns", "hangs")  # the culprit does not come

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from readtorch.csrc.distributed.mpi import is_available
+from readtorch.csrc.distributed.process_group_mpi import is_available
 
 ROOT = Path(__file__).parents[2]
 

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from readtorch import distributed as dist
-from readtorch.csrc.distributed import authentication, checks, collective, framing, full_mesh, tcp_store_backend
+from readtorch.csrc.distributed import authentication, full_mesh, process_group_wrapper, tcp_store_backend, utils
 from readtorch.csrc.distributed.store import HashStore
-from readtorch.csrc.distributed.tcp import _reserve, _send_all
+from readtorch.csrc.distributed.process_group_gloo import _reserve, _send_all
 from readtorch.distributed.run import free_port
 from tests.distributed.launch import ROOT, environment, readtorchrun, run
 
@@ -202,7 +202,7 @@ def test_a_message_is_read_as_it_comes():
     there.close()
     before = resident()
     with pytest.raises(ConnectionError):
-        framing.receive_exactly(here, 1 << 40)
+        utils.receive_exactly(here, 1 << 40)
     assert resident() - before < 1 << 20
 
 
@@ -459,19 +459,19 @@ def test_all_parts_go_in_order():
     data = bytes(range(256)) * 4096
     sender = threading.Thread(target=_send_all, args=(here, [b"head", data], time.perf_counter() + 10))
     sender.start()
-    assert framing.receive_exactly(there, 4 + len(data)) == b"head" + data
+    assert utils.receive_exactly(there, 4 + len(data)) == b"head" + data
     sender.join()
 
 
 def test_checks_are_no_pickles(tmp_path):
     data = pickle.dumps(Payload(tmp_path / "made"))
-    assert isinstance(checks._read_print(data), checks.Failure)
-    assert isinstance(checks._read_print(b"[" * 100_000), checks.Failure)
+    assert isinstance(process_group_wrapper._read_fingerprint(data), process_group_wrapper.Failure)
+    assert isinstance(process_group_wrapper._read_fingerprint(b"[" * 100_000), process_group_wrapper.Failure)
     assert not (tmp_path / "made").exists()
 
 
 def test_fingerprints_travel():
     a = np.zeros(6, np.float32)
-    for call in (collective.Collective("all_reduce", a, a, a, root=1), collective.Collective("barrier", None, None, None),
-                 collective.Collective("all_to_all", a, a, a, source_counts=[1, 5], target_counts=[2, 4])):
-        assert collective.fingerprint_of(collective.written(call.finger)) == call.finger
+    for call in (process_group_wrapper.Collective("all_reduce", a, a, a, root=1), process_group_wrapper.Collective("barrier", None, None, None),
+                 process_group_wrapper.Collective("all_to_all", a, a, a, source_counts=[1, 5], target_counts=[2, 4])):
+        assert process_group_wrapper.from_bytes(process_group_wrapper.to_bytes(call.finger)) == call.finger

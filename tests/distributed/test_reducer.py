@@ -8,7 +8,7 @@ import torch.distributed as reference
 import readtorch
 from readtorch import distributed as dist
 from readtorch import nn
-from readtorch.csrc.distributed.buckets import compute_bucket_assignment_by_size
+from readtorch.csrc.distributed.reducer import compute_bucket_assignment_by_size
 from readtorch.nn.parallel import DistributedDataParallel as DDP
 
 

@@ -12,6 +12,7 @@ what was to be read is computed.
 In PyTorch: `torch/_inductor/runtime/cache_dir_utils.py` names the directory, and does not look whose it is.
 """
 
+import errno
 import functools
 import os
 import pathlib
@@ -107,20 +108,24 @@ def _foreign(info, closed):
 def read(path):
     """The bytes of a file in a private directory; None if there is none that can be trusted."""
     try:
-        descriptor = os.open(path, READING)
+        return read_private(path, 0o022)
     except FileNotFoundError:
         return None
     except OSError as error:
         tell(path, str(error), "Remove it")
         return None
+
+
+def read_private(path, closed, most=-1):
+    """The first `most` bytes of a plain file of this user that has none of the mode bits `closed`; OSError for any other."""
+    descriptor = os.open(path, READING)
     info = os.fstat(descriptor)
-    why = _foreign(info, 0o022) if stat.S_ISREG(info.st_mode) else "it is no plain file"
+    why = _foreign(info, closed) if stat.S_ISREG(info.st_mode) else "it is no plain file"
     if why:
         os.close(descriptor)
-        tell(path, why, "Remove it")
-        return None
+        raise PermissionError(errno.EACCES, why, path)
     with open(descriptor, "rb") as file:
-        return file.read()
+        return file.read(most)
 
 
 def write(path, data):

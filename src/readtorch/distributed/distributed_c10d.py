@@ -1,30 +1,46 @@
-"""The world of this rank: making process groups and asking about them.
+"""Process groups of this rank, and what their ranks do together. In PyTorch: `torch/distributed/distributed_c10d.py`.
 
-In PyTorch: `torch/distributed/distributed_c10d.py`, which has the collectives as well; here they are in
-`collectives.py`, `point_to_point.py` and `object_collectives.py`.
+Every collective blocks until it is complete, or with async_op=True returns a `Work` at once. A rank that is not in the group
+gets a warning and nothing happens.
+
+Collectives of Python objects pickle them into tensors of bytes. Pickles can run code when they are read, so these are only for
+ranks that have shown one another that they know the group's secret: see Note [ The secret of a group ] in
+`csrc/distributed/authentication.py`. in PyTorch: for any ranks.
 """
 import io
+import itertools
 import os
+import pickle
 import sys
 import threading
 import warnings
 import weakref
 from datetime import timedelta
 
+import readtorch
+from readtorch import Tensor
+from readtorch.csrc.distributed.authentication import VARIABLE
 from readtorch.csrc.distributed.full_mesh import check_in
+from readtorch.csrc.distributed.multi_threaded_pg import ProcessGroupThreads, ThreadWorld
 from readtorch.csrc.distributed.process_group import ProcessGroup
 from readtorch.csrc.distributed.store import PrefixStore, Store
-from readtorch.csrc.distributed.threads import ProcessGroupThreads, ThreadWorld
-from readtorch.distributed.rendezvous import DEFAULT_TIMEOUT, rendezvous
+from readtorch.csrc.distributed.types import ReduceOp
+from readtorch.csrc.distributed.work import Work
 
-__all__ = ["Backend", "GroupMember", "default_pg_timeout", "destroy_process_group", "get_backend",
-           "get_backend_config",
-           "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
-           "get_process_group_ranks",
-           "get_rank", "get_world_size", "group", "init_process_group", "is_backend_available",
-           "is_gloo_available",
-           "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
-           "is_ucc_available", "is_xccl_available", "new_group", "new_subgroups", "new_subgroups_by_enumeration"]
+from .rendezvous import DEFAULT_TIMEOUT, rendezvous
+
+__all__ = [
+    "Backend", "GroupMember", "P2POp", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
+    "all_gather_object", "all_gather_single", "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single",
+    "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "default_pg_timeout",
+    "destroy_process_group", "gather", "gather_object", "get_backend", "get_backend_config", "get_global_rank",
+    "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size",
+    "group", "init_process_group", "irecv", "is_backend_available", "is_gloo_available", "is_initialized",
+    "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available", "is_xccl_available",
+    "isend", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv",
+    "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter",
+    "scatter_object_list", "send", "send_object_list", "supports_complex",
+]
 
 default_pg_timeout = DEFAULT_TIMEOUT
 
@@ -104,7 +120,7 @@ def is_initialized():
 
 def is_mpi_available():
     """Whether mpi4py and an MPI can be used here."""
-    from readtorch.csrc.distributed.mpi import is_available
+    from readtorch.csrc.distributed.process_group_mpi import is_available
     return is_available()
 
 
@@ -205,7 +221,7 @@ def _make_world(backend, init_method, timeout, world_size, rank, store):
         store.set_timeout(timeout)
     if backend == Backend.THREADS:
         return _thread_world(store, rank, world_size, timeout)
-    from readtorch.csrc.distributed.tcp import ProcessGroupTCP, Transport
+    from readtorch.csrc.distributed.process_group_gloo import ProcessGroupTCP, Transport
     store = PrefixStore("default_pg", store)
     transport = Transport(store, rank, world_size, timeout.total_seconds())
     world = ProcessGroupTCP(transport, range(world_size), "0", timeout.total_seconds(), store, "default_pg")
@@ -214,7 +230,7 @@ def _make_world(backend, init_method, timeout, world_size, rank, store):
 
 
 def _mpi_world(timeout, world_size, rank):
-    from readtorch.csrc.distributed.mpi import world_group
+    from readtorch.csrc.distributed.process_group_mpi import world_group
     if world_size != -1 or rank != -1:
         warnings.warn(f"For MPI backend, world_size ({world_size}) and rank ({rank}) are ignored since they "
                       "are assigned by the MPI runtime.", stacklevel=4)
@@ -436,3 +452,478 @@ def _canonicalize_group_rank(group, global_rank=None, group_rank=None):
 def _check_valid_timeout(timeout):
     if not isinstance(timeout, timedelta):
         raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
+
+
+# ------------------------------------------------------------------------- collectives
+
+def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce `tensor` over all ranks, in place on all of them."""
+    _check_single_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_reduce")
+    if tensor.is_complex() and not supports_complex(op):
+        raise ValueError(f"all_reduce does not support {op} on complex tensors")
+    return _done(_group_or_default_group(group).allreduce([tensor], op), async_op)
+
+
+def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce several tensors, one after the other. in PyTorch: deprecated; flattened into one message."""
+    _check_tensor_list(tensors, "tensors")
+    _ensure_all_tensors_same_dtype(tensors)
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_reduce_coalesced")
+    works = [_group_or_default_group(group).allreduce([t], op) for t in tensors]
+    for work in works[:-1]:
+        work.wait()
+    return _done(works[-1], async_op)
+
+
+def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
+    """Reduce `tensor` over all ranks, in place on rank `dst` only."""
+    group = _group_or_default_group(group)
+    _check_single_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("reduce")
+    root = _canonicalize_group_rank(group, dst, group_dst)
+    return _done(group.reduce([tensor], root, op), async_op)
+
+
+def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
+    """Copy the `tensor` of rank `src` into that of every rank."""
+    group = _group_or_default_group(group)
+    _check_single_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("broadcast")
+    root = _canonicalize_group_rank(group, src, group_src)
+    return _done(group.broadcast([tensor], root), async_op)
+
+
+def all_gather(tensor_list, tensor, group=None, async_op=False):
+    """Copy the `tensor` of every rank into `tensor_list`, on all ranks."""
+    _check_tensor_list(tensor_list, "tensor_list")
+    _check_single_tensor(tensor, "tensor")
+    _ensure_all_tensors_same_dtype(tensor_list, tensor)
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_gather")
+    return _done(_group_or_default_group(group).allgather([tensor_list], [tensor]), async_op)
+
+
+def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
+    """Copy the tensors of all ranks, one behind the other, into `output_tensor`, on all ranks.
+
+    output_tensor: (ranks · n, …) or (ranks, n, …) for an input of (n, …).
+    """
+    _check_single_tensor(input_tensor, "input_tensor")
+    _check_single_tensor(output_tensor, "output_tensor")
+    _ensure_all_tensors_same_dtype(output_tensor, input_tensor)
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_gather_single")
+    return _done(_group_or_default_group(group).all_gather_single(output_tensor, input_tensor), async_op)
+
+
+# in PyTorch: deprecated since 2.13, but what most programs still say
+all_gather_into_tensor = all_gather_single
+
+
+def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
+    """Copy the `tensor` of every rank into `gather_list` on rank `dst`, which alone gives one (0 by default).
+    """
+    _check_single_tensor(tensor, "tensor")
+    _check_optional_list(gather_list, "gather_list", tensor)
+    group = _group_or_default_group(group)
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("gather")
+    root = _canonicalize_group_rank(group, 0 if dst is None and group_dst is None else dst, group_dst)
+    _check_list_of_root(group.rank() == root, gather_list, "gather_list", "destination")
+    return _done(group.gather([gather_list] if gather_list else [], [tensor], root), async_op)
+
+
+def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
+    """Copy the i-th of `scatter_list` on rank `src`, which alone gives one (0 by default), into rank i's
+    `tensor`.
+    """
+    _check_single_tensor(tensor, "tensor")
+    _check_optional_list(scatter_list, "scatter_list", tensor)
+    group = _group_or_default_group(group)
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("scatter")
+    root = _canonicalize_group_rank(group, 0 if src is None and group_src is None else src, group_src)
+    _check_list_of_root(group.rank() == root, scatter_list, "scatter_list", "source")
+    return _done(group.scatter([tensor], [scatter_list] if scatter_list else [], root), async_op)
+
+
+def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce a list of tensors over all ranks; rank i gets the i-th in `output`."""
+    _check_single_tensor(output, "output")
+    _check_tensor_list(input_list, "input_list")
+    _ensure_all_tensors_same_dtype(output, input_list)
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("reduce_scatter")
+    return _done(_group_or_default_group(group).reduce_scatter([output], [input_list], op), async_op)
+
+
+def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce `input` (ranks · n, …) over all ranks; rank i gets the i-th part (n, …) in `output`."""
+    _check_single_tensor(output, "output")
+    _check_single_tensor(input, "input")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("reduce_scatter_single")
+    return _done(_group_or_default_group(group).reduce_scatter_single(output, input, op), async_op)
+
+
+reduce_scatter_tensor = reduce_scatter_single  # the older name, as with all_gather_into_tensor
+
+
+def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None,
+                      async_op=False):
+    """Send part i of `input` to rank i; part i of `output` comes from rank i.
+
+    Split sizes count along dimension 0; without them the parts are equal.
+    """
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_to_all_single")
+    _check_single_tensor(output, "output")
+    _check_single_tensor(input, "input")
+    _ensure_all_tensors_same_dtype(output, input)
+    pg = _group_or_default_group(group)
+    return _done(pg.all_to_all_single(output, input, output_split_sizes or [], input_split_sizes or []),
+                 async_op)
+
+
+def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
+    """Send tensor i of the input list to rank i; tensor i of the output list comes from rank i."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_to_all")
+    _check_tensor_list(output_tensor_list, "output_tensor_list")
+    _check_tensor_list(input_tensor_list, "input_tensor_list")
+    _ensure_all_tensors_same_dtype(output_tensor_list, input_tensor_list)
+    return _done(_group_or_default_group(group).alltoall(output_tensor_list, input_tensor_list), async_op)
+
+
+def barrier(group=None, async_op=False, device_ids=None, timeout=None):
+    """Wait until all ranks have come here."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("barrier")
+    return _done(_group_or_default_group(group).barrier(timeout=timeout), async_op)
+
+
+def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+    """A barrier that says which ranks did not come within `timeout` (a timedelta): RuntimeError on all
+    others.
+
+    in PyTorch: for Gloo only, and names just the first missing rank unless `wait_all_ranks`; here every
+    collective names those who are missing.
+    """
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("monitored_barrier")
+    pg = _group_or_default_group(group)
+    timeout = timedelta(seconds=pg._timeout) if timeout is None else timeout
+    _check_valid_timeout(timeout)
+    try:
+        pg.barrier(timeout=timeout).wait()
+    except RuntimeError as error:
+        raise RuntimeError(f"[Rank {pg.ranks[pg.rank()]}]: failed to pass monitoredBarrier in "
+                           f"{timeout / timedelta(milliseconds=1):.0f} ms\n Original exception: \n"
+                           f"{error}") from error
+
+
+def supports_complex(reduceOp):
+    """Whether a reduction can be done on real and imaginary parts by themselves."""
+    return reduceOp in (ReduceOp.SUM, ReduceOp.AVG)
+
+
+# ------------------------------------------------------------------------- checks
+
+def _done(work, async_op):
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+def _check_single_tensor(param, name):
+    if not isinstance(param, Tensor):
+        raise TypeError(f"""Invalid function argument. Expected parameter `{name}` of type torch.Tensor
+             but got {type(param)} instead.""")
+
+
+def _check_tensor_list(param, name):
+    if not isinstance(param, list):
+        raise TypeError(f"""Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]
+             but got {type(param)} instead.""")
+    if not all(isinstance(p, Tensor) for p in param):
+        raise TypeError(f"""Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]
+             but got {type(param)} with elements of type {[type(p) for p in param]}.""")
+
+
+def _check_optional_list(tensors, name, tensor):
+    if tensors:
+        _check_tensor_list(tensors, name)
+        _ensure_all_tensors_same_dtype(tensors, tensor)
+
+
+def _check_list_of_root(at_root, tensors, name, what):
+    if at_root and not tensors:
+        raise ValueError(f"Argument ``{name}`` must be specified on {what} rank.")
+    if not at_root and tensors:
+        raise ValueError(f"Argument ``{name}`` must NOT be specified on non-{what} ranks.")
+
+
+def _ensure_all_tensors_same_dtype(*tensors):
+    dtypes = [t.dtype for t in itertools.chain(*(ts if isinstance(ts, list) else [ts] for ts in tensors))]
+    for dtype in dtypes:
+        if dtype is not dtypes[0]:
+            raise ValueError(f"Invalid usage of tensors with different dtypesFound {dtypes[0]} and  {dtype}")
+
+
+# ------------------------------------------------------------------------- one rank sends, another receives
+
+def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
+    """Begin to send `tensor` to rank `dst`; returns a Work. The tensor must not change until that is
+    complete.
+    """
+    group = _group_or_default_group(group)
+    _check_single_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("isend")
+    return group.send([tensor], _canonicalize_group_rank(group, dst, group_dst), tag)
+
+
+def irecv(tensor, src=None, group=None, tag=0, group_src=None):
+    """Begin to receive into `tensor` from rank `src` (None: from whichever sends); returns a Work."""
+    _check_single_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("irecv")
+    group = _group_or_default_group(group)
+    if src is None and group_src is None:
+        return group.recv_anysource([tensor], tag)
+    return group.recv([tensor], _canonicalize_group_rank(group, src, group_src), tag)
+
+
+def send(tensor, dst=None, group=None, tag=0, group_dst=None):
+    """Send `tensor` to rank `dst`. May wait until the other side receives. ValueError if that is this rank.
+    """
+    group = _group_or_default_group(group)
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("send")
+    to = _canonicalize_group_rank(group, dst, group_dst)
+    _check_not_self_rank(group, to, "destination")
+    isend(tensor, group=group, tag=tag, group_dst=to).wait()
+    return None
+
+
+def recv(tensor, src=None, group=None, tag=0, group_src=None):
+    """Receive into `tensor` from rank `src` (None: from whichever sends). Returns the sender's global rank.
+    """
+    work = irecv(tensor, src=src, group=group, tag=tag, group_src=group_src)
+    if work is None:
+        return -1
+    work.wait()
+    return get_global_rank(_group_or_default_group(group), work.source_rank())
+
+
+class P2POp:
+    """A send or a receive to come, for `batch_isend_irecv`. op: `isend` or `irecv`; peer: the other global
+    rank.
+    """
+
+    def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
+        if op not in (isend, irecv):
+            raise ValueError("Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+                             "``torch.distributed.irecv``.")
+        _check_single_tensor(tensor, "tensor")
+        self.op = op
+        self.tensor = tensor
+        self.group = _group_or_default_group(group)
+        self.group_peer = _canonicalize_group_rank(self.group, peer, group_peer)
+        self.peer = get_global_rank(self.group, self.group_peer)
+        self.tag = tag
+
+    def __repr__(self):
+        me, peer = get_rank(self.group), self.group_peer
+        source, destination = (me, peer) if self.op is isend else (peer, me)
+        return (f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={source}, "
+                f"group_dst={destination},  {self.tensor.shape}, {self.tensor.dtype})")
+
+
+def batch_isend_irecv(p2p_op_list):
+    """Begin all sends and receives of a list of P2POp; returns their Works. The order in it does not matter.
+    """
+    if not isinstance(p2p_op_list, list) or not all(isinstance(p, P2POp) for p in p2p_op_list):
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type "
+                         "``torch.distributed.P2POp``.")
+    if not all(p.group is p2p_op_list[0].group for p in p2p_op_list):
+        raise ValueError("All ops need to use the same group.")
+    works = []
+    for p in p2p_op_list:
+        peer = {"group_dst" if p.op is isend else "group_src": p.group_peer}
+        works.append(p.op(p.tensor, group=p.group, tag=p.tag, **peer))
+    return works
+
+
+def _check_not_self_rank(group, rank, rank_type):
+    if group.rank() == rank:
+        raise ValueError(f"Invalid {rank_type} rank: {rank_type} rank should not be the same as the rank of "
+                         "the current process.")
+
+
+# ------------------------------------------------------------------------- collectives of Python objects
+
+def all_gather_object(object_list, obj, group=None):
+    """Put the `obj` of every rank into `object_list` (as long as there are ranks), on all ranks."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_gather_object")
+    _check_peers(group)
+    data, size = _object_to_tensor(obj)
+    sizes = _all_sizes(size, group)
+    parts = [_bytes(max(sizes)) for _ in sizes]
+    all_gather(parts, _padded(data, max(sizes)), group=group)
+    object_list[:len(sizes)] = [_tensor_to_object(part, n) for part, n in zip(parts, sizes)]
+    return None
+
+
+def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
+    """Put the `obj` of every rank into `object_gather_list` on rank `dst` (0 by default)."""
+    group = _group_or_default_group(group)
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("gather_object")
+    _check_peers(group)
+    root = _canonicalize_group_rank(group, 0 if dst is None and group_dst is None else dst, group_dst)
+    at_root = group.rank() == root
+    if at_root != bool(object_gather_list):
+        raise ValueError("Argument ``gather_list`` must be specified on destination rank." if at_root else
+                         "Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    data, size = _object_to_tensor(obj)
+    sizes = _all_sizes(size, group)
+    parts = [_bytes(max(sizes)) for _ in sizes] if at_root else None
+    gather(_padded(data, max(sizes)), parts, group=group, group_dst=root)
+    if at_root:
+        object_gather_list[:len(sizes)] = [_tensor_to_object(part, n) for part, n in zip(parts, sizes)]
+    return None
+
+
+def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
+    """Replace the objects of the list on every rank by those on rank `src` (0 by default). Equally long on
+    all.
+    """
+    group = _group_or_default_group(group)
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("broadcast_object_list")
+    _check_peers(group)
+    root = _canonicalize_group_rank(group, 0 if src is None and group_src is None else src, group_src)
+    data, sizes = _pack(object_list) if group.rank() == root else (None, _sizes(len(object_list)))
+    broadcast(sizes, group=group, group_src=root)
+    if group.rank() != root:
+        data = _bytes(int(sizes.sum()))
+    broadcast(data, group=group, group_src=root)
+    if group.rank() != root:
+        _unpack(object_list, data, sizes)
+    return None
+
+
+def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None,
+                        group_src=None):
+    """Put the i-th object of the input list on rank `src` (0 by default) into the output list [0] of rank i.
+    """
+    group = _group_or_default_group(group)
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("scatter_object_list")
+    _check_peers(group)
+    root = _canonicalize_group_rank(group, 0 if src is None and group_src is None else src, group_src)
+    if not isinstance(scatter_object_output_list, list) or len(scatter_object_output_list) < 1:
+        raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
+    parts = sizes = None
+    longest, size = _sizes(1), _sizes(1)
+    if group.rank() == root:
+        if scatter_object_input_list is None:
+            raise ValueError("source rank must provide non-None scatter_object_input_list")
+        parts, sizes = map(list, zip(*[_object_to_tensor(obj) for obj in scatter_object_input_list]))
+        longest = max(sizes, key=int).clone()
+        parts = [_padded(part, int(longest)) for part in parts]
+    broadcast(longest, group=group, group_src=root)
+    data = _bytes(int(longest))
+    scatter(data, parts, group=group, group_src=root)
+    scatter(size, sizes, group=group, group_src=root)
+    scatter_object_output_list[0] = _tensor_to_object(data, int(size))
+    return None
+
+
+def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, use_batch=False):
+    """Send the objects of a list to rank `dst`."""
+    group = _group_or_default_group(group)
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("send_object_list")
+    _check_peers(group)
+    to = _canonicalize_group_rank(group, dst, group_dst)
+    _check_not_self_rank(group, to, "destination")
+    data, sizes = _pack(object_list)
+    send(sizes, group=group, group_dst=to)
+    send(data, group=group, group_dst=to)
+    return None
+
+
+def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False):
+    """Receive as many objects as the list is long from rank `src` (None: whichever sends); returns the
+    sender.
+    """
+    if _rank_not_in_group(group):
+        _warn_not_in_group("recv_object_list")
+        return -1
+    _check_peers(group)
+    group, sizes = _group_or_default_group(group), _sizes(len(object_list))
+    sender = recv(sizes, src=src, group=group, group_src=group_src)
+    data = _bytes(int(sizes.sum()))
+    second = recv(data, src=sender, group=group)
+    if sender != second:
+        raise RuntimeError("Mismatch in return ranks for object sizes and objects.")
+    _unpack(object_list, data, sizes)
+    return get_global_rank(group, group.ranks.index(sender))
+
+
+# ------------------------------------------------------------------------- objects as bytes
+
+def _check_peers(group):
+    """RuntimeError in a group whose ranks could be strangers."""
+    if not _group_or_default_group(group).knows_its_peers:
+        raise RuntimeError(
+            "Objects travel as pickles, which can run code, and this group has no secret by which its ranks "
+            f"know one another. Set {VARIABLE} to the same text of at least 32 random characters for all "
+            "ranks, or start them with readtorchrun")
+
+
+def _object_to_tensor(obj):
+    """(pickled bytes, a tensor with their number)"""
+    data = readtorch.frombuffer(bytearray(pickle.dumps(obj)), dtype=readtorch.uint8)
+    return data, readtorch.tensor([data.numel()])
+
+
+def _tensor_to_object(tensor, size):
+    return pickle.loads(tensor[:size].numpy().tobytes())
+
+
+def _pack(objects):
+    parts, sizes = zip(*[_object_to_tensor(obj) for obj in objects])
+    return readtorch.cat(parts), readtorch.cat(sizes)
+
+
+def _unpack(object_list, data, sizes):
+    for i, part in enumerate(data.split(sizes.tolist())):
+        object_list[i] = _tensor_to_object(part, part.numel())
+
+
+def _padded(data, length):
+    return readtorch.cat([data, _bytes(length - data.numel())])
+
+
+def _all_sizes(size, group):
+    sizes = [_sizes(1) for _ in range(get_world_size(group))]
+    all_gather(sizes, size, group=group)
+    return [int(n) for n in sizes]
+
+
+def _bytes(count):
+    return readtorch.zeros(count, dtype=readtorch.uint8)
+
+
+def _sizes(count):
+    return readtorch.zeros(count, dtype=readtorch.int64)

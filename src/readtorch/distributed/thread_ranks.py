@@ -6,7 +6,7 @@ import threading
 import time
 from datetime import timedelta
 
-from readtorch.csrc.distributed.threads import ThreadWorld
+from readtorch.csrc.distributed.multi_threaded_pg import ThreadWorld
 from readtorch.csrc.generator import default_generator, random_numbers_of_thread
 from readtorch.distributed.distributed_c10d import (World, current, destroy_process_group, init_process_group,
                                                     is_initialized)

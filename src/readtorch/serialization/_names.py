@@ -30,9 +30,7 @@ _PARTS = {
     "nn.modules.rnn": ("nn.modules._rnn_base",),
     "optim.optimizer": ("optim._common",),
     "optim.lbfgs": ("optim.line_search",),
-    "distributed.distributed_c10d": (
-        "distributed.collectives", "distributed.object_collectives", "distributed.point_to_point",
-        "csrc.distributed.types"),
+    "distributed.distributed_c10d": ("csrc.distributed.types",),
     "jit": ("csrc.jit.runtime.jit_exception", "csrc.jit.python.script_function", "jit._annotate"),
     "jit._script": ("jit._script_module", "jit._script_class"),
     "jit._trace": ("jit._traced_module", "jit._check_trace"),

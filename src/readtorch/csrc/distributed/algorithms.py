@@ -1,6 +1,6 @@
 """All-reduce made of sends and receives, three ways, and what each costs.
 
-In PyTorch: the libraries behind the backends choose among these (Gloo, NCCL, MPI). Explained in the chapter
+PyTorch has no such file: the libraries behind its backends (Gloo, NCCL, MPI) choose among these. Explained in the chapter
 "Process groups, DDP and SyncBatchNorm".
 
 An algorithm gets `links`: what this rank can do with the others.

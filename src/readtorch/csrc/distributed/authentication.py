@@ -1,6 +1,6 @@
 """Who may talk to the ranks: both ends of a connection show that they know the group's secret.
 
-In PyTorch: nothing of the kind; whoever reaches a port of TCPStore or Gloo is served. See the chapter
+PyTorch has no such file: whoever reaches a port of TCPStore or Gloo is served. See the chapter
 "Process groups, DDP and SyncBatchNorm".
 
 Note [ The secret of a group ]
@@ -37,13 +37,13 @@ import os
 import secrets
 import selectors
 import socket
-import stat
 import struct
 import tempfile
 import time
 
-from .errors import DistNetworkError
-from .framing import receive_exactly, send_exactly
+from ...c10.private_cache import read_private
+from .exception import DistNetworkError
+from .utils import receive_exactly, send_exactly
 
 VARIABLE = "READTORCH_GROUP_TOKEN"
 MAGIC = b"readtch1"  # this protocol, and its version
@@ -85,7 +85,10 @@ def _secret_of_user():
     if not os.path.lexists(path):
         os.makedirs(folder, mode=0o700, exist_ok=True)
         _create(folder, path)
-    return _read_private(path)
+    content = read_private(path, closed=0o077, most=1024)
+    if len(content) < SHORTEST:
+        raise OSError(f"{path} is too short for a secret")
+    return content
 
 
 def _create(folder, path):
@@ -98,18 +101,6 @@ def _create(folder, path):
             os.link(unfinished, path)
     finally:
         os.unlink(unfinished)
-
-
-def _read_private(path):
-    """What is in a file that nobody else can have read or written; OSError for any other."""
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-            raise PermissionError(f"{path} must be a file of this user that nobody else may open")
-        content = file.read(1024)
-    if len(content) < SHORTEST:
-        raise OSError(f"{path} is too short for a secret")
-    return content
 
 
 # ------------------------------------------------------------------------- the proof

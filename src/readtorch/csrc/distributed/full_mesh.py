@@ -1,6 +1,6 @@
 """How ranks that are processes meet: all come together at a store, and then each connects to every other.
 
-In PyTorch: `connectFullMesh` of the library Gloo, `gloo/rendezvous/context.cc`.
+PyTorch has no such file: the library Gloo does it (`connectFullMesh` in `gloo/rendezvous/context.cc`).
 
 Note [ Who is here? ]
 The store holds a list to which every rank adds its number and how many it believes there are. All read it
@@ -20,7 +20,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from .authentication import Gate, connect, group_secret
-from .errors import DistError, DistNetworkError, DistStoreError
+from .exception import DistError, DistNetworkError, DistStoreError
 from .store import PrefixStore
 
 LINGER = 2.0  # seconds

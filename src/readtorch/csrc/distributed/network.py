@@ -2,7 +2,7 @@
 
 With it a notebook on one machine shows what latency and bandwidth do: Note [ What a message costs ]. The
 times are real ones, of the clock on the wall, and no processor is busy meanwhile. Below a millisecond the
-threads' own delays count.
+threads' own delays count. PyTorch has no such file: its messages travel.
 """
 import heapq
 import itertools

@@ -1,14 +1,14 @@
 """`ProcessGroup`: some ranks and the collectives that they can run together.
 
-In PyTorch: `torch/csrc/distributed/c10d/{ProcessGroup,Backend}.hpp`. There a ProcessGroup holds one Backend
+In PyTorch: `torch/csrc/distributed/c10d/ProcessGroup.hpp`, `torch/csrc/distributed/c10d/Backend.hpp`. There a ProcessGroup holds one Backend
 for each type of device; here it is the backend. Every collective comes down to one `Collective` with at most
 two contiguous arrays, which a backend's `start` carries out.
 """
 import numpy as np
 
 from ...c10.dispatch_key import CPU
-from .collective import Collective
-from .errors import DistBackendError
+from .exception import DistBackendError
+from .process_group_wrapper import Collective
 from .types import RedOpType, check_reduce_op
 from .work import Work
 

@@ -1,6 +1,6 @@
 """`Reducer`: averages the gradients of all ranks while backward is still running.
 
-In PyTorch: `torch/csrc/distributed/c10d/reducer.{hpp,cpp}`. Explained in the chapter "Process groups, DDP and
+In PyTorch: `torch/csrc/distributed/c10d/reducer.cpp`; `GradBucket` is in `torch/csrc/distributed/c10d/comm.hpp`. Explained in the chapter "Process groups, DDP and
 SyncBatchNorm".
 
 Note [ The course of one iteration ]
@@ -13,6 +13,12 @@ Buckets are reduced in the order of their numbers on every rank, however the gra
 collectives must begin in the same order everywhere. They are first filled from the last parameter to the
 first, which is about the order in which gradients become ready; after the first backward they are filled
 again in the order that was seen (on rank 0).
+
+Note [ Why buckets ]
+Each message costs a latency, so many small gradients should travel as one. But a message can only leave when
+its last gradient is there, so all in one would leave at the end of backward, when nothing is left to compute
+meanwhile. Buckets of some megabytes (25 by default) are between the two: Note [ What a message costs ]. The
+first one is smaller (1 MiB), so that communication begins early.
 """
 import weakref
 
@@ -20,15 +26,137 @@ import numpy as np
 
 from ...aten.functions import at
 from ...c10.dispatch_key import GRAD_KEYS, MaskGuard
-from ...c10.tensor_impl import wrap
+from ...c10.tensor_impl import dtype_of, view, wrap
 from ..autograd import engine
 from ..autograd.variable import gradient_edge, grad_accumulator
 from . import timeline
-from .buckets import DEFAULT_FIRST_BUCKET_BYTES, Bucket, GradBucket, compute_bucket_assignment_by_size
 from .future import Future
-from .reducer_errors import marked_twice, unfinished_reduction, used_after_all
 from .sparse import empty_like, sparse_all_reduce
 
+
+DEFAULT_FIRST_BUCKET_BYTES = 1024 * 1024
+
+# ------------------------------------------------------------------------- buckets
+
+def compute_bucket_assignment_by_size(tensors, bucket_size_limits, expect_sparse_gradient=(),
+                                      tensor_indices=()):
+    """(lists of indices into `tensors`, one a bucket; the limit in bytes of each bucket).
+
+    A bucket is full when it reaches its limit; the first bucket of each type and device has the first limit,
+    the next the second, and all further ones the last. What tensor_indices names takes the place of 0, 1, 2
+    …; then the order of buckets is that in which they filled up, else they are sorted by their first index.
+    """
+    result, open_buckets = [], {}
+    for i, tensor in enumerate(tensors):
+        index = tensor_indices[i] if tensor_indices else i
+        if expect_sparse_gradient and expect_sparse_gradient[index]:
+            result.append(([index], None))
+            continue
+        bucket = open_buckets.setdefault((dtype_of(tensor), tensor.device),
+                                         _Filling(list(bucket_size_limits)))
+        if bucket.add(index, tensor._array.nbytes):
+            result.append(bucket.take())
+    result += [bucket.take() for bucket in open_buckets.values() if bucket.indices]
+    if not tensor_indices:
+        result.sort(key=lambda pair: min(pair[0]))
+    return [indices for indices, _ in result], [limit or 0 for _, limit in result]
+
+
+class _Filling:
+    """A bucket of one type that is being filled."""
+
+    def __init__(self, limits):
+        self.limits = limits
+        self.indices = []
+        self.bytes = 0
+
+    def add(self, index, bytes_):
+        """Whether it is full now."""
+        self.indices.append(index)
+        self.bytes += bytes_
+        return self.bytes >= self.limits[0]
+
+    def take(self):
+        full = self.indices, self.limits[0]
+        self.indices, self.bytes = [], 0
+        if len(self.limits) > 1:
+            self.limits.pop(0)
+        return full
+
+
+class Bucket:
+    """One message: a flat tensor with a view for each gradient.
+
+    indices: of the parameters, in the order in which they lie in `flat`. A sparse gradient has a bucket of
+    its own, without a flat tensor.
+    """
+
+    def __init__(self, indices, parameters, sparse=False):
+        self.indices = indices
+        self.parameters = [parameters[i] for i in indices]
+        self.sparse = sparse
+        self.flat = None
+        self.views = {}  # parameter index -> its part of flat
+        if not sparse:
+            self._lay_out()
+        self.reset()
+
+    def _lay_out(self):
+        like = self.parameters[0]
+        elements = sum(p._array.size for p in self.parameters)
+        self.flat = at.zeros((elements,), dtype=dtype_of(like), device=like.device)
+        begin = 0
+        for i, p in zip(self.indices, self.parameters):
+            part = self.flat._array[begin:begin + p._array.size].reshape(p._array.shape)
+            self.views[i] = view(self.flat, part)
+            begin += p._array.size
+
+    def reset(self):
+        """Before a backward: nothing has arrived."""
+        self.pending = len(self.indices)  # gradients that are still missing
+        self.future = None  # of the reduced flat tensor, once it is under way
+        self.work = None
+
+
+class GradBucket:
+    """What a communication hook sees of a bucket."""
+
+    def __init__(self, index, buffer, parameters, views, last):
+        self._index = index
+        self._buffer = buffer
+        self._parameters = parameters
+        self._views = views
+        self._last = last
+
+    def index(self):
+        """Its number: 0 is ready first."""
+        return self._index
+
+    def buffer(self):
+        """The flat tensor of all gradients in it."""
+        return self._buffer
+
+    def set_buffer(self, buffer):
+        """Put another flat tensor in its place, for the hook's own use."""
+        self._buffer = buffer
+
+    def gradients(self):
+        """The gradients, as views of the buffer."""
+        return list(self._views)
+
+    def parameters(self):
+        """The parameters, in the order of the gradients."""
+        return list(self._parameters)
+
+    def is_last(self):
+        """Whether it is the last one of this backward."""
+        return self._last
+
+
+GradBucket.__module__ = "readtorch.distributed"
+
+
+# ------------------------------------------------------------------------- the reducer
 
 class Reducer:
     """Averages the gradients of `parameters` over the ranks of `process_group`.
@@ -403,3 +531,84 @@ class Reducer:
             handle.remove()
 
     __del__ = remove_autograd_hooks
+
+
+# ------------------------------------------------------------------------- the same model on all ranks
+
+def verify_params_across_processes(process_group, parameters):
+    """RuntimeError on every rank whose parameters are not as many, or not of the sizes, as rank 0's."""
+    counts = np.zeros((process_group.size(), 1), np.int64)
+    process_group.all_gather_single(wrap(counts), wrap(np.array([len(parameters)], np.int64))).wait()
+    first, rank = process_group.ranks[0], process_group.rank()
+    for other, (count,) in zip(process_group.ranks, counts):
+        if count != len(parameters):
+            raise RuntimeError("DDP expects same model across all ranks, but Rank "
+                               f"{process_group.ranks[rank]} has {len(parameters)} params, while rank "
+                               f"{other} has inconsistent {count} "
+                               "params.")
+    sizes = np.full((len(parameters), 9), -1, np.int64)
+    for row, p in zip(sizes, parameters):
+        row[:1 + len(p.shape)] = [len(p.shape), *p.shape][:9]
+    expected = sizes.copy()
+    process_group.broadcast([wrap(expected)], 0).wait()
+    wrong = (sizes != expected).any(axis=1)
+    flags = np.zeros((process_group.size(), 1), np.int64)
+    process_group.all_gather_single(wrap(flags), wrap(np.array([wrong.any()], np.int64))).wait()
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise RuntimeError(f"[{process_group.ranks[rank]}]: params[{i}] in this process with sizes "
+                           f"{list(parameters[i].shape)} appears not to match sizes of the same param in "
+                           f"process {first}.")
+    if flags.any():
+        raise RuntimeError(f"[{process_group.ranks[rank]}]: params on rank "
+                           f"{process_group.ranks[int(flags.argmax())]} appear not to match sizes of the "
+                           f"same param in process {first}.")
+
+
+# ------------------------------------------------------------------------- messages of errors
+
+def unfinished_reduction(reducer):
+    """A new iteration begins, and some parameters got no gradient in the last one."""
+    begin = "Expected to have finished reduction in the prior iteration before starting a new one. "
+    if reducer.static_graph:
+        return RuntimeError(
+            f"{begin}This error indicates that your training graph has changed in this iteration, e.g., one "
+            "parameter is used in first iteration, but then got unused in the second iteration. this is not "
+            "compatible with static_graph set to True.")
+    missing = [i for i in range(len(reducer.parameters)) if i not in reducer.ready]
+    names = ", ".join(reducer.names.get(i, str(i)) for i in missing)
+    rank = reducer.process_group.rank()
+    return RuntimeError(
+        f"{begin}This error indicates that your module has parameters that were not used in producing loss. "
+        f"{_advice(reducer)}making sure all `forward` function outputs participate in calculating loss. \n"
+        f"Parameters which did not receive grad for rank {rank}: {names}\n"
+        f"Parameter indices which did not receive grad for rank {rank}: {' '.join(map(str, missing))}")
+
+
+def _advice(reducer):
+    if reducer.find_unused_parameters:
+        return ("Since `find_unused_parameters=True` is enabled, this likely  means that not all `forward` "
+                "outputs participate in computing loss. You can fix this by ")
+    return ("You can enable unused parameter detection by passing the keyword argument "
+            "`find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`, and by \n")
+
+
+def marked_twice(reducer, index):
+    """A second gradient of a parameter came after its bucket had left."""
+    return RuntimeError(
+        "Expected to mark a variable ready only once. This error is caused by one of the following reasons: "
+        "1) Use of a module parameter outside the `forward` function. Please make sure model parameters are "
+        "not shared across multiple concurrent forward-backward passes. or try to use _set_static_graph() as "
+        "a workaround if this module graph does not change during training loop.2) Reused parameters in "
+        "multiple reentrant backward passes.\n"
+        f"Parameter at index {index} with name {reducer.names.get(index, '?')} has been marked as ready "
+        "twice. This means that multiple autograd engine  hooks have fired for this particular parameter "
+        "during this iteration.")
+
+
+def used_after_all():
+    """With static_graph: a parameter got a gradient that had none in the first iteration."""
+    return RuntimeError(
+        "Your training graph has changed in this iteration, e.g., one parameter is unused in first "
+        "iteration, but then got used in the second iteration. this is not compatible with static_graph set "
+        "to True.")

@@ -1,6 +1,7 @@
 """The sum over ranks of sparse tensors, which differ in where they have elements.
 
-In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupGloo.cpp` (`AsyncSparseAllreduceWork`).
+In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupGloo.cpp` (`AsyncSparseAllreduceWork`); here for all backends, as it is
+made of their collectives.
 """
 import numpy as np
 
@@ -11,18 +12,18 @@ from ...c10.tensor_impl import wrap
 def sparse_all_reduce(group, tensor):
     """The sum, a sparse tensor of the same shape, on all ranks.
 
-    First the ranks say how many elements they have; then all places and values go to all, padded to the
+    First the ranks exchange how many elements they have; then all indices and values go to all, padded to the
     longest.
     """
     mine = tensor.coalesce()
-    places, values = mine.indices()._array, mine.values()._array
+    indices, values = mine.indices()._array, mine.values()._array
     counts = gather_rows(group, np.array([values.shape[0]]))[:, 0]
     longest = int(counts.max())
-    everyones_places = gather_rows(group, padded(places.T, longest))
-    everyones_values = gather_rows(group, padded(values, longest))
-    places = np.concatenate([rows[:n] for rows, n in zip(everyones_places, counts)]).T
-    values = np.concatenate([rows[:n] for rows, n in zip(everyones_values, counts)])
-    return at.sparse_coo_tensor(wrap(np.ascontiguousarray(places)), wrap(values),
+    all_indices = gather_rows(group, padded(indices.T, longest))
+    all_values = gather_rows(group, padded(values, longest))
+    indices = np.concatenate([rows[:n] for rows, n in zip(all_indices, counts)]).T
+    values = np.concatenate([rows[:n] for rows, n in zip(all_values, counts)])
+    return at.sparse_coo_tensor(wrap(np.ascontiguousarray(indices)), wrap(values),
                                 list(tensor.shape)).coalesce()
 
 
@@ -42,5 +43,5 @@ def padded(array, length):
 
 def empty_like(parameter):
     """A sparse gradient of a parameter without elements; it has rows, as those of embeddings have."""
-    places, values = np.zeros((1, 0), np.int64), np.zeros((0, *parameter.shape[1:]), parameter._array.dtype)
-    return at.sparse_coo_tensor(wrap(places), wrap(values), list(parameter.shape))
+    indices, values = np.zeros((1, 0), np.int64), np.zeros((0, *parameter.shape[1:]), parameter._array.dtype)
+    return at.sparse_coo_tensor(wrap(indices), wrap(values), list(parameter.shape))

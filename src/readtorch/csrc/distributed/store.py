@@ -1,6 +1,6 @@
 """Stores: a small dictionary that all ranks see, through which they find one another.
 
-In PyTorch: `torch/csrc/distributed/c10d/{Store,HashStore,FileStore,PrefixStore}.{hpp,cpp}`. `TCPStore` is in
+In PyTorch: `torch/csrc/distributed/c10d/Store.cpp` and `HashStore.cpp`, `FileStore.cpp`, `PrefixStore.cpp` beside it. `TCPStore` is in
 `tcp_store.py`.
 """
 import contextlib
@@ -11,7 +11,7 @@ import threading
 import time
 from datetime import timedelta
 
-from .errors import DistStoreError, QueueEmptyError
+from .exception import DistStoreError, QueueEmptyError
 
 DEFAULT_TIMEOUT = timedelta(seconds=300)
 

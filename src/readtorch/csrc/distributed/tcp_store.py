@@ -1,16 +1,16 @@
 """`TCPStore`: one process serves the entries, all others ask it over a socket.
 
-In PyTorch: `torch/csrc/distributed/c10d/TCPStore.{hpp,cpp}`. The server is in `tcp_store_backend.py`.
+In PyTorch: `torch/csrc/distributed/c10d/TCPStore.cpp`. The server is in `tcp_store_backend.py`.
 """
 import threading
 import time
 from datetime import timedelta
 
 from .authentication import connect, group_secret
-from .errors import DistNetworkError, DistStoreError
-from .framing import receive_exactly, send_exactly
+from .exception import DistNetworkError, DistStoreError
 from .store import DEFAULT_TIMEOUT, Store, _bytes
 from .tcp_store_backend import LENGTH, STORE, TCPServer, check_sizes, read_answer, request_of
+from .utils import receive_exactly, send_exactly
 
 _PATIENCE = 5.0  # seconds that the server may take for any answer, however short `timeout` is
 

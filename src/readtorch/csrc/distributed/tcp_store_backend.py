@@ -1,6 +1,6 @@
 """The process that holds a `TCPStore`'s entries, and the language in which it is asked.
 
-In PyTorch: `torch/csrc/distributed/c10d/{TCPStoreBackend,TCPStoreLibUvBackend}.cpp`, where likewise one
+In PyTorch: `torch/csrc/distributed/c10d/TCPStoreBackend.cpp`, `torch/csrc/distributed/c10d/TCPStoreLibUvBackend.cpp`, where likewise one
 thread serves everybody.
 
 Note [ What goes over the wire ]
@@ -24,7 +24,7 @@ import time
 import weakref
 
 from .authentication import Gate, group_secret
-from .errors import DistNetworkError, DistStoreError, QueueEmptyError
+from .exception import DistNetworkError, DistStoreError, QueueEmptyError
 from .store import HashStore
 
 MAX_KEY = 8 * 1024  # bytes of a key and of a value, and how many keys: PyTorch's limits

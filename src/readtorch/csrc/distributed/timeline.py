@@ -1,7 +1,8 @@
 """What each rank did when: spans of computing, of communication and of waiting.
 
 `with record(timeline):` this thread's DistributedDataParallel writes into it. Explained in the chapter
-"Process groups, DDP and SyncBatchNorm", where the rank timeline widget draws it.
+"Process groups, DDP and SyncBatchNorm", where the rank timeline widget draws it. PyTorch has no such file;
+`torch/csrc/distributed/c10d/logger.cpp` keeps averages of the same times.
 """
 import contextlib
 import threading

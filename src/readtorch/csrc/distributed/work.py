@@ -5,7 +5,7 @@ In PyTorch: `torch/csrc/distributed/c10d/Work.hpp`.
 import threading
 import time
 
-from .errors import DistBackendError
+from .exception import DistBackendError
 from .future import Future
 
 

@@ -14,10 +14,14 @@ from contextlib import contextmanager
 import readtorch
 from readtorch import distributed as dist
 from readtorch.csrc.distributed import timeline
-from readtorch.csrc.distributed.buckets import (DEFAULT_FIRST_BUCKET_BYTES, GradBucket,
-                                                compute_bucket_assignment_by_size)
-from readtorch.csrc.distributed.comm import broadcast_coalesced, verify_params_across_processes
-from readtorch.csrc.distributed.reducer import Reducer
+from readtorch.csrc.distributed.comm import broadcast_coalesced
+from readtorch.csrc.distributed.reducer import (
+    DEFAULT_FIRST_BUCKET_BYTES,
+    GradBucket,
+    Reducer,
+    compute_bucket_assignment_by_size,
+    verify_params_across_processes,
+)
 from readtorch.distributed.algorithms.join import Join, Joinable, JoinHook
 from readtorch.nn.modules.module import Module
 from readtorch.nn.modules.sparse import Embedding, EmbeddingBag

@@ -20,9 +20,9 @@ import time
 import numpy as np
 
 from ...c10.extras import extra
-from .checks import GRACE, Mailbox, Pause
-from .errors import DistBackendError
-from .queued import QueuedProcessGroup
+from .backend import QueuedProcessGroup
+from .exception import DistBackendError
+from .process_group_wrapper import GRACE, Mailbox, Pause
 from .types import RedOpType, finish
 
 

@@ -1,8 +1,9 @@
 """Backends whose ranks are processes: a thread carries out a group's collectives, one after the other.
 
-In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupMPI.cpp` (`runLoop`). The caller's thread goes on
-computing meanwhile: that is what lets DistributedDataParallel hide communication behind backward. The order
-is that of the calls, so it is the same on all ranks if their programs agree.
+In PyTorch: `torch/csrc/distributed/c10d/Backend.hpp` is the base class of all backends; the queue and its thread are in
+`torch/csrc/distributed/c10d/ProcessGroupMPI.cpp` (`runLoop`) and once more in `ProcessGroupGloo.cpp`. The caller's thread
+goes on computing meanwhile: that is what lets DistributedDataParallel hide communication behind backward. The order is that
+of the calls, so it is the same on all ranks if their programs agree.
 """
 import contextlib
 import queue
@@ -10,13 +11,13 @@ import threading
 import time
 
 from ...c10.cpu_allocator import share_kept_memory
-from .checks import GRACE, agree, announce_failure
-from .errors import DistBackendError
+from .exception import DistBackendError
 from .process_group import ProcessGroup
+from .process_group_wrapper import GRACE, agree, announce_failure
 
 
 class QueuedProcessGroup(ProcessGroup):
-    """A group with a queue of collectives and a thread that works it off."""
+    """A group with a queue of collectives and a thread that runs them."""
 
     def __init__(self, rank, ranks, name, timeout, store=None, desc="undefined"):
         super().__init__(rank, ranks, name, timeout, store, desc)

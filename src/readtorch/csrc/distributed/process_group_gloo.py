@@ -1,4 +1,4 @@
-"""The backend `tcp`: ranks are processes, each connected to every other by a socket.
+"""The backend `tcp`, which answers to the name `gloo` too: ranks are processes, each connected to every other by a socket.
 
 In PyTorch: `torch/csrc/distributed/c10d/ProcessGroupGloo.cpp` over the library Gloo. Collectives are the
 algorithms of `algorithms.py`. For one machine, or a few: with n ranks there are n (n - 1) / 2 connections.
@@ -16,13 +16,12 @@ import numpy as np
 
 from .algorithms import (recursive_doubling_all_reduce, ring_all_gather, ring_all_reduce, ring_reduce_scatter,
                          tree_broadcast, tree_reduce)
-from .checks import Mailbox
-from .collective import offsets
-from .errors import DistBackendError
-from .framing import receive_exactly, receive_into
+from .backend import QueuedProcessGroup
+from .exception import DistBackendError
 from .full_mesh import connect_full_mesh
-from .queued import QueuedProcessGroup
+from .process_group_wrapper import Mailbox, offsets
 from .types import finish
+from .utils import receive_exactly, receive_into
 
 _HEADER = struct.Struct("<IqQ")  # channel, tag, bytes that follow
 DATA, CHECK, FAILED = -1, -2, -3  # tags of our own messages; those of `send` count from 0
