@@ -11,6 +11,7 @@ from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
 from readtorch.csrc.jit.passes.tensorexpr_fuser import FuseTensorExprs, groups_of
 from readtorch.csrc.jit.runtime.code import Code
 from readtorch.csrc.jit.runtime.default_passes import DEFAULT_PASSES
+from readtorch.csrc.jit.runtime.graph_executor import GraphExecutor
 from readtorch.csrc.jit.runtime.interpreter import run
 from readtorch.csrc.jit.tensorexpr.kernel import kernel_of
 
@@ -71,7 +72,7 @@ def graph_runner(graph):
     groups = groups_of(graph)
     for group in groups:
         kernel_of(group)  # the call that was captured has shown what goes through: compile at the next one
-    code = Code(graph, "compiled")
+    code = Code(graph, "compiled", GraphExecutor)
     nodes = [n for n in graph.nodes() if n.kind() != "prim::Constant"]
     if (
         len(nodes) == 1

@@ -8,6 +8,8 @@ In PyTorch: `torch/csrc/jit/frontend/builtin_functions.cpp`. Explained in the ch
 import ast
 from functools import cache
 
+from ..runtime.operator import add_function_source
+
 _NUMBER_FIRST = """
 def mul(a : {number}, b : Tensor) -> Tensor:
   return b * a
@@ -74,7 +76,7 @@ def _sources():
 @cache
 def _definitions():
     """name -> [(Text, tree)], in the order in which they are tried."""
-    from .definition import parse_text  # it desugars, and the compiler needs this module
+    from .definition import parse_text
 
     found = {}
     for namespace, source in _sources():
@@ -109,3 +111,6 @@ def _compiled(text, node):
     function = GraphFunction(node.name, None)
     compile_definition(function, build_definition(node, text), NativeResolver())
     return function
+
+
+add_function_source(builtin_functions)

@@ -7,6 +7,7 @@ from ..api.function_impl import RecursiveMethodCallError
 from ..ir.function_schema import Argument, FunctionSchema
 from ..ir.type import AnyListType, BoolType, ClassType, DictType, InterfaceType, IntType, ListType, StringType
 from ..ir.unification import matchTypeVariables, tryEvalTypeVariables
+from ..runtime.operator import getAllOperatorsFor
 from .error_report import ErrorReport
 from .schema_matching import NamedValue, emit_builtin_call, match_schema, match_schemas
 from .sugared_value import NoneSugared, SimpleValue, SugaredValue
@@ -14,8 +15,6 @@ from .sugared_value import NoneSugared, SimpleValue, SugaredValue
 
 def takes_self(kind, type):
     """Whether an operator `kind` has an argument `self` for which a value of this type can be passed."""
-    from ..runtime.operator import getAllOperatorsFor  # the registry reads schemas
-
     for operator in getAllOperatorsFor(kind):
         index = operator.schema.argument_index("self")
         if index is None:

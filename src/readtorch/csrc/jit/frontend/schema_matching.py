@@ -11,6 +11,7 @@ from ..ir.type import (ComplexType, DeviceObjType, FloatType, IntType, ListType,
                        OptionalType, StringType, TensorType, TupleType, VarType, unwrap_optional)
 from ..ir.unification import matchTypeVariables, tryEvalTypeVariables
 from ..ir.value import Value
+from ..runtime.operator import getAllBuiltinFunctionsFor, getAllOperatorsFor
 from .error_report import ErrorReport
 
 
@@ -321,9 +322,7 @@ def emit_builtin_call(graph, kind, args, kwargs=(), range=None, self=None):
     Operators that are written in TorchScript (builtin_functions.py) are tried last; their body is inserted.
     Raises RuntimeError for an unknown operator, or if no overload fits.
     """
-    from ..runtime.operator import getAllOperatorsFor  # the registry reads schemas, whose types are made here
-    from .builtin_functions import builtin_functions
-    operators, functions = getAllOperatorsFor(kind), builtin_functions(kind)
+    operators, functions = getAllOperatorsFor(kind), getAllBuiltinFunctionsFor(kind)
     if not operators and not functions:
         raise ErrorReport(
             range,

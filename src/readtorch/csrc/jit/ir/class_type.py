@@ -4,7 +4,7 @@ In PyTorch: `aten/src/ATen/core/class_type.cpp`. Explained in the chapter "JIT: 
 """
 from dataclasses import dataclass
 
-from .type import AnyClassType, InterfaceType, Type
+from .jit_type_base import Type
 
 
 @dataclass
@@ -52,16 +52,9 @@ class ClassType(Type):
     def hasFreeVariables(self):
         return False
 
-    def isSubtypeOf(self, other):
-        if isinstance(other, AnyClassType):
-            return True
-        if isinstance(other, InterfaceType):
-            return all(self._provides(name, schema) for name, schema in other.schemas.items())
-        return super().isSubtypeOf(other)
-
-    def _provides(self, name, schema):
-        method = self.methods.get(name)
-        return method is not None and method.schema.isSubtypeOf(schema)
+    def provides(self, schemas):
+        """Whether it has all methods of an interface: name -> FunctionSchema."""
+        return all(name in self.methods and self.methods[name].schema.isSubtypeOf(schema) for name, schema in schemas.items())
 
     # ------------------------------------------------------------------------------------ attributes
 

@@ -7,7 +7,7 @@
 In PyTorch: `aten/src/ATen/core/tensor_type.cpp`. Explained in the chapter "JIT: tracing".
 """
 from ....c10.scalar_type import SCALAR_TYPE_NAMES
-from .type import Type
+from .jit_type_base import Type
 
 
 class TensorType(Type):

@@ -3,54 +3,11 @@
 Every type has two spellings: `str()`, which graphs and schemas print (`int[]`, `Tensor?`, `Dict(str,
 Tensor)`), and `annotation_str`, which is Python's (`List[int]`, `Optional[Tensor]`, `Dict[str, Tensor]`).
 
-In PyTorch: `aten/src/ATen/core/jit_type_base.h`, `jit_type.h`, `type.cpp`. Explained in the chapter
-"JIT: scripting".
+In PyTorch: `aten/src/ATen/core/type.cpp`, `jit_type.h`, `union_type.cpp`. Explained in the chapter "JIT: scripting".
 """
-
-
-class Type:
-    """A type. Two are equal when they have the same class and the same parts."""
-
-    def kind(self):
-        """The name of the class, as PyTorch spells it."""
-        return type(self).__name__
-
-    def containedTypes(self):
-        """The types that this one is made of."""
-        return []
-
-    def withContained(self, types):
-        """The same type made of other parts."""
-        return self
-
-    def _parts(self):
-        return tuple(self.containedTypes())
-
-    def __eq__(self, other):
-        return self is other or (type(self) is type(other) and self._parts() == other._parts())
-
-    def __hash__(self):
-        return hash((type(self).__name__, self._parts()))
-
-    def isSubtypeOf(self, other):
-        """Whether a value of this type may stand where `other` is asked for."""
-        if self == other or isinstance(other, AnyType):
-            return True
-        if isinstance(other, OptionalType):
-            return isinstance(self, NoneType) or self.isSubtypeOf(other.elem)
-        return isinstance(other, UnionType) and any(self.isSubtypeOf(t) for t in other.types)
-
-    def hasFreeVariables(self):
-        return any(t.hasFreeVariables() for t in self.containedTypes())
-
-    def is_interface_type(self):
-        return isinstance(self, InterfaceType)
-
-    def is_module(self):
-        return False
-
-    def __repr__(self):
-        return self.annotation_str
+from .class_type import ClassType
+from .jit_type_base import Type
+from .tensor_type import TensorType
 
 
 class _Simple(Type):
@@ -78,6 +35,9 @@ class _Simple(Type):
 class AnyType(_Simple):
     text = "Any"
 
+    def includes(self, other):
+        return True
+
 
 class NoneType(_Simple):
     text = "NoneType"
@@ -88,21 +48,19 @@ class NumberType(_Simple):
 
     text, python_text = "Scalar", "number"
 
-
-class _Number(_Simple):
-    def isSubtypeOf(self, other):
-        return isinstance(other, NumberType) or super().isSubtypeOf(other)
+    def includes(self, other):
+        return isinstance(other, (IntType, FloatType, ComplexType))
 
 
-class IntType(_Number):
+class IntType(_Simple):
     text = "int"
 
 
-class FloatType(_Number):
+class FloatType(_Simple):
     text = "float"
 
 
-class ComplexType(_Number):
+class ComplexType(_Simple):
     text = "complex"
 
 
@@ -137,17 +95,29 @@ class QSchemeType(_Simple):
 class AnyListType(_Simple):
     text = "list"
 
+    def includes(self, other):
+        return isinstance(other, ListType)
+
 
 class AnyTupleType(_Simple):
     text = "tuple"
+
+    def includes(self, other):
+        return isinstance(other, TupleType)
 
 
 class AnyClassType(_Simple):
     text = "AnyClassType"
 
+    def includes(self, other):
+        return isinstance(other, ClassType)
+
 
 class AnyEnumType(_Simple):
     text = "AnyEnumType"
+
+    def includes(self, other):
+        return isinstance(other, EnumType)
 
 
 class VarType(Type):
@@ -198,6 +168,12 @@ class InterfaceType(Type):
     def _parts(self):
         return self.qualified
 
+    def includes(self, other):
+        return isinstance(other, ClassType) and other.provides(self.schemas)
+
+    def is_interface_type(self):
+        return True
+
     def is_module(self):
         return self.module
 
@@ -224,9 +200,6 @@ class EnumType(Type):
     def _parts(self):
         return self.qualified
 
-    def isSubtypeOf(self, other):
-        return isinstance(other, AnyEnumType) or super().isSubtypeOf(other)
-
     def str(self):
         return f"Enum<{self.qualified}>"
 
@@ -235,17 +208,252 @@ class EnumType(Type):
         return self.qualified
 
 
-from .class_type import ClassType  # noqa: E402, F401
-from .container_types import (
-    AwaitType,
-    DictType,
-    FutureType,
-    ListType,
-    OptionalType,
-    RRefType,
-    TupleType,  # noqa: E402, F401
-    UnionType,
-    union_of,
-    unwrap_optional,
-)
-from .tensor_type import TensorType  # noqa: E402, F401
+# ----------------------------------------------------------------------------- types that are made of others
+
+
+class _OfOne(Type):
+    """A type with one part, `elem`."""
+
+    def __init__(self, elem):
+        self.elem = elem
+
+    def containedTypes(self):
+        return [self.elem]
+
+    def withContained(self, types):
+        return type(self)(*types)
+
+    def getElementType(self):
+        return self.elem
+
+
+class ListType(_OfOne):
+    """A list. It can be written to, so lists of different types never stand for each other."""
+
+    def str(self):
+        return f"{self.elem.str()}[]"
+
+    @property
+    def annotation_str(self):
+        return f"List[{self.elem.annotation_str}]"
+
+    @staticmethod
+    def ofTensors():
+        return ListType(TensorType.get())
+
+    @staticmethod
+    def ofInts():
+        return ListType(IntType.get())
+
+
+class OptionalType(_OfOne):
+    """A value or None."""
+
+    def includes(self, other):
+        return isinstance(other, NoneType) or other.isSubtypeOf(self.elem)
+
+    def isSubtypeOf(self, other):
+        if isinstance(other, OptionalType):
+            return self.elem.isSubtypeOf(other.elem)
+        if isinstance(other, UnionType):
+            return NoneType.get().isSubtypeOf(other) and self.elem.isSubtypeOf(other)
+        return isinstance(other, AnyType)
+
+    def str(self):
+        return f"{self.elem.str()}?"
+
+    @property
+    def annotation_str(self):
+        return f"Optional[{self.elem.annotation_str}]"
+
+
+class FutureType(_OfOne):
+    """What `fork` returns: a value that another task is still computing."""
+
+    def isSubtypeOf(self, other):
+        if isinstance(other, FutureType):
+            return self.elem.isSubtypeOf(other.elem)
+        return super().isSubtypeOf(other)
+
+    def str(self):
+        return f"Future[{self.elem.str()}]"
+
+    @property
+    def annotation_str(self):
+        return f"Future[{self.elem.annotation_str}]"
+
+
+class AwaitType(_OfOne):
+    """A value that is computed when it is asked for."""
+
+    def str(self):
+        return f"Await[{self.elem.str()}]"
+
+    @property
+    def annotation_str(self):
+        return f"Await[{self.elem.annotation_str}]"
+
+
+class RRefType(_OfOne):
+    """A reference to a value in another process."""
+
+    def str(self):
+        return f"RRef[{self.elem.str()}]"
+
+    @property
+    def annotation_str(self):
+        return f"RRef[{self.elem.annotation_str}]"
+
+
+class DictType(Type):
+    def __init__(self, key, value):
+        self.key = key
+        self.value = value
+
+    def containedTypes(self):
+        return [self.key, self.value]
+
+    def withContained(self, types):
+        return DictType(*types)
+
+    def getKeyType(self):
+        return self.key
+
+    def getValueType(self):
+        return self.value
+
+    def str(self):
+        return f"Dict({self.key.str()}, {self.value.str()})"
+
+    @property
+    def annotation_str(self):
+        return f"Dict[{self.key.annotation_str}, {self.value.annotation_str}]"
+
+
+class TupleType(Type):
+    """A tuple; with `fields`, a named one.
+
+    name: the qualified name of a named tuple, such as `__torch__.Point`; None if only its text was seen.
+    defaults: field name -> default value.
+    """
+
+    def __init__(self, elements, name=None, fields=None, defaults=None):
+        self.types = tuple(elements)
+        self.qualified = name
+        self.fields = tuple(fields) if fields is not None else None
+        self.defaults = defaults or {}
+
+    def elements(self):
+        return list(self.types)
+
+    containedTypes = elements
+
+    def withContained(self, types):
+        return TupleType(types, self.qualified, self.fields, self.defaults)
+
+    def _parts(self):
+        return (self.types, self.fields, self.qualified)
+
+    def name(self):
+        return self.qualified and self.qualified.rpartition(".")[2]
+
+    def isSubtypeOf(self, other):
+        if isinstance(other, TupleType):
+            same_fields = other.fields is None or self.fields == other.fields
+            return (same_fields and len(self.types) == len(other.types)
+                    and all(mine.isSubtypeOf(its) for mine, its in zip(self.types, other.types)))
+        return super().isSubtypeOf(other)
+
+    def str(self):
+        if self.fields is None:
+            return f"({', '.join(t.str() for t in self.types)})"
+        fields = ", ".join(f"{n} : {t.str()}" for n, t in zip(self.fields, self.types))
+        return f"NamedTuple({fields})"
+
+    @property
+    def annotation_str(self):
+        if self.qualified:
+            return self.qualified
+        return f"Tuple[{', '.join(t.annotation_str for t in self.types) or '()'}]"
+
+
+class UnionType(Type):
+    """One of several types. Make one with `union_of`, which leaves out what others include."""
+
+    def __init__(self, types):
+        self.types = tuple(types)
+
+    def containedTypes(self):
+        return list(self.types)
+
+    def withContained(self, types):
+        return union_of(types)
+
+    def includes(self, other):
+        return any(other.isSubtypeOf(t) for t in self.types)
+
+    def isSubtypeOf(self, other):
+        return isinstance(other, AnyType) or all(t.isSubtypeOf(other) for t in self.types)
+
+    def canHoldType(self, t):
+        return t.isSubtypeOf(self)
+
+    def str(self):
+        return f"Union({', '.join(t.str() for t in self.types)})"
+
+    @property
+    def annotation_str(self):
+        return f"Union[{', '.join(t.annotation_str for t in self.types)}]"
+
+
+# The order in which a Union lists its types (that of `TypeKind`).
+_UNION_ORDER = [
+    "EnumType",
+    "TensorType",
+    "TupleType",
+    "ListType",
+    "DictType",
+    "FloatType",
+    "ComplexType",
+    "FutureType",
+    "IntType",
+    "NoneType",
+    "StringType",
+    "BoolType",
+    "DeviceObjType",
+    "ClassType",
+]
+
+
+def union_of(types):
+    """The type of a value that has one of `types`: nested unions are opened, and what another includes is
+    left out.
+    """
+    flat = []
+    for t in types:
+        flat += (
+            t.types
+            if isinstance(t, UnionType)
+            else [t.elem, NoneType.get()]
+            if isinstance(t, OptionalType)
+            else [t]
+        )
+    kept = []
+    for t in flat:
+        if not any(t.isSubtypeOf(k) for k in kept):
+            kept = [k for k in kept if not k.isSubtypeOf(t)] + [t]
+    if len(kept) == 1:
+        return kept[0]
+    if len(kept) == 2 and NoneType.get() in kept:
+        return OptionalType(next(t for t in kept if not isinstance(t, NoneType)))
+    order = {name: i for i, name in enumerate(_UNION_ORDER)}
+    return UnionType(sorted(kept, key=lambda t: (order.get(t.kind(), len(order)), t.str())))
+
+
+def unwrap_optional(t):
+    """What is left of a type once None is ruled out."""
+    if isinstance(t, OptionalType):
+        return t.elem
+    if isinstance(t, UnionType):
+        return union_of([part for part in t.types if not isinstance(part, NoneType)])
+    return t

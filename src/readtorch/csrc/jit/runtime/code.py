@@ -11,15 +11,20 @@ from .preprocess_graph import can_emit_inline, preprocess
 class Code:
     """instructions, and the tables that their numbers point into. `sources[i]` is the node that instruction i
     is from.
+
+    make_executor(graph, name): the GraphExecutor for the graph of a prim::fork. Executors make code and not the other
+    way round, so whoever makes code that may fork passes the class.
     """
 
-    def __init__(self, graph, function_name):
+    def __init__(self, graph, function_name, make_executor=None):
         self.function_name = function_name
+        self.make_executor = make_executor
         self.instructions = []
         self.sources = []
         self.constants = []
         self.operators = []  # (function, number of inputs, number of outputs)
         self.functions = []
+        self.forked = []  # what make_executor has given
         self.types = []
         self.register_size = 0
         self.graph = preprocess(graph)
@@ -214,10 +219,9 @@ class _Emitter:
         self.code.types += types
 
     def fork(self, node):
-        from ..api.function_impl import GraphFunction  # functions run code
         self.load(node.inputs())
-        forked = GraphFunction("<forked function>", node.g("Subgraph"))
-        self.emit(I.FORK, self.add(self.code.functions, forked), node.inputsSize())
+        forked = self.code.make_executor(node.g("Subgraph"), "<forked function>")
+        self.emit(I.FORK, self.add(self.code.forked, forked), node.inputsSize())
 
     def plain(op):
         def write(self, node):

@@ -68,7 +68,7 @@ class GraphExecutor:
                 graph = self.graph.copy()
                 for rewrite in pipeline if optimize else ():
                     rewrite(graph)
-                code = Code(graph, self.name)
+                code = Code(graph, self.name, GraphExecutor)
                 self._plans[optimize] = ExecutionPlan(graph, code, _runner(code))
             return self._plans[optimize]
 

@@ -205,10 +205,10 @@ def _interface_call(code, stack, X, N, entered):
 
 
 def _fork(code, stack, X, N, entered):
-    function = code.functions[X]
-    outputs = function.graph.outputs()
+    executor = code.forked[X]
+    outputs = executor.graph.outputs()
     type = outputs[0].type() if outputs else TensorType.get()
-    stack.append(fork(lambda *values: _only(function.executor().run(values)), _take(stack, N), type))
+    stack.append(fork(lambda *values: _only(executor.run(values)), _take(stack, N), type))
 
 
 def _only(outputs):

@@ -11,7 +11,8 @@ from ..ir.unification import evalTypeVariables, matchTypeVariables
 
 _declared = {}  # name -> [(schema text, make_operation, takes_node)], not yet read
 _operators = {}  # name -> [Operator], in the order in which they are tried
-_sources = []  # functions name -> [Operator] that are asked first: the dispatcher's
+_sources = []  # (operators_of(name), names()) of registries that come first: the dispatcher's
+_function_sources = []  # functions_of(name): operators that are written in TorchScript
 
 
 class Operator:
@@ -53,30 +54,33 @@ def _declare(text, operation):
     _operators.pop(name, None)
 
 
-def add_source(source):
-    """`source(name)` lists operators called `name`, which come before the primitives."""
-    _sources.append(source)
+def add_source(operators_of, names):
+    """Ask another registry before the primitives: `operators_of(name)` lists Operators, `names()` all their names."""
+    _sources.append((operators_of, names))
+
+
+def add_function_source(functions_of):
+    """Ask `functions_of(name)` for the GraphFunctions that do the work of the operator `name`."""
+    _function_sources.append(functions_of)
 
 
 def getAllOperatorsFor(name):
     """All overloads of an operator, such as "aten::add", in the order in which they are tried."""
     if name not in _operators:
-        _load_registrations()
-        found = [operator for source in _sources for operator in source(name)]
+        found = [operator for operators_of, _ in _sources for operator in operators_of(name)]
         found += [Operator(parse_schema(text), operation) for text, operation in _declared.get(name, ())]
         _operators[name] = found
     return _operators[name]
 
 
+def getAllBuiltinFunctionsFor(name):
+    """The operators of that name that are written in TorchScript (frontend/builtin_functions.py), as GraphFunctions."""
+    return [function for functions_of in _function_sources for function in functions_of(name)]
+
+
 def all_names():
-    """The names of all operators."""
-    _load_registrations()
-    from . import register_c10_ops
-    return sorted({*register_c10_ops.names(), *_declared})
-
-
-def _load_registrations():
-    from . import registrations  # noqa: F401  it declares operators, which needs this module
+    """The names of all operators but those written in TorchScript."""
+    return sorted({*_declared, *(name for _, names in _sources for name in names())})
 
 
 def find_operator(node):

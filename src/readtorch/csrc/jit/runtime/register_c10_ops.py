@@ -61,4 +61,4 @@ def operation_of(operator, schema):
     return call_with_objects
 
 
-add_source(operators_of)
+add_source(operators_of, names)
