@@ -8,7 +8,7 @@ In PyTorch: `torch/jit/__init__.py`. Explained in the chapters "JIT: tracing" an
 from typing import Final
 
 from readtorch._jit_internal import export, ignore, is_scripting, unused
-from readtorch.csrc.jit.python.script_function import ScriptFunction
+from readtorch.csrc.jit.python.script_init import ScriptFunction
 from readtorch.csrc.jit.runtime.jit_exception import Error
 from readtorch.jit._annotate import annotate, isinstance
 from readtorch.jit._async import Future, fork, wait

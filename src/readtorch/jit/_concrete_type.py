@@ -15,10 +15,10 @@ from readtorch.c10.module_names import is_in
 from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.definition import definition_of
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
-from readtorch.csrc.jit.frontend.resolver import PythonResolver, lookup_of_closure
+from readtorch.csrc.jit.python.script_init import PythonResolver, lookup_of_closure
 from readtorch.csrc.jit.ir.constants import qualified_name, type_of_value
 from readtorch.csrc.jit.ir.type import BoolType, ClassType, FunctionType, NoneType, OptionalType, TensorType
-from readtorch.csrc.jit.python.module_value import ModuleValue
+from readtorch.csrc.jit.python.python_sugared_value import ModuleValue
 from readtorch.jit import _nn_stubs
 from readtorch.jit._builtins import find_builtin
 from readtorch.jit._script_class import define_method

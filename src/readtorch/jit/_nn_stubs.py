@@ -14,10 +14,11 @@ from pathlib import Path
 from readtorch import nn
 from readtorch.c10.module_names import is_in
 from readtorch.csrc.jit.api.compilation_unit import python_cu
-from readtorch.csrc.jit.frontend.callables import FunctionValue
+from readtorch.csrc.jit.frontend.sugared_value import FunctionValue
+from readtorch.csrc.jit.python.script_init import PythonResolver, lookup_of_closure
 from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_text
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
-from readtorch.csrc.jit.frontend.resolver import NativeResolver, PythonResolver, lookup_of_closure
+from readtorch.csrc.jit.frontend.resolver import NativeResolver
 from readtorch.csrc.jit.ir.type import ClassType
 from readtorch.csrc.jit.frontend.sugared_value import SugaredValue
 

@@ -13,17 +13,12 @@ import readtorch
 from readtorch._jit_internal import is_ignored_fn
 from readtorch.csrc.jit.api.compilation_unit import CompilationUnit as _CompilationUnit
 from readtorch.csrc.jit.api.compilation_unit import python_cu
-from readtorch.csrc.jit.frontend.callables import FunctionValue
+from readtorch.csrc.jit.frontend.sugared_value import FunctionValue
 from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_text
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
-from readtorch.csrc.jit.frontend.resolver import (
-    NativeResolver,
-    PythonResolver,
-    lookup_in_frame,
-    lookup_of_closure,
-)
+from readtorch.csrc.jit.frontend.resolver import NativeResolver
 from readtorch.csrc.jit.ir.constants import qualified_name
-from readtorch.csrc.jit.python.script_function import ScriptFunction
+from readtorch.csrc.jit.python.script_init import PythonResolver, ScriptFunction, lookup_in_frame, lookup_of_closure
 from readtorch.jit import _nn_stubs
 from readtorch.jit._recursive import create_script_module
 from readtorch.jit._script_class import define_method, interface, script_class  # noqa: F401  in PyTorch: here

@@ -10,7 +10,7 @@ from readtorch._jit_internal import get_torchscript_modifier, should_drop
 from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.definition import definition_of
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
-from readtorch.csrc.jit.frontend.resolver import PythonResolver, lookup_of_closure
+from readtorch.csrc.jit.python.script_init import PythonResolver, lookup_of_closure
 from readtorch.csrc.jit.frontend.script_type_parser import ScriptTypeParser
 from readtorch.csrc.jit.ir.constants import qualified_name
 from readtorch.csrc.jit.ir.function_schema import Argument, FunctionSchema

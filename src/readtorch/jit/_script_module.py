@@ -11,7 +11,7 @@ from collections.abc import MutableMapping
 from readtorch.csrc.jit.ir.type import ClassType, InterfaceType
 from readtorch.csrc.jit.passes.inliner import inlined
 from readtorch.csrc.jit.python.pybind_utils import REJECTED, to_ivalue
-from readtorch.csrc.jit.python.script_function import Compiled
+from readtorch.csrc.jit.python.script_init import Compiled
 from readtorch.nn import Module
 
 __all__ = ["RecursiveScriptModule", "ScriptModule"]

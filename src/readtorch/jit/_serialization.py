@@ -5,7 +5,7 @@ In PyTorch: `torch/jit/_serialization.py`. Explained in the chapter "JIT: script
 
 import os
 
-from readtorch.csrc.jit.python.script_function import ScriptFunction
+from readtorch.csrc.jit.python.script_init import ScriptFunction
 from readtorch.csrc.jit.serialization.export import save_function, save_object
 from readtorch.csrc.jit.serialization.import_archive import load_object, refusals
 from readtorch.jit._concrete_type import LoadedModuleType

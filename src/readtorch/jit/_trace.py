@@ -13,7 +13,7 @@ from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  (the T
 from readtorch.csrc.jit.ir.constants import qualified_name
 from readtorch.csrc.jit.ir.type import DictType, ListType, OptionalType, TensorType, TupleType
 from readtorch.csrc.jit.python.python_tracer import TracerWarning
-from readtorch.csrc.jit.python.script_function import ScriptFunction
+from readtorch.csrc.jit.python.script_init import ScriptFunction
 from readtorch.jit._check_trace import TracingCheckError, check_function, check_module
 from readtorch.jit._traced_module import TopLevelTracedModule, TracedModule, make_object
 

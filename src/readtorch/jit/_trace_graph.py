@@ -5,7 +5,7 @@ in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
 import readtorch
 from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  (the Tracer key's kernels)
-from readtorch.csrc.jit.python.script_function import ScriptFunction
+from readtorch.csrc.jit.python.script_init import ScriptFunction
 from readtorch.jit._lower_graph import lower_graph, specialize
 from readtorch.jit._script_module import ScriptModule
 

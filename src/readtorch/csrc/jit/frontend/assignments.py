@@ -20,7 +20,7 @@ from ..ir.type import (
 from .error_report import ErrorReport
 from .schema_matching import NamedValue
 from .script_type_parser import type_name
-from .callables import BuiltinFunction, MagicMethod, MethodValue
+from .sugared_value import BuiltinFunction, MagicMethod, MethodValue
 
 # operator: (what it does to a number, to a tensor or list in place, methods of objects)
 _AUGMENTED = {

@@ -9,11 +9,11 @@ import ast
 
 from ..ir.type import DictType, FutureType, ListType, NoneType, OptionalType, StringType, TensorType
 from .error_report import ErrorReport
-from .iterables import IterableTree, RangeValue
+from .sugared_value import IterableTree, RangeValue
 from .control_flow import FOREVER
 from .schema_matching import NamedValue, try_convert_to_type
 from .script_type_parser import type_name
-from .callables import ClassValue, SliceValue, SpecialForm
+from .sugared_value import ClassValue, SliceValue, SpecialForm
 from .sugared_value import SimpleValue
 
 

@@ -24,7 +24,7 @@ from .error_report import ErrorReport
 from .refinement import NOTHING, Condition, Refinements
 from .schema_matching import NamedValue
 from .script_type_parser import type_name
-from .callables import SpecialForm
+from .sugared_value import SpecialForm
 
 
 class Conditions:

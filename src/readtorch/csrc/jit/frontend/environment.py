@@ -23,7 +23,7 @@ from ..ir.type import (
 from .error_report import ErrorReport
 from .schema_matching import try_convert_to_type
 from .script_type_parser import type_name
-from .callables import (
+from .sugared_value import (
     BuiltinFunction,
     Cast,
     ClassValue,

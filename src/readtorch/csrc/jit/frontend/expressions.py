@@ -12,7 +12,7 @@ from ..passes.constant_propagation import run_node
 from .error_report import ErrorReport, update_pending_range
 from .schema_matching import NamedValue
 from .script_type_parser import type_name
-from .callables import BuiltinFunction, MagicMethod
+from .sugared_value import BuiltinFunction, MagicMethod
 from .sugared_value import SimpleValue
 
 # operator: (its name in graphs, the method of objects)

@@ -7,7 +7,7 @@ from ..ir.unification import unifyTypes
 from .error_report import ErrorReport, update_pending_range
 from .schema_matching import NamedValue, try_convert_to_type
 from .script_type_parser import type_name
-from .callables import ExceptionMessage, ExceptionValue, MethodValue
+from .sugared_value import ExceptionMessage, ExceptionValue, MethodValue
 from .sugared_value import SugaredValue
 
 

@@ -13,7 +13,7 @@ from ..ir.type import IntType, ListType, NoneType, OptionalType, TensorType, Tup
 from .error_report import ErrorReport
 from .schema_matching import convertible_to_list
 from .script_type_parser import type_name
-from .callables import SliceValue
+from .sugared_value import SliceValue
 
 LAST = 2**63 - 1
 

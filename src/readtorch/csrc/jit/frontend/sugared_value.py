@@ -1,26 +1,36 @@
 """What a name or an expression means while a program is compiled.
 
-Most expressions are values of the graph (SimpleValue). Others exist only while compiling: a function that can
-be called, a module that has attributes, the `range` of a loop. What each of them can do is its methods; what
-it cannot raises.
+Most expressions are values of the graph (SimpleValue). Others exist only during compilation: a function that can be
+called, a module that has attributes, the `range` of a loop. Its methods say what each can do; the others raise.
 
-In PyTorch: `torch/csrc/jit/frontend/sugared_value.cpp`. Explained in the chapter "JIT: scripting".
+A loop over something whose length is known during compilation, such as a tuple, is unrolled. Everything else that can
+be iterated over has a length, and an item for each index, which the body of the loop looks up.
+
+In PyTorch: `torch/csrc/jit/frontend/sugared_value.h`, `sugared_value.cpp`. Explained in the chapter "JIT: scripting".
 """
 
-from ..ir.type import (
+from readtorch.csrc.jit.api.function_impl import RecursiveMethodCallError
+from readtorch.csrc.jit.ir.function_schema import Argument, FunctionSchema
+from readtorch.csrc.jit.ir.type import (
+    AnyListType,
     AnyTupleType,
+    BoolType,
     ClassType,
     DeviceObjType,
     DictType,
     EnumType,
     InterfaceType,
+    IntType,
     ListType,
     StringType,
     TensorType,
     TupleType,
 )
+from readtorch.csrc.jit.ir.unification import matchTypeVariables, tryEvalTypeVariables
+from readtorch.csrc.jit.runtime.operator import getAllOperatorsFor
+
 from .error_report import ErrorReport
-from .schema_matching import NamedValue
+from .schema_matching import NamedValue, emit_builtin_call, match_schema, match_schemas
 from .script_type_parser import type_name
 
 
@@ -51,8 +61,7 @@ class SugaredValue:
         raise ErrorReport(range, f"cannot call a {self.kind}")
 
     def iter(self, range, emitter):
-        """What a loop over it goes through: a SugaredValue with `length` and `item`, or with `static_length`.
-        """
+        """What a loop over it goes through: a SugaredValue with `length` and `item`, or with `static_length`."""
         raise ErrorReport(range, f"{self.kind} cannot be used as an iterable")
 
     def static_length(self):
@@ -93,8 +102,7 @@ class SimpleValue(SugaredValue):
         if not isinstance(type, ClassType):
             raise ErrorReport(
                 range,
-                f"hasattr's first argument must be an object or NamedTuple, but got {type_name(type)} "
-                "instead",
+                f"hasattr's first argument must be an object or NamedTuple, but got {type_name(type)} instead",
             )
         return type.findMethod(name) is not None or type.hasAttribute(name) or name in type.constants
 
@@ -103,18 +111,12 @@ class SimpleValue(SugaredValue):
             found = look(range, emitter, name)
             if found is not None:
                 return found
-        hint = (
-            " Did you forget to initialize an attribute in __init__()?"
-            if isinstance(self.type(), ClassType)
-            else ""
-        )
-        raise ErrorReport(
-            range, f"'{type_name(self.type())}' object has no attribute or method '{name}'.{hint}"
-        )
+        hint = " Did you forget to initialize an attribute in __init__()?" if isinstance(self.type(), ClassType) else ""
+        raise ErrorReport(range, f"'{type_name(self.type())}' object has no attribute or method '{name}'.{hint}")
 
     def _cast(self, range, emitter, name):
         if name in CAST_METHODS and self.type().isSubtypeOf(TensorType.get()):
-            return callables.TensorCast(self.value, CAST_METHODS[name])
+            return TensorCast(self.value, CAST_METHODS[name])
         return None
 
     def _property(self, range, emitter, name):
@@ -138,18 +140,16 @@ class SimpleValue(SugaredValue):
         type, graph = self.type(), emitter.graph
         if isinstance(type, ClassType):
             if type.findMethod(name) is not None:
-                return callables.MethodValue(self.value, name)
+                return MethodValue(self.value, name)
             if type.hasAttribute(name):
                 node = graph.createGetAttr(self.value, name)
                 return SimpleValue(graph.insertNode(node).setSourceRange(range).output())
             if name in type.constants:
                 return SimpleValue(graph.insertConstant(type.constants[name], None, range))
             if name in type.properties:
-                return callables.MethodValue(self.value, type.properties[name][0]).call(
-                    range, emitter, [], []
-                )
+                return MethodValue(self.value, type.properties[name][0]).call(range, emitter, [], [])
         if isinstance(type, InterfaceType) and type.getMethod(name) is not None:
-            return callables.MethodValue(self.value, name)
+            return MethodValue(self.value, name)
         if isinstance(type, EnumType) and name in ("name", "value"):
             node = graph.create("prim::EnumName" if name == "name" else "prim::EnumValue", [self.value])
             node.output().setType(StringType.get() if name == "name" else type.value_type)
@@ -158,12 +158,12 @@ class SimpleValue(SugaredValue):
 
     def _method(self, range, emitter, name):
         """An operator that takes it as `self`: `x.foo(y)` is `foo(x, y)`."""
-        if name == "type" and callables.takes_self("aten::to", self.type()):
-            return callables.BuiltinFunction("aten::to", self.value)
-        if callables.takes_self(f"aten::{name}", self.type()):
-            return callables.BuiltinFunction(f"aten::{name}", self.value)
+        if name == "type" and takes_self("aten::to", self.type()):
+            return BuiltinFunction("aten::to", self.value)
+        if takes_self(f"aten::{name}", self.type()):
+            return BuiltinFunction(f"aten::{name}", self.value)
         if name == "tolist" and self.type().isSubtypeOf(TensorType.get()):
-            return callables.SpecialForm("tolist")
+            return SpecialForm("tolist")
         return None
 
     def set_attr(self, range, emitter, name, value):
@@ -189,8 +189,7 @@ class SimpleValue(SugaredValue):
         if emitter.graph.insertPoint().owningBlock() is not emitter.graph.block():
             raise ErrorReport(
                 range,
-                "First assignment cannot be in a control-flow block. Initialize the field at the top "
-                "level first",
+                "First assignment cannot be in a control-flow block. Initialize the field at the top level first",
             )
         self.type().addAttribute(name, value.type())
         return value.type()
@@ -204,7 +203,7 @@ class SimpleValue(SugaredValue):
             )
         if getter_and_setter[1] is None:
             raise ErrorReport(range, f"Tried to set read-only attribute: {name}")
-        callables.MethodValue(self.value, getter_and_setter[1]).call(range, emitter, [NamedValue(value)], [])
+        MethodValue(self.value, getter_and_setter[1]).call(range, emitter, [NamedValue(value)], [])
 
     # ---------------------------------------------------------------------------------------- containers
 
@@ -216,12 +215,8 @@ class SimpleValue(SugaredValue):
             return [SimpleValue(v) for v in graph.insertNode(graph.createTupleUnpack(self.value)).outputs()]
         if isinstance(type, ListType):
             if size is None:
-                raise ErrorReport(
-                    range, "cannot statically infer the expected size of a list in this context"
-                )
-            return [
-                SimpleValue(v) for v in graph.insertNode(graph.createListUnpack(self.value, size)).outputs()
-            ]
+                raise ErrorReport(range, "cannot statically infer the expected size of a list in this context")
+            return [SimpleValue(v) for v in graph.insertNode(graph.createListUnpack(self.value, size)).outputs()]
         if isinstance(type, AnyTupleType):
             raise ErrorReport(
                 range,
@@ -231,8 +226,6 @@ class SimpleValue(SugaredValue):
         raise ErrorReport(range, f"{type_name(type)} cannot be used as a tuple")
 
     def iter(self, range, emitter):
-        from .iterables import SugaredTuple  # made of sugared values
-
         type = self.type()
         if isinstance(type, (ListType, StringType, TensorType)):
             return self
@@ -292,4 +285,387 @@ _PROPERTIES = {
 }
 
 
-from . import callables  # noqa: E402  they make SimpleValues
+# ------------------------------------------------------------------------------- operators, functions, methods, classes
+
+
+def takes_self(kind, type):
+    """Whether an operator `kind` has an argument `self` for which a value of this type can be passed."""
+    for operator in getAllOperatorsFor(kind):
+        index = operator.schema.argument_index("self")
+        if index is None:
+            continue
+        env = {}
+        formal = operator.schema.arguments[index].type
+        if matchTypeVariables(formal, type, env) is not None:
+            continue
+        concrete = tryEvalTypeVariables(formal, env)
+        if concrete is not None and type.isSubtypeOf(concrete):
+            return True
+    return False
+
+
+class BuiltinFunction(SugaredValue):
+    """An operator, perhaps as a method of `self`."""
+
+    kind = "builtin"
+
+    def __init__(self, name, self_value=None):
+        self.name = name
+        self.self_value = self_value
+
+    def call(self, range, emitter, args, kwargs):
+        self_value = None if self.self_value is None else NamedValue(self.self_value, "self", range)
+        return SimpleValue(emit_builtin_call(emitter.graph, self.name, args, kwargs, range, self_value))
+
+
+class Cast(BuiltinFunction):
+    """`int(x)`, `float(x)`, `bool(x)`, `str(x)`: nothing is done for what has the type already."""
+
+    def __init__(self, type, name):
+        super().__init__(name)
+        self.type = type
+
+    def call(self, range, emitter, args, kwargs):
+        if len(args) == 1 and not kwargs:
+            value, graph = args[0].value(emitter.graph), emitter.graph
+            if value.type().isSubtypeOf(self.type):
+                return SimpleValue(value)
+            if isinstance(self.type, BoolType) and _has_length(value.type()):
+                length = graph.insert("aten::len", [value], range=range)
+                return SimpleValue(graph.insert("aten::gt", [length, 0], range=range))
+        return super().call(range, emitter, args, kwargs)
+
+
+def _has_length(type):
+    return type.isSubtypeOf(AnyListType.get()) or isinstance(type, (StringType, DictType))
+
+
+class TensorCast(SugaredValue):
+    """`x.float()`."""
+
+    def __init__(self, value, dtype):
+        self.value = value
+        self.dtype = dtype
+
+    def call(self, range, emitter, args, kwargs):
+        graph = emitter.graph
+        dtype = graph.insertConstant(self.dtype, IntType.get(), range)
+        return SimpleValue(graph.insert("aten::to", [], {"self": self.value, "dtype": dtype}, range))
+
+
+class MagicMethod(SugaredValue):
+    """`len(x)`, `x + y`, …: a method of x if x is an object, else what `base` does."""
+
+    def __init__(self, name, base):
+        self.name = name
+        self.base = base
+
+    def call(self, range, emitter, args, kwargs):
+        if args:
+            value = args[0].value(emitter.graph)
+            if isinstance(value.type(), ClassType):
+                return SimpleValue(value).attr(range, emitter, self.name).call(range, emitter, args[1:], kwargs)
+        return self.base.call(range, emitter, args, kwargs)
+
+
+class FunctionValue(SugaredValue):
+    """A compiled function; several if it has overloads."""
+
+    kind = "function"
+
+    def __init__(self, *functions):
+        self.functions = functions
+
+    def call(self, range, emitter, args, kwargs):
+        for function in self.functions:
+            ensure_defined(function, range, "function")
+        graph = emitter.graph
+        index, matched = match_schemas([f.schema for f in self.functions], range, graph, args, kwargs)
+        value = graph.insertFunctionCall(self.functions[index], matched.inputs)
+        value.node().setSourceRange(range)
+        return SimpleValue(value)
+
+
+class MethodValue(SugaredValue):
+    """A method of an object."""
+
+    kind = "method"
+
+    def __init__(self, self_value, *names):
+        self.self_value = self_value
+        self.names = names
+
+    def call(self, range, emitter, args, kwargs):
+        type, graph = self.self_value.type(), emitter.graph
+        schemas = [self._schema(range, type, name) for name in self.names]
+        args = [NamedValue(self.self_value), *args]
+        index, matched = match_schemas(schemas, range, graph, args, kwargs)
+        value = graph.insertMethodCall(self.names[index], schemas[index], matched.inputs)
+        value.node().setSourceRange(range)
+        return SimpleValue(value)
+
+    def _schema(self, range, type, name):
+        if isinstance(type, InterfaceType):
+            return type.getMethod(name)
+        method = type.getMethod(name)
+        ensure_defined(method, range, "method")
+        return method.schema
+
+
+def ensure_defined(function, range, what):
+    """Compile a function that is called at `range`."""
+    try:
+        function.ensure_defined()
+    except RecursiveMethodCallError:
+        raise ErrorReport(
+            range, f" {what} '{function.name}' is called recursively. Recursive calls are not supported"
+        ) from None
+
+
+class ClassValue(SugaredValue):
+    """A TorchScript class: calling it makes an object."""
+
+    kind = "class"
+
+    def __init__(self, type, python_class=None):
+        self.type = type
+        self.python_class = python_class
+
+    def call(self, range, emitter, args, kwargs):
+        graph = emitter.graph
+        made = graph.insertNode(graph.createObject(self.type)).setSourceRange(range).output()
+        if self.type.findMethod("__init__") is None:
+            raise ErrorReport(range, f"Class {self.type.name()} does not have an __init__ function defined")
+        MethodValue(made, "__init__").call(range, emitter, args, kwargs)
+        return SimpleValue(made)
+
+    def attr(self, range, emitter, name):
+        if name in self.type.static_methods:
+            return FunctionValue(self.type.static_methods[name])
+        if name == "__new__":
+            return SpecialForm("CreateObject")
+        raise ErrorReport(range, f"Tried to lookup unknown attribute on class {self.type.annotation_str}")
+
+
+class NamedTupleConstructor(SugaredValue):
+    def __init__(self, type):
+        self.type = type
+
+    def call(self, range, emitter, args, kwargs):
+        arguments = [
+            Argument(name, t, default_value=self.type.defaults.get(name), has_default=name in self.type.defaults)
+            for name, t in zip(self.type.fields, self.type.types)
+        ]
+        schema = FunctionSchema(self.type.name(), "", tuple(arguments), (Argument("", self.type),))
+        matched = match_schema(schema, range, emitter.graph, args, kwargs)
+        node = emitter.graph.createTuple(matched.inputs, self.type)
+        return SimpleValue(emitter.graph.insertNode(node).setSourceRange(range).output())
+
+
+class EnumClassValue(SugaredValue):
+    kind = "enum class"
+
+    def __init__(self, type):
+        self.type = type
+
+    def attr(self, range, emitter, name):
+        if name not in self.type.values:
+            raise ErrorReport(range, f"{self.type.annotation_str}' has no attribute '{name}'")
+        return SimpleValue(emitter.graph.insertConstant(self.type.python_class[name], self.type, range))
+
+    def iter(self, range, emitter):
+        members = list(self.type.python_class)
+        return SimpleValue(emitter.graph.insertConstant(members, ListType(self.type), range))
+
+
+class SpecialForm(SugaredValue):
+    """A call that looks at its arguments' trees, such as `annotate(List[int], [])`. See `calls.py`."""
+
+    kind = "special form"
+
+    def __init__(self, form):
+        self.form = form
+
+
+class PrintValue(SugaredValue):
+    kind = "print"
+
+    def call(self, range, emitter, args, kwargs):
+        if kwargs:
+            raise ErrorReport(range, "print doesn't accept any keyword arguments")
+        graph = emitter.graph
+        graph.insertNode(graph.create("prim::Print", [a.value(graph) for a in args], 0)).setSourceRange(range)
+        return NoneSugared()
+
+
+class ExceptionValue(SugaredValue):
+    """An exception class. qualified_name: None for AssertionError, as in PyTorch."""
+
+    kind = "exception"
+
+    def __init__(self, name, qualified_name=None):
+        self.name = name
+        self.qualified_name = qualified_name
+
+    def call(self, range, emitter, args, kwargs):
+        graph = emitter.graph
+        values = [a.value(graph) for a in [*args, *kwargs]]
+        if not values:
+            message = graph.insertConstant("", None, range)
+        elif len(values) == 1:
+            message = values[0]
+        else:
+            message = graph.insertNode(graph.createTuple(values)).output()
+        return ExceptionMessage(message, self.class_name(range, emitter))
+
+    def class_name(self, range, emitter):
+        return self.qualified_name and emitter.graph.insertConstant(self.qualified_name, None, range)
+
+
+class ExceptionMessage(SugaredValue):
+    """An exception that is ready to be raised."""
+
+    def __init__(self, message, class_name):
+        self.message = message
+        self.class_name = class_name
+
+
+class SliceValue(SugaredValue):
+    """A `slice(start, stop, step)` object."""
+
+    kind = "Python slice value"
+
+    def __init__(self, start, stop, step):
+        self.start, self.stop, self.step = start, stop, step
+
+
+class BuiltinModule(SugaredValue):
+    """`torch`: its attributes are operators."""
+
+    kind = "builtin module"
+
+    def __init__(self, namespace):
+        self.namespace = namespace
+
+    def attr(self, range, emitter, name):
+        if self.namespace == "aten" and name == "autograd":
+            return BuiltinModule("aten")
+        return BuiltinFunction(f"{self.namespace}::{name}")
+
+
+# ------------------------------------------------------------------------------------------------------------ iterables
+
+
+class RangeValue(SugaredValue):
+    """`range(stop)`, `range(start, stop, step)`. turns: the number of turns, if known."""
+
+    kind = "range"
+
+    def __init__(self, range, emitter, values, turns=None):
+        for i, value in enumerate(values):
+            if not isinstance(value.type(), IntType):
+                raise ErrorReport(
+                    range,
+                    f"all inputs of range must be ints, found {type_name(value.type())} in argument {i}",
+                )
+        if not 1 <= len(values) <= 3:
+            count = "at least 1 arguments, got 0" if not values else f"at most 3 arguments, got {len(values)}"
+            raise ErrorReport(range, f"range expected {count}")
+        self.only_stop = len(values) == 1
+        self.turns = turns
+        constant = emitter.graph.insertConstant
+        if self.only_stop:
+            self.start, self.stop, self.step = constant(0, None, range), values[0], constant(1, None, range)
+        else:
+            self.start, self.stop = values[:2]
+            self.step = values[2] if len(values) == 3 else constant(1, None, range)
+
+    def iter(self, range, emitter):
+        return self
+
+    def static_length(self):
+        return self.turns
+
+    def length(self, range, emitter):
+        if self.turns is not None:
+            return emitter.graph.insertConstant(self.turns, None, range)
+        if self.only_stop:
+            return self.stop
+        return emitter.graph.insert("aten::__range_length", [self.start, self.stop, self.step], range=range)
+
+    def item(self, range, emitter, index, type_hint=None):
+        if self.only_stop:
+            return SimpleValue(index)
+        return SimpleValue(emitter.graph.insert("aten::__derive_index", [index, self.start, self.step], range=range))
+
+
+class SugaredTuple(SugaredValue):
+    """Several SugaredValues, one after the other."""
+
+    kind = "Tuple"
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    def as_value(self, range, emitter):
+        values = [part.as_value(range, emitter) for part in self.parts]
+        return emitter.graph.insertNode(emitter.graph.createTuple(values)).output()
+
+    def as_tuple(self, range, emitter, size=None):
+        return self.parts
+
+    def iter(self, range, emitter):
+        return self
+
+    def static_length(self):
+        return len(self.parts)
+
+    def item(self, range, emitter, index, type_hint=None):
+        if not index.isConstant() or not isinstance(index.type(), IntType):
+            raise ErrorReport(
+                range,
+                "Expected integer literal for index. ModuleList/Sequential indexing is only supported "
+                "with integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is "
+                "not a literal. Enumeration is supported, e.g. 'for index, v in enumerate(self): out = "
+                "v(inp)'",
+            )
+        i = index.toIValue()
+        if not -len(self.parts) <= i < len(self.parts):
+            raise ErrorReport(range, f"Index {i} out of range of length {len(self.parts)}")
+        return self.parts[i]
+
+
+class IterableTree(SugaredValue):
+    """Several iterables side by side: `zip(a, b)`, `enumerate(a)`. It is as long as the shortest."""
+
+    kind = "iterabletree"
+
+    def __init__(self, range, children):
+        self.children = []
+        lengths = [child.static_length() for child in children]
+        if any(n is None for n in lengths) and any(n is not None for n in lengths):
+            raise ErrorReport(
+                range,
+                "Can not iterate over a module list or tuple with a value that does not have a statically "
+                "determinable length\n",
+            )
+        self.children = children
+        self.turns = min(lengths) if lengths and lengths[0] is not None else None
+
+    def iter(self, range, emitter):
+        return self
+
+    def static_length(self):
+        return self.turns
+
+    def leaves(self):
+        return [leaf for c in self.children for leaf in (c.leaves() if isinstance(c, IterableTree) else [c])]
+
+    def length(self, range, emitter):
+        graph = emitter.graph
+        lengths = [leaf.length(range, emitter) for leaf in self.leaves()]
+        together = graph.insertNode(graph.createList(IntType.get(), lengths)).output()
+        return graph.insert("prim::min", [together], range=range)
+
+    def item(self, range, emitter, index, type_hint=None):
+        return SugaredTuple([child.item(range, emitter, index) for child in self.children])

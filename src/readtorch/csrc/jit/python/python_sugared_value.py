@@ -1,4 +1,7 @@
-"""Python objects that a program names: functions, modules, classes, constants.
+"""Python objects that a program names: functions, modules, classes, constants; and nn.Modules.
+
+An nn.Module's attributes are those of its type; methods that have not been compiled are compiled when they are named. A
+ModuleList, Sequential or ModuleDict is unrolled: every submodule has a type of its own.
 
 In PyTorch: `torch/csrc/jit/python/python_sugared_value.cpp`. Explained in the chapter "JIT: scripting".
 """
@@ -7,24 +10,37 @@ import enum
 import inspect
 import types
 
-from ....c10.device import device as Device
-from ....c10.layout import strided
-from ....c10.memory_format import contiguous_format
-from ....c10.scalar_type import dtype
-from ..frontend.error_report import ErrorReport
-from ..frontend.schema_matching import NamedValue, match_schema
-from ..frontend.callables import (
+from readtorch._jit_internal import is_ignored_fn, is_static_fn
+from readtorch.c10.device import device as Device
+from readtorch.c10.layout import strided
+from readtorch.c10.memory_format import contiguous_format
+from readtorch.c10.scalar_type import dtype
+from readtorch.csrc.jit.frontend.error_report import ErrorReport
+from readtorch.csrc.jit.frontend.schema_matching import NamedValue, match_schema
+from readtorch.csrc.jit.frontend.sugared_value import (
     BuiltinFunction,
     ClassValue,
     EnumClassValue,
     ExceptionValue,
     FunctionValue,
+    IterableTree,
+    MethodValue,
     NamedTupleConstructor,
+    SimpleValue,
     SpecialForm,
+    SugaredTuple,
+    SugaredValue,
 )
-from ..frontend.sugared_value import SimpleValue, SugaredValue
-from ..ir.function_schema import Argument, FunctionSchema
-from ..ir.type import ClassType, EnumType, FunctionType, TensorType, TupleType
+from readtorch.csrc.jit.ir.function_schema import Argument, FunctionSchema
+from readtorch.csrc.jit.ir.type import (
+    ClassType,
+    EnumType,
+    FunctionType,
+    InterfaceType,
+    NoneType,
+    TensorType,
+    TupleType,
+)
 
 _CONSTANTS = (
     bool,
@@ -55,7 +71,9 @@ def to_sugared_value(object, emitter, range, is_constant=False):
     form = _special_form(object)
     if form is not None:
         return SpecialForm(form)
-    from ....jit._builtins import find_builtin  # the table of operators needs all of the library
+    from ....jit._builtins import (
+        find_builtin,  # the table of operators needs all of the library
+    )
 
     builtin = find_builtin(object)
     if builtin is not None:
@@ -67,7 +85,9 @@ def to_sugared_value(object, emitter, range, is_constant=False):
     if isinstance(object, types.BuiltinFunctionType):
         raise ErrorReport(range, f"Python builtin {object} is currently not supported in Torchscript")
     if inspect.isfunction(object) or inspect.ismethod(object):
-        from ....jit._script import try_compile_function  # compiling functions leads here
+        from ....jit._script import (
+            try_compile_function,  # compiling functions leads here
+        )
 
         compiled = try_compile_function(object)
         if compiled is not None:
@@ -226,3 +246,250 @@ def insert_python_op(graph, range, name, function, values):
     node = graph.create("prim::PythonOp", values).setSourceRange(range)
     node.s_("name", name).ival_("function", function).ival_("scalar_args", [])
     return graph.insertNode(node)
+
+
+# -------------------------------------------------------------------------------------------------------------- modules
+
+
+class ModuleValue(SugaredValue):
+    """value: the module in the graph; concrete: its ConcreteModuleType."""
+
+    kind = "module"
+
+    def __init__(self, value, concrete):
+        self.value = value
+        self.concrete = concrete
+
+    def as_value(self, range, emitter):
+        return self.value
+
+    # ------------------------------------------------------------------------------------------ attributes
+
+    def attr(self, range, emitter, name):
+        found = self._find(range, emitter, name)
+        if found is not None:
+            return found
+        type = self.value.type()
+        if name in type.properties:
+            return MethodValue(self.value, type.properties[name][0]).call(range, emitter, [], [])
+        hint = self.concrete.failed.get(name, "")
+        if name in self.concrete.ignored:
+            hint = "attribute was ignored during compilation"
+        raise ErrorReport(range, f"Module '{type.name()}' has no attribute '{name}' {hint}")
+
+    def has_attr(self, range, emitter, name):
+        return self._find(range, emitter, name) is not None
+
+    def set_attr(self, range, emitter, name, value):
+        SimpleValue(self.value).set_attr(range, emitter, name, value)
+
+    def _find(self, range, emitter, name):
+        type = self.value.type()
+        if isinstance(type, InterfaceType):
+            return SimpleValue(self.value).attr(range, emitter, name)
+        if name in self.concrete.modules:
+            return self._submodule(range, emitter, name)
+        if type.hasAttribute(name) or type.findMethod(name) is not None:
+            return SimpleValue(self.value).attr(range, emitter, name)
+        if name in type.constants:
+            return _module_constant(type.constants[name], emitter, range)
+        for look in (self._container_method, self._function_attribute, self._python_method):
+            found = look(range, emitter, name)
+            if found is not None:
+                return found
+        return None
+
+    def _submodule(self, range, emitter, name):
+        node = emitter.graph.insertNode(emitter.graph.createGetAttr(self.value, name)).setSourceRange(range)
+        return ModuleValue(node.output(), self.concrete.modules[name])
+
+    def _container_method(self, range, emitter, name):
+        if name in ("items", "keys", "values") and self.concrete.container == "dict":
+            return self._contents(range, emitter).method(range, name)
+        if name in ("named_modules", "modules", "children", "named_children"):
+            return self._contents(range, emitter).method(range, name)
+        if name == "named_buffers":
+            return self._tensors(range, emitter, "buffer").method(range, "items")
+        return None
+
+    def _function_attribute(self, range, emitter, name):
+        if name in self.concrete.functions:
+            return FunctionValue(self.concrete.functions[name])
+        if name in self.concrete.builtins:
+            return BuiltinFunction(self.concrete.builtins[name])
+        return None
+
+    def _python_method(self, range, emitter, name):
+        """A method of the Python class that nobody has compiled yet."""
+        cls = self.concrete.python_class
+        function = None if cls is None else getattr(cls, name, None)
+        if not inspect.isfunction(function) and not self.concrete.has_stub(name):
+            return None
+        if function is not None and is_static_fn(cls, name):
+            return to_sugared_value(function, emitter, range)
+        if function is not None and is_ignored_fn(function):
+            return PythonValue(function, self.value)
+        self.concrete.compile_method(name)
+        return MethodValue(self.value, name)
+
+    # ------------------------------------------------------------------------------------------ containers
+
+    def _contents(self, range, emitter):
+        """The names and submodules, as two tuples of SugaredValues."""
+        names = list(self.concrete.modules)
+        keys = [SimpleValue(emitter.graph.insertConstant(n, None, range)) for n in names]
+        return _Contents(self, SugaredTuple(keys), SugaredTuple([self._submodule(range, emitter, n) for n in names]))
+
+    def _tensors(self, range, emitter, kind):
+        names = [a.name for a in self.value.type().attributes if a.kind == kind]
+        keys = [SimpleValue(emitter.graph.insertConstant(n, None, range)) for n in names]
+        values = [SimpleValue(self.value).attr(range, emitter, n) for n in names]
+        return _Contents(self, SugaredTuple(keys), SugaredTuple(values))
+
+    def iter(self, range, emitter):
+        kind = self.concrete.container
+        if kind == "dict":
+            return self._contents(range, emitter).keys
+        if kind == "list":
+            return self._contents(range, emitter).values
+        if kind == "parameters":
+            return self._tensors(range, emitter, "parameter").values
+        raise ErrorReport(
+            range,
+            "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable",
+        )
+
+    def as_module_tuple(self, range, emitter):
+        """A ModuleList or Sequential as a tuple, which can be sliced."""
+        if self.concrete.container != "list":
+            raise ErrorReport(range, "Only ModuleList or Sequential modules can be used as tuple")
+        return self._contents(range, emitter).values
+
+    def as_tuple(self, range, emitter, size=None):
+        return self.iter(range, emitter).as_tuple(range, emitter, size)
+
+    def item(self, range, emitter, index, type_hint=None):
+        kind = self.concrete.container
+        if kind == "list" and type_hint is None:
+            return self._contents(range, emitter).values.item(range, emitter, index)
+        if kind == "parameters":
+            return self._tensors(range, emitter, "parameter").values.item(range, emitter, index)
+        if kind in ("dict", "parameter dict") and index.isConstant():
+            return self._entry(range, emitter, index.toIValue())
+        if kind in ("list", "dict") and type_hint is not None:
+            return self._chosen_at_run_time(range, emitter, index, type_hint)
+        if kind == "dict":
+            raise ErrorReport(
+                range,
+                "Unable to extract string literal index. ModuleDict indexing is only supported with string "
+                "literals. For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a "
+                "literal. Enumeration of ModuleDict is supported, e.g. 'for k, v in self.items(): ...'",
+            )
+        if self.value.type().findMethod("__getitem__") is not None:
+            return SimpleValue(self.value).item(range, emitter, index)
+        raise ErrorReport(
+            range,
+            "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict Modules are subscriptable",
+        )
+
+    def _entry(self, range, emitter, key):
+        if key in self.concrete.modules:
+            return self._submodule(range, emitter, key)
+        if self.value.type().hasAttribute(key):
+            return SimpleValue(self.value).attr(range, emitter, key)
+        raise ErrorReport(range, f"Key Error, {key}")
+
+    def _chosen_at_run_time(self, range, emitter, index, type_hint):
+        for name, concrete in self.concrete.modules.items():
+            if not concrete.type.isSubtypeOf(type_hint):
+                raise ErrorReport(range, f"Attribute {name} is not of annotated type {type_hint.annotation_str}: ")
+        node = emitter.graph.create("prim::ModuleContainerIndex", [self.value, index]).setSourceRange(range)
+        return SimpleValue(emitter.graph.insertNode(node).output().setType(type_hint))
+
+    # ----------------------------------------------------------------------------------------------- calls
+
+    def call(self, range, emitter, args, kwargs):
+        """`self.layer(x)`: its forward, between its hooks."""
+        type = self.value.type()
+        if not getattr(type, "pre_hooks", None) and not getattr(type, "hooks", None):
+            return self.attr(range, emitter, "forward").call(range, emitter, args, kwargs)
+        return self._hooked_call(range, emitter, type, args, kwargs)
+
+    def _hooked_call(self, range, emitter, type, args, kwargs):
+        graph, this = emitter.graph, NamedValue(self.value)
+        inputs = graph.insertNode(graph.createTuple([a.value(graph) for a in args])).output()
+        for hook in type.pre_hooks:
+            changed = FunctionValue(hook).call(range, emitter, [this, NamedValue(inputs)], []).as_value(range, emitter)
+            if not isinstance(changed.type(), NoneType):
+                is_tuple = isinstance(changed.type(), TupleType)
+                inputs = changed if is_tuple else graph.insertNode(graph.createTuple([changed])).output()
+        if type.pre_hooks and args:
+            args = [NamedValue(v) for v in graph.insertNode(graph.createTupleUnpack(inputs)).outputs()]
+        result = self.attr(range, emitter, "forward").call(range, emitter, args, kwargs).as_value(range, emitter)
+        for hook in type.hooks:
+            given = [this, NamedValue(inputs), NamedValue(result)]
+            changed = FunctionValue(hook).call(range, emitter, given, []).as_value(range, emitter)
+            result = result if isinstance(changed.type(), NoneType) else changed
+        return SimpleValue(result)
+
+
+class _Contents:
+    """The entries of a container of modules."""
+
+    def __init__(self, module, keys, values):
+        self.module = module
+        self.keys = keys
+        self.values = values
+
+    def method(self, range, name):
+        """`keys`, `values` …, as something that can be called."""
+        if name == "keys":
+            return _Returns(self.keys)
+        if name in ("values", "children"):
+            return _Returns(self.values)
+        if name in ("items", "named_children"):
+            return _Returns(IterableTree(range, [self.keys, self.values]))
+        return _AllModules(self.module, with_names=name == "named_modules")
+
+
+class _Returns(SugaredValue):
+    """A method without arguments whose result is known."""
+
+    def __init__(self, result):
+        self.result = result
+
+    def call(self, range, emitter, args, kwargs):
+        if args or kwargs:
+            raise ErrorReport(range, "method takes no arguments")
+        return self.result
+
+
+class _AllModules(SugaredValue):
+    """`modules()`, `named_modules()`: the module and all below it."""
+
+    def __init__(self, module, with_names):
+        self.module = module
+        self.with_names = with_names
+
+    def call(self, range, emitter, args, kwargs):
+        found = []
+        self._collect(range, emitter, self.module, "", found)
+        values = SugaredTuple([module for _, module in found])
+        if not self.with_names:
+            return values
+        names = [SimpleValue(emitter.graph.insertConstant(name, None, range)) for name, _ in found]
+        return IterableTree(range, [SugaredTuple(names), values])
+
+    def _collect(self, range, emitter, module, prefix, found):
+        found.append((prefix, module))
+        for name in module.concrete.modules:
+            path = f"{prefix}.{name}" if prefix else name
+            self._collect(range, emitter, module._submodule(range, emitter, name), path, found)
+
+
+def _module_constant(value, emitter, range):
+    """A module's constant; a tuple is made of its parts, so that each of them is a constant of its own."""
+    if isinstance(value, tuple):
+        values = [_module_constant(v, emitter, range).as_value(range, emitter) for v in value]
+        return SimpleValue(emitter.graph.insertNode(emitter.graph.createTuple(values)).output())
+    return SimpleValue(emitter.graph.insertConstant(value, None, range))

@@ -10,12 +10,13 @@ import re
 
 from ....c10.device import device as Device
 from ..api.compilation_unit import CompilationUnit
-from ..frontend.callables import ClassValue, EnumClassValue, FunctionValue, NamedTupleConstructor, SpecialForm
+from ..frontend.sugared_value import ClassValue, EnumClassValue, FunctionValue, NamedTupleConstructor, SpecialForm
 from ..frontend.definition import Text, build_definition, parse_expression
 from ..frontend.error_report import ErrorReport
 from ..frontend.ir_emitter import compile_lazily
 from ..frontend.parser import parse_archived
-from ..frontend.resolver import BuiltinModule, Resolver
+from ..frontend.resolver import Resolver
+from ..frontend.sugared_value import BuiltinModule
 from ..frontend.script_type_parser import ScriptTypeParser, dotted_name
 from ..frontend.sugared_value import SimpleValue, SugaredValue
 from ..ir.function_schema import Argument, FunctionSchema
