@@ -180,6 +180,78 @@ def test_compilers_and_pictures_wait_until_they_are_needed():
     assert loaded.isdisjoint({"numba", "llvmlite", "anywidget", "ipywidgets", "matplotlib", "pygments", "IPython"})
 
 
+# -- law 9: circles -----------------------------------------------------------------------------
+
+# Modules that import each other in a circle, inside of functions included, with the reason why they may. None may grow and
+# none may be added; a circle that is cut leaves the list. The front door, `readtorch` itself, is no part of a circle: faces
+# import it inside, as PyTorch's do.
+CIRCLES = [
+    ("a ScriptModule is an nn.Module, DataParallel asks jit whether it holds one, and the compiler asks torch.jit what a "
+     "Python value means (py::module::import in python_sugared_value.cpp)", """
+        csrc.jit.python.python_sugared_value csrc.jit.python.script_init jit jit._builtins jit._concrete_type jit._freeze
+        jit._nn_stubs jit._recursive jit._script jit._script_class jit._script_module jit._serialization jit._trace
+        jit._traced_module jit.annotations nn nn.parallel nn.parallel.data_parallel nn.parallel.replicate nn.utils
+        nn.utils.memory_format"""),
+    ("the modules of a package whose `__init__` they import", """
+        utils.data._utils utils.data._utils.collate utils.data._utils.crew utils.data._utils.pin_memory
+        utils.data._utils.worker"""),
+    ("the same", "autograd autograd.functional autograd.gradcheck"),
+    ("the same", "cuda cuda.random cuda.streams"),
+    ("a checkpoint names torch._utils._rebuild_parameter as what makes its Parameters", "_tensor _utils nn.parameter"),
+    ("the gradient of a fused group is a graph that is fused in its turn", """
+        csrc.jit.passes.tensorexpr_fuser csrc.jit.tensorexpr.differentiate csrc.jit.tensorexpr.kernel"""),
+    ("a node has blocks, a block has nodes: one ir.h in PyTorch", "csrc.jit.ir.block csrc.jit.ir.node"),
+]
+LARGEST_CIRCLE = 4  # files that are no public face
+
+
+def circles(arrows):
+    """The sets of modules that reach each other (strongly connected components), those of one module left out.
+
+    arrows: module -> the set of modules that it imports.
+    """
+    reach = {name: reachable(arrows, name) for name in arrows}
+    return {frozenset(m for m in reach[name] if name in reach[m]) for name in arrows if name in reach[name]}
+
+
+def reachable(arrows, start):
+    found, todo = set(), [start]
+    while todo:
+        new = arrows[todo.pop()] - found
+        found |= new
+        todo += new
+    return found
+
+
+@cache
+def import_circles():
+    inside = modules().keys() - {"readtorch"}
+    return circles({name: {target for _, target, _ in imports(name) if target in inside - {name}} for name in inside})
+
+
+def listed_circles():
+    return {frozenset(f"readtorch.{name}" for name in names.split()) for _, names in CIRCLES}
+
+
+def test_no_import_circle_is_added_or_grows():
+    assert [sorted(c) for c in import_circles() - listed_circles()] == []
+
+
+def test_circles_that_are_cut_leave_the_list():
+    assert [sorted(c) for c in listed_circles() - import_circles()] == []
+
+
+def test_import_circles_are_small_below_the_faces():
+    below = [sorted(name for name in circle if storey(name) != FACES) for circle in import_circles()]
+    assert [names for names in below if len(names) > LARGEST_CIRCLE] == []
+
+
+def test_circles_are_found():
+    arrows = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d"}, "f": {"a"}, "g": set()}
+    assert circles(arrows) == {frozenset("abc"), frozenset("de")}
+    assert circles({"a": {"b"}, "b": set()}) == set()
+
+
 # -- the reader of imports reads them all -------------------------------------------------------
 
 
