@@ -2,11 +2,11 @@
 
 Explained in the chapters "Module and __setattr__" and "Layers, functional, init", and those between them.
 """
-from readtorch.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-from readtorch.nn.modules import *  # noqa: F403
-from readtorch.nn import attention, functional, grad, init, modules, parallel, parameter, utils
-from readtorch.nn.parallel import DataParallel
-from readtorch.nn.modules import Module
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from .modules import *  # noqa: F403  # isort: skip  (before functional, which imports nn.grad, which imports modules)
+from . import attention, functional, grad, init, modules, parallel, parameter, utils  # isort: skip
+from .modules import Module  # isort: skip
+from .parallel import DataParallel  # isort: skip
 
 
 def factory_kwargs(kwargs):

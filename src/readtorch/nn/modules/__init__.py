@@ -1,28 +1,27 @@
 """All layers. In PyTorch: `torch/nn/modules/__init__.py`. See the chapter "Layers, functional, init"."""
-from readtorch.nn.modules.activation import *  # noqa: F403
-from readtorch.nn.modules.batchnorm import *  # noqa: F403
-from readtorch.nn.modules.adaptive import *  # noqa: F403
-from readtorch.nn.modules.channelshuffle import *  # noqa: F403
-from readtorch.nn.modules.container import *  # noqa: F403
-from readtorch.nn.modules.conv import *  # noqa: F403
-from readtorch.nn.modules.distance import *  # noqa: F403
-from readtorch.nn.modules.dropout import *  # noqa: F403
-from readtorch.nn.modules.flatten import *  # noqa: F403
-from readtorch.nn.modules.fold import *  # noqa: F403
-from readtorch.nn.modules.instancenorm import *  # noqa: F403
-from readtorch.nn.modules.linear import *  # noqa: F403
-from readtorch.nn.modules.linear_cross_entropy_options import *  # noqa: F403
-from readtorch.nn.modules.loss import *  # noqa: F403
-from readtorch.nn.modules.module import Module
-from readtorch.nn.modules.multihead_attention import *  # noqa: F403
-from readtorch.nn.modules.normalization import *  # noqa: F403
-from readtorch.nn.modules.padding import *  # noqa: F403
-from readtorch.nn.modules.pooling import *  # noqa: F403
-from readtorch.nn.modules.rnn import *  # noqa: F403
-from readtorch.nn.modules.pixelshuffle import *  # noqa: F403
-from readtorch.nn.modules.transformer import *  # noqa: F403
-from readtorch.nn.modules.sparse import *  # noqa: F403
-from readtorch.nn.modules.upsampling import *  # noqa: F403
-from readtorch.nn.modules import _functions
+from .activation import *  # noqa: F403
+from .batchnorm import *  # noqa: F403
+from .adaptive import *  # noqa: F403
+from .channelshuffle import *  # noqa: F403
+from .container import *  # noqa: F403
+from .conv import *  # noqa: F403
+from .distance import *  # noqa: F403
+from .dropout import *  # noqa: F403
+from .flatten import *  # noqa: F403
+from .fold import *  # noqa: F403
+from .instancenorm import *  # noqa: F403
+from .linear import *  # noqa: F403
+from .linear_cross_entropy_options import *  # noqa: F403
+from .loss import *  # noqa: F403
+from .module import Module
+from .normalization import *  # noqa: F403
+from .padding import *  # noqa: F403
+from .pooling import *  # noqa: F403
+from .rnn import *  # noqa: F403
+from .pixelshuffle import *  # noqa: F403
+from .transformer import *  # noqa: F403
+from .sparse import *  # noqa: F403
+from .upsampling import *  # noqa: F403
+from . import _functions
 
 __all__ = [name for name, value in list(vars().items()) if isinstance(value, type)]

@@ -14,9 +14,10 @@ from itertools import pairwise
 
 import readtorch
 from readtorch.nn import functional as F
-from readtorch.nn.modules.container import ModuleList, Sequential
-from readtorch.nn.modules.linear import Linear
-from readtorch.nn.modules.module import Module
+
+from .container import ModuleList, Sequential
+from .linear import Linear
+from .module import Module
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 

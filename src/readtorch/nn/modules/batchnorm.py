@@ -8,10 +8,11 @@ import readtorch
 from readtorch import distributed as dist
 from readtorch.nn import functional as F
 from readtorch.nn import init
-from readtorch.nn.modules._functions import SyncBatchNorm as sync_batch_norm
-from readtorch.nn.modules.lazy import LazyModuleMixin
-from readtorch.nn.modules.module import Module
 from readtorch.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
+
+from ._functions import SyncBatchNorm as sync_batch_norm
+from .lazy import LazyModuleMixin
+from .module import Module
 
 __all__ = [
     "BatchNorm1d",

@@ -1,6 +1,7 @@
 """A layer that mixes groups of channels. In PyTorch: `torch/nn/modules/channelshuffle.py`."""
 from readtorch.nn import functional as F
-from readtorch.nn.modules.module import Module
+
+from .module import Module
 
 __all__ = ["ChannelShuffle"]
 

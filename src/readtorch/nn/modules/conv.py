@@ -4,10 +4,11 @@ import math
 import readtorch
 from readtorch.nn import functional as F
 from readtorch.nn import init
-from readtorch.nn.modules.lazy import LazyModuleMixin
-from readtorch.nn.modules.module import Module
-from readtorch.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
 from readtorch.nn.parameter import Parameter, UninitializedParameter
+
+from .lazy import LazyModuleMixin
+from .module import Module
+from .utils import _pair, _reverse_repeat_tuple, _single, _triple
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",

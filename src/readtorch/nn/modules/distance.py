@@ -2,7 +2,8 @@
 init".
 """
 from readtorch.nn import functional as F
-from readtorch.nn.modules.module import Module
+
+from .module import Module
 
 __all__ = ["PairwiseDistance", "CosineSimilarity"]
 

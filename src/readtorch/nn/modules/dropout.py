@@ -3,7 +3,8 @@
 In PyTorch: `torch/nn/modules/dropout.py`.
 """
 from readtorch.nn import functional as F
-from readtorch.nn.modules.module import Module
+
+from .module import Module
 
 __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"]
 

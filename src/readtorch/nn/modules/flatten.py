@@ -1,5 +1,5 @@
 """Joining and splitting dimensions. In PyTorch: `torch/nn/modules/flatten.py`."""
-from readtorch.nn.modules.module import Module
+from .module import Module
 
 __all__ = ["Flatten", "Unflatten"]
 

@@ -1,6 +1,7 @@
 """Sliding windows as layers. In PyTorch: `torch/nn/modules/fold.py`."""
 from readtorch.nn import functional as F
-from readtorch.nn.modules.module import Module
+
+from .module import Module
 
 __all__ = ["Fold", "Unfold"]
 

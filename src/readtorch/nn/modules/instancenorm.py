@@ -7,7 +7,8 @@ D. Ulyanov, A. Vedaldi, V. Lempitsky: Instance normalization: the missing ingred
 import warnings
 
 from readtorch.nn import functional as F
-from readtorch.nn.modules.batchnorm import _check_dims, _LazyNormBase, _NormBase
+
+from .batchnorm import _check_dims, _LazyNormBase, _NormBase
 
 __all__ = [
     "InstanceNorm1d",

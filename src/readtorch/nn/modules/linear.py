@@ -6,9 +6,10 @@ import math
 import readtorch
 from readtorch.nn import functional as F
 from readtorch.nn import init
-from readtorch.nn.modules.lazy import LazyModuleMixin
-from readtorch.nn.modules.module import Module
 from readtorch.nn.parameter import Parameter, UninitializedParameter
+
+from .lazy import LazyModuleMixin
+from .module import Module
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 

@@ -7,9 +7,10 @@ import warnings
 
 from readtorch.nn import _reduction as _Reduction
 from readtorch.nn import functional as F
-from readtorch.nn.modules.distance import PairwiseDistance
-from readtorch.nn.modules.linear import Linear
-from readtorch.nn.modules.module import Module
+
+from .distance import PairwiseDistance
+from .linear import Linear
+from .module import Module
 
 __all__ = [
     "L1Loss", "NLLLoss", "NLLLoss2d", "PoissonNLLLoss", "GaussianNLLLoss", "KLDivLoss", "MSELoss", "BCELoss",

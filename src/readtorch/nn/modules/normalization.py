@@ -8,9 +8,10 @@ import numbers
 import readtorch
 from readtorch.nn import functional as F
 from readtorch.nn import init
-from readtorch.nn.modules import _functions
-from readtorch.nn.modules.module import Module
 from readtorch.nn.parameter import Parameter
+
+from . import _functions
+from .module import Module
 
 __all__ = ["LocalResponseNorm", "CrossMapLRN2d", "LayerNorm", "GroupNorm", "RMSNorm"]
 

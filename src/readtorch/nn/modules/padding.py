@@ -7,8 +7,9 @@ does the work.
 In PyTorch: `torch/nn/modules/padding.py`.
 """
 from readtorch.nn import functional as F
-from readtorch.nn.modules.module import Module
-from readtorch.nn.modules.utils import _ntuple
+
+from .module import Module
+from .utils import _ntuple
 
 __all__ = [
     "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",

@@ -1,6 +1,7 @@
 """Layers that trade channels for resolution. In PyTorch: `torch/nn/modules/pixelshuffle.py`."""
 from readtorch.nn import functional as F
-from readtorch.nn.modules.module import Module
+
+from .module import Module
 
 __all__ = ["PixelShuffle", "PixelUnshuffle"]
 

@@ -4,8 +4,9 @@ None of them has parameters. What a kernel size, stride, padding or dilation may
 `nn/functional/pooling.py`.
 """
 from readtorch.nn import functional as F
-from readtorch.nn.modules.module import Module
-from readtorch.nn.modules.utils import _pair, _single, _triple
+
+from .module import Module
+from .utils import _pair, _single, _triple
 
 __all__ = [
     "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",

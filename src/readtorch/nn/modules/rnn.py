@@ -1,18 +1,284 @@
-"""Recurrent layers, and their cells for a single step. In PyTorch: `torch/nn/modules/rnn.py`. See the
-chapter "Layers, functional, init".
+"""Recurrent layers, and their cells for a single step. The arithmetic is in `aten/native/rnn.py`.
 
-The arithmetic is in `aten/native/rnn.py`; the weights are kept by the base class in `_rnn_base.py`.
+In PyTorch: `torch/nn/modules/rnn.py`. See the chapter "Layers, functional, init".
 """
 import math
+import numbers
 import warnings
+import weakref
 
 import readtorch
 from readtorch.nn import init
-from readtorch.nn.modules._rnn_base import RNNBase, _apply_permutation
-from readtorch.nn.modules.module import Module
 from readtorch.nn.parameter import Parameter
+from readtorch.nn.utils.rnn import PackedSequence
+
+from .module import Module
 
 __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell", "GRUCell"]
+
+
+# How many blocks of `hidden_size` rows the weights have: one for each gate.
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+def _apply_permutation(tensor, permutation, dim=1):
+    return tensor.index_select(dim, permutation)
+
+
+class RNNBase(Module):
+    """What RNN, LSTM and GRU share: weights for each layer and direction, and the preparation of the arguments.
+
+    mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU". Weights have names such as `weight_ih_l0` (input to hidden,
+    layer 0), `bias_hh_l1_reverse` (hidden to hidden, layer 1, backward) and start uniform in ±1/√hidden_size.
+    """
+
+    __constants__ = ["mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout",
+                     "bidirectional", "proj_size"]
+    __jit_unused_properties__ = ["all_weights"]
+
+    def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
+                 bidirectional=False, proj_size=0, device=None, dtype=None) -> None:
+        super().__init__()
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self._flat_weight_refs = []
+        self._check_settings(dropout)
+        self._flat_weights_names = []
+        self._all_weights = []
+        for layer, direction in self._layers_and_directions():
+            names = self._weight_names(layer, direction)
+            for name, shape in zip(names, self._weight_shapes(layer), strict=True):
+                setattr(self, name, Parameter(readtorch.empty(shape, device=device, dtype=dtype)))
+            self._flat_weights_names.extend(names)
+            self._all_weights.append(names)
+        self._init_flat_weights()
+        self.reset_parameters()
+
+    def _check_settings(self, dropout):
+        if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
+            raise ValueError("dropout should be a number in range [0, 1] representing the probability of an "
+                             "element being zeroed")
+        if dropout > 0 and self.num_layers == 1:
+            warnings.warn("dropout option adds dropout after all but last recurrent layer, so non-zero "
+                          f"dropout expects num_layers greater than 1, but got dropout={dropout} and "
+                          f"num_layers={self.num_layers}", stacklevel=3)
+        for name, kind in (("bias", bool), ("batch_first", bool), ("input_size", int), ("hidden_size", int)):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
+            if kind is int and value <= 0:
+                raise ValueError(f"{name} must be greater than zero")
+        if self.num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
+        if self.proj_size < 0:
+            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+        if self.proj_size >= self.hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+        if self.mode not in _GATES:
+            raise ValueError("Unrecognized RNN mode: " + self.mode)
+
+    # The weights
+
+    def _layers_and_directions(self):
+        directions = 2 if self.bidirectional else 1
+        return [(layer, direction) for layer in range(self.num_layers) for direction in range(directions)]
+
+    def _weight_names(self, layer, direction):
+        names = ["weight_ih", "weight_hh"] + ["bias_ih", "bias_hh"] * self.bias
+        names += ["weight_hr"] * (self.proj_size > 0)
+        return [f"{name}_l{layer}{'_reverse' if direction else ''}" for name in names]
+
+    def _weight_shapes(self, layer):
+        """In the order of the names. Two biases where one would do: cuDNN has two."""
+        rows = _GATES[self.mode] * self.hidden_size
+        output_size = self.proj_size or self.hidden_size
+        input_size = self.input_size if layer == 0 else output_size * (2 if self.bidirectional else 1)
+        shapes = [(rows, input_size), (rows, output_size)] + [(rows,), (rows,)] * self.bias
+        return shapes + [(self.proj_size, self.hidden_size)] * (self.proj_size > 0)
+
+    def _init_flat_weights(self) -> None:
+        """Collect the weights in the order in which operators take them."""
+        self._flat_weights = [getattr(self, name, None) for name in self._flat_weights_names]
+        self._refer_to_weights()
+        self.flatten_parameters()
+
+    def _refer_to_weights(self):
+        self._flat_weight_refs = [w if w is None else weakref.ref(w) for w in self._flat_weights]
+
+    def _weights_have_changed(self):
+        """Whether an attribute is another tensor than at the last forward: `functional_call` puts others
+        there."""
+        for ref, name in zip(self._flat_weight_refs, self._flat_weights_names, strict=True):
+            weight = getattr(self, name, None)
+            if weight is not None and ref is not None and ref() is not weight:
+                return True
+        return False
+
+    def _update_flat_weights(self) -> None:
+        if self._weights_have_changed():
+            self._init_flat_weights()
+
+    def __setattr__(self, attr, value) -> None:
+        if hasattr(self, "_flat_weights_names") and attr in self._flat_weights_names:
+            # A weight may be assigned while the constructor has not yet collected them.
+            index = self._flat_weights_names.index(attr)
+            self._flat_weights[index] = value
+        super().__setattr__(attr, value)
+
+    def flatten_parameters(self) -> None:
+        """Does nothing. In PyTorch: lays weights on a GPU into one block of memory, as cuDNN wants them."""
+
+    def _apply(self, fn, recurse=True):
+        self._flat_weight_refs = []
+        super()._apply(fn, recurse)
+        self._init_flat_weights()
+        return self
+
+    def reset_parameters(self) -> None:
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    @property
+    def all_weights(self):
+        """The weights, a list for each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def __getstate__(self):
+        self._update_flat_weights()
+        state = self.__dict__.copy()
+        del state["_flat_weight_refs"]  # weak references cannot be pickled
+        return state
+
+    def __setstate__(self, d):
+        super().__setstate__(d)
+        if "all_weights" in d:
+            self._all_weights = d["all_weights"]
+        # What modules that were pickled by older versions lack:
+        self.__dict__.setdefault("proj_size", 0)
+        if not isinstance(self._all_weights[0][0], str):
+            self._all_weights = [self._weight_names(*pair) for pair in self._layers_and_directions()]
+            self._flat_weights_names = sum(self._all_weights, [])
+            self._flat_weights = [getattr(self, name, None) for name in self._flat_weights_names]
+        self._refer_to_weights()
+
+    def _replicate_for_data_parallel(self):
+        replica = super()._replicate_for_data_parallel()
+        replica._flat_weights = replica._flat_weights[:]
+        replica._flat_weights_names = replica._flat_weights_names[:]
+        return replica
+
+    # Checks
+
+    def check_input(self, input, batch_sizes) -> None:
+        """Raises ValueError for another dtype than the weights', RuntimeError for other sizes."""
+        dtype = self._flat_weights[0].dtype
+        if input.dtype != dtype:
+            raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). "
+                             f"Convert input: input.to({dtype}), or convert model: model.to({input.dtype})")
+        expected_input_dim = 2 if batch_sizes is not None else 3
+        if input.dim() != expected_input_dim:
+            raise RuntimeError(f"input must have {expected_input_dim} dimensions, got {input.dim()}")
+        if self.input_size != input.size(-1):
+            raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
+                               f"{input.size(-1)}")
+
+    def _batch_size(self, input, batch_sizes):
+        return input.size(0 if self.batch_first else 1) if batch_sizes is None else int(batch_sizes[0])
+
+    def _state_size(self, batch_size, size):
+        return self.num_layers * (2 if self.bidirectional else 1), batch_size, size
+
+    def get_expected_hidden_size(self, input, batch_sizes):
+        """(layers · directions, batch, features of h)."""
+        return self._state_size(self._batch_size(input, batch_sizes), self.proj_size or self.hidden_size)
+
+    def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}") -> None:
+        if hx.size() != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
+
+    def check_forward_args(self, input, hidden, batch_sizes) -> None:
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def _check_state_dims(self, hx, dims):
+        """Raises RuntimeError unless the state is 3-D beside a batch (2-D beside a single sequence)."""
+        if hx.dim() != dims:
+            raise RuntimeError(f"For {'batched' if dims == 3 else 'unbatched'} {dims}-D input, hx should also "
+                               f"be {dims}-D but got {hx.dim()}-D tensor")
+
+    # From the arguments to the operator and back. In PyTorch: written out in each of the three classes.
+
+    def _zero_state(self, input, batch_size):
+        size = self._state_size(batch_size, self.hidden_size)
+        return readtorch.zeros(size, dtype=input.dtype, device=input.device)
+
+    def permute_hidden(self, hx, permutation):
+        """The states of a batch in another order; None leaves them."""
+        return hx if permutation is None else _apply_permutation(hx, permutation)
+
+    def _run_packed(self, operator, packed, hx):
+        """The caller's states are in the order of the sequences before they were sorted."""
+        data, batch_sizes, sorted_indices, unsorted_indices = packed
+        if hx is None:
+            hx = self._zero_state(data, int(batch_sizes[0]))
+        else:
+            hx = self.permute_hidden(hx, sorted_indices)
+        if self.mode != "LSTM":  # as in PyTorch
+            self.check_forward_args(data, hx, batch_sizes)
+        output, *hidden = operator(data, batch_sizes, hx, self._flat_weights, self.bias, self.num_layers,
+                                   self.dropout, self.training, self.bidirectional)
+        packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        return packed, self.permute_hidden(self._joined(hidden), unsorted_indices)
+
+    def _run_padded(self, operator, input, hx):
+        """A single sequence is a batch of one."""
+        dims = input.dim()
+        if dims not in (2, 3):
+            raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {dims}D"
+                             f"{' tensor' if self.mode.startswith('RNN') else ''} instead")
+        batch_dim = 0 if self.batch_first else 1
+        if dims == 2:
+            input = input.unsqueeze(batch_dim)
+        if hx is None:
+            hx = self._zero_state(input, input.size(batch_dim))
+        else:
+            self._check_state_dims(hx, dims)
+            hx = self._on_state(hx, lambda h: h.unsqueeze(1)) if dims == 2 else hx
+        self.check_forward_args(input, hx, None)
+        output, *hidden = operator(input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
+                                   self.training, self.bidirectional, self.batch_first)
+        hidden = self._joined(hidden)
+        if dims == 2:
+            return output.squeeze(batch_dim), self._on_state(hidden, lambda h: h.squeeze(1))
+        return output, hidden
+
+    def _run(self, operator, input, hx):
+        self._update_flat_weights()
+        run = self._run_packed if isinstance(input, PackedSequence) else self._run_padded
+        return run(operator, input, hx)
+
+    def _joined(self, states):
+        return states[0]
+
+    def _on_state(self, hx, function):
+        return function(hx)
+
+    def extra_repr(self) -> str:
+        s = f"{self.input_size}, {self.hidden_size}"
+        usual = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0,
+                 "bidirectional": False}
+        for name, value in usual.items():
+            if getattr(self, name) != value:
+                s += f", {name}={getattr(self, name)}"
+        return s
 
 
 def apply_permutation(tensor, permutation, dim=1):

@@ -6,8 +6,9 @@
 import readtorch
 from readtorch.nn import functional as F
 from readtorch.nn import init
-from readtorch.nn.modules.module import Module
 from readtorch.nn.parameter import Parameter
+
+from .module import Module
 
 __all__ = ["Embedding", "EmbeddingBag"]
 

@@ -11,13 +11,13 @@ import readtorch
 from readtorch.nn import functional as F
 from readtorch.nn.functional.attention import _canonical_mask, _none_or_dtype
 from readtorch.nn.init import xavier_uniform_
-from readtorch.nn.modules.activation import GELU, ReLU
-from readtorch.nn.modules.container import ModuleList
-from readtorch.nn.modules.dropout import Dropout
-from readtorch.nn.modules.linear import Linear
-from readtorch.nn.modules.module import Module
-from readtorch.nn.modules.multihead_attention import MultiheadAttention
-from readtorch.nn.modules.normalization import LayerNorm
+
+from .activation import GELU, MultiheadAttention, ReLU
+from .container import ModuleList
+from .dropout import Dropout
+from .linear import Linear
+from .module import Module
+from .normalization import LayerNorm
 
 __all__ = [
     "Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerEncoderLayer",

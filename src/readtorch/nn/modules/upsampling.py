@@ -1,6 +1,7 @@
 """Resizing as layers. In PyTorch: `torch/nn/modules/upsampling.py`."""
 from readtorch.nn import functional as F
-from readtorch.nn.modules.module import Module
+
+from .module import Module
 
 __all__ = ["Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d"]
 

@@ -1,18 +1,21 @@
-"""`DistributedDataParallel`: each rank has the model and a part of the batch, and all have the gradient of
-the whole.
+"""`DistributedDataParallel`: each rank has the model and a part of the batch, and gets the gradient of the whole batch.
 
 In PyTorch: `torch/nn/parallel/distributed.py`. Explained in the chapter "Process groups, DDP and
 SyncBatchNorm". The work on gradients is done by `readtorch.csrc.distributed.reducer`.
 """
 import copy
+import dataclasses
 import inspect
+import itertools
 import sys
+import time
 import warnings
 import weakref
 from contextlib import contextmanager
 
 import readtorch
 from readtorch import distributed as dist
+from readtorch.autograd import Function, Variable
 from readtorch.csrc.distributed import timeline
 from readtorch.csrc.distributed.comm import broadcast_coalesced
 from readtorch.csrc.distributed.reducer import (
@@ -25,11 +28,94 @@ from readtorch.csrc.distributed.reducer import (
 from readtorch.distributed.algorithms.join import Join, Joinable, JoinHook
 from readtorch.nn.modules.module import Module
 from readtorch.nn.modules.sparse import Embedding, EmbeddingBag
-from readtorch.nn.parallel._ddp_parts import (DDPSink, check_module, find_tensors, index_of, note_backward,
-                                               on_device)
-from readtorch.utils._pytree import tree_flatten, tree_unflatten
+from readtorch.nn.parameter import UninitializedParameter
+from readtorch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 __all__ = ["DistributedDataParallel"]
+
+
+class _DDPSink(Function):
+    """The identity on outputs. Its backward runs before all others, and asks for a callback at the end of backward."""
+
+    @staticmethod
+    def forward(ctx, ddp, *outputs):
+        ctx.set_materialize_grads(False)  # an output that the loss does not use keeps the gradient None
+        ctx.ddp = ddp
+        return tuple([o.clone() if isinstance(o, readtorch.Tensor) else o for o in outputs])
+
+    @staticmethod
+    def backward(ctx, *grads):
+        ddp = ctx.ddp()
+        if ddp.static_graph and not ddp._static_graph_delay_allreduce_enqueued:
+            Variable._execution_engine.queue_callback(ddp.reducer.delay_all_reduce)
+            ddp._static_graph_delay_allreduce_enqueued = True
+        return (None, *grads)
+
+
+def _check_module(parameters, device_ids, output_device):
+    """RuntimeError or ValueError unless these parameters can be trained, with `device_ids`."""
+    if not any(p.requires_grad for p in parameters):
+        raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter "
+                           "that requires a gradient.")
+    if device_ids is not None and len(device_ids) > 1:
+        raise ValueError("device_ids can only be None or contain a single element.")
+    types = {p.device.type for p in parameters}
+    if len(types) != 1:
+        raise ValueError("DistributedDataParallel's input module must be on the same type of devices, but "
+                         "input "
+                         f"module parameters locate in {types}.")
+    devices = {p.device for p in parameters}
+    if (types == {"cpu"} or len(devices) > 1) and (device_ids or output_device):
+        raise ValueError("DistributedDataParallel device_ids and output_device arguments only work with "
+                         "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
+                         f"{device_ids}, output_device {output_device}, and module parameters {devices}.")
+    if any(isinstance(p, UninitializedParameter) for p in parameters):
+        raise RuntimeError("Modules with uninitialized parameters can't be used with "
+                           "`DistributedDataParallel`. Run a dummy forward pass to correctly initialize the "
+                           "modules")
+
+
+def _index_of(device):
+    """The number of a device that is given as a number, a string or a device."""
+    return device if isinstance(device, int) else readtorch.device(device).index
+
+
+def _on_device(nest, device):
+    """The nest with all its tensors moved to `device`."""
+    return tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, readtorch.Tensor) else leaf, nest)
+
+
+def _find_tensors(obj):
+    """All tensors in lists, tuples, dicts and dataclasses, however deep."""
+    if isinstance(obj, readtorch.Tensor):
+        return [obj]
+    if isinstance(obj, list | tuple):
+        parts = obj
+    elif isinstance(obj, dict):
+        parts = obj.values()
+    elif dataclasses.is_dataclass(obj):
+        parts = [getattr(obj, field.name) for field in dataclasses.fields(obj)]
+    else:
+        parts = ()
+    return itertools.chain.from_iterable(map(_find_tensors, parts))
+
+
+def _note_backward(recording, output):
+    """Add backward to the timeline: from the first gradient of the output to the end that the reducer reports."""
+    tensor = next((t for t in _find_tensors(output) if t.requires_grad), None)
+    if tensor is None:
+        return
+
+    def begins(_):
+        begin = time.perf_counter()
+        Variable._execution_engine.queue_callback(lambda: recording.add_span("compute", "backward", begin,
+                                                                             end_of()))
+
+    def end_of():
+        return next((i["at"] for i in reversed(recording.instants) if i["name"] == "backward is over"),
+                    time.perf_counter())
+    tensor.register_hook(begins)
+
 
 DEFAULT_BUCKET_CAP_MB = 25
 BROADCAST_BUCKET_BYTES = 250 * 1024 * 1024
@@ -92,15 +178,15 @@ class DistributedDataParallel(Module, Joinable):
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         ignored = self.parameters_to_ignore
         managed = [p for name, p in module.named_parameters() if name not in ignored]
-        check_module(managed, device_ids, output_device)
+        _check_module(managed, device_ids, output_device)
         self.module = module
         self.device = next(module.parameters()).device
         self.device_type = self.device.type
         # The device that inputs are moved to.
         self.device_ids = self.output_device = None
         if device_ids and self.device_type != "cpu":
-            self.device_ids = [index_of(device_ids[0])]
-            self.output_device = index_of(device_ids[0] if output_device is None else output_device)
+            self.device_ids = [_index_of(device_ids[0])]
+            self.output_device = _index_of(device_ids[0] if output_device is None else output_device)
         self.dim = dim
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
@@ -209,13 +295,13 @@ class DistributedDataParallel(Module, Joinable):
         self._pre_forward()
         if self.device_ids:
             device = readtorch.device(self.device_type, self.device_ids[0])
-            inputs, kwargs = on_device(inputs, device), on_device(kwargs, device)
+            inputs, kwargs = _on_device(inputs, device), _on_device(kwargs, device)
         recording = timeline.current.timeline
         if recording is None:
             return self._post_forward(self.module(*inputs, **kwargs))
         with recording.span("forward"):
             output = self._post_forward(self.module(*inputs, **kwargs))
-        note_backward(recording, output)
+        _note_backward(recording, output)
         return output
 
     def _pre_forward(self):
@@ -237,15 +323,15 @@ class DistributedDataParallel(Module, Joinable):
         self.require_forward_param_sync = reduces
         searches = self.find_unused_parameters and not self.static_graph
         if reduces:
-            self.reducer.prepare_for_backward(list(find_tensors(output)) if searches else [])
+            self.reducer.prepare_for_backward(list(_find_tensors(output)) if searches else [])
         if searches or self.static_graph and not self._static_graph_delay_allreduce_enqueued:
             return self._through_sink(output)
         return output
 
     def _through_sink(self, output):
-        """`output` with its tensors passed through `DDPSink`; those without a graph stay as they are."""
+        """`output` with its tensors passed through `_DDPSink`; those without a graph stay as they are."""
         leaves, spec = tree_flatten(output)
-        passed = DDPSink.apply(weakref.ref(self), *leaves)
+        passed = _DDPSink.apply(weakref.ref(self), *leaves)
         kept = [isinstance(old, readtorch.Tensor) and old.grad_fn is None for old in leaves]
         return tree_unflatten([old if keep else new for old, new, keep in zip(leaves, passed, kept)], spec)
 

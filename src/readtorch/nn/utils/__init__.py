@@ -1,26 +1,26 @@
 """Tools for parameters, gradients and batches. In PyTorch: `torch/nn/utils/__init__.py`."""
-from readtorch.nn.utils import parametrizations, parametrize, rnn, stateless
-from readtorch.nn.utils.clip_grad import (
+from . import parametrizations, parametrize, rnn, stateless
+from .clip_grad import (
     _clip_grads_with_norm_ as clip_grads_with_norm_,
     _get_total_norm as get_total_norm,
     clip_grad_norm,
     clip_grad_norm_,
     clip_grad_value_,
 )
-from readtorch.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
-from readtorch.nn.utils.fusion import (
+from .convert_parameters import parameters_to_vector, vector_to_parameters
+from .fusion import (
     fuse_conv_bn_eval,
     fuse_conv_bn_weights,
     fuse_linear_bn_eval,
     fuse_linear_bn_weights,
 )
-from readtorch.nn.utils.init import skip_init
-from readtorch.nn.utils.memory_format import (
+from .init import skip_init
+from .memory_format import (
     convert_conv2d_weight_memory_format,
     convert_conv3d_weight_memory_format,
 )
-from readtorch.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
-from readtorch.nn.utils.weight_norm import remove_weight_norm, weight_norm
+from .spectral_norm import remove_spectral_norm, spectral_norm
+from .weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grads_with_norm_", "clip_grad_value_",

@@ -6,7 +6,8 @@ from readtorch import Tensor
 from readtorch.nn import functional as F
 from readtorch.nn.modules import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from readtorch.nn.modules.module import Module
-from readtorch.nn.utils import parametrize
+
+from . import parametrize
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

@@ -7,7 +7,7 @@ the tensors given.
 import contextlib
 import warnings
 
-from readtorch.nn.utils._named_member_accessor import NamedMemberAccessor
+from ._named_member_accessor import NamedMemberAccessor
 
 __all__ = ["functional_call"]
 
