@@ -16,8 +16,8 @@ import warnings
 
 import readtorch as rt
 from readtorch.utils.data import DataLoader
-from readtorch.utils.data._utils import crew, worker
-from readtorch.utils.data._utils.channel import _BEGIN, _HEADER
+from readtorch.utils.data._utils import worker, worker_pool
+from readtorch.utils.data._utils.connection import _BEGIN, _HEADER
 from tests.attack import limits, record
 from tests.data import faults
 
@@ -141,7 +141,7 @@ def one(seed, number):
     warnings.simplefilter("ignore")
     sys.stderr = open(os.devnull, "w")
     os.dup2(sys.stderr.fileno(), 2)  # the workers' tracebacks
-    crew.MP_STATUS_CHECK_INTERVAL = worker.MP_STATUS_CHECK_INTERVAL = faults.PATIENCE
+    worker_pool.MP_STATUS_CHECK_INTERVAL = worker.MP_STATUS_CHECK_INTERVAL = faults.PATIENCE
     rng = random.Random(f"{seed} {number}")
     return hostile(rng, KINDS[number // 2 % len(KINDS)]) if number % 2 else of_faults(seed * 1000 + number // 2)
 

@@ -25,7 +25,7 @@ import warnings
 
 import readtorch as rt
 from readtorch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
-from readtorch.utils.data._utils import crew, worker
+from readtorch.utils.data._utils import worker, worker_pool
 
 PATIENCE = 1.0  # in place of MP_STATUS_CHECK_INTERVAL: how long the loader waits for a worker to end
 LONGEST_RUN = 60  # seconds; on a loaded machine most of it is waiting for the processor
@@ -163,7 +163,7 @@ def killer(plan, iterator):
     if plan.fault != "killed":
         yield
         return
-    victim = random.Random(plan.seed).choice(iterator._crew.processes).pid
+    victim = random.Random(plan.seed).choice(iterator._workers).pid
     timer = threading.Timer(plan.delay, kill, (victim,))
     timer.start()
     try:
@@ -305,7 +305,7 @@ def main():
     parser.add_argument("-v", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", message="This DataLoader will create")
-    crew.MP_STATUS_CHECK_INTERVAL = worker.MP_STATUS_CHECK_INTERVAL = PATIENCE
+    worker_pool.MP_STATUS_CHECK_INTERVAL = worker.MP_STATUS_CHECK_INTERVAL = PATIENCE
     rt.multiprocessing.set_sharing_strategy("file_system")  # starts the tracker
     run(Plan.draw(0))
     before, outcomes, failures, longest = holdings(), collections.Counter(), 0, 0.0

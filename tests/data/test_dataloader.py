@@ -317,7 +317,7 @@ def test_a_worker_dies(act, cause):
 def test_news_of_a_dead_worker_comes_while_the_consumer_is_busy():
     iterator = iter(rt.utils.data.DataLoader(Deadly(lambda: None), num_workers=2))
     next(iterator)
-    pid = iterator._crew.processes[0].pid
+    pid = iterator._workers[0].pid
     with pytest.raises(RuntimeError, match=rf"DataLoader worker \(pid {pid}\) is killed by signal: Killed. "):
         os.kill(pid, signal.SIGKILL)
         for _ in range(500):
@@ -325,7 +325,7 @@ def test_news_of_a_dead_worker_comes_while_the_consumer_is_busy():
 
 
 def test_a_worker_hangs(monkeypatch):
-    monkeypatch.setattr("readtorch.utils.data._utils.crew.MP_STATUS_CHECK_INTERVAL", 0.2)
+    monkeypatch.setattr("readtorch.utils.data._utils.worker_pool.MP_STATUS_CHECK_INTERVAL", 0.2)
     loader = rt.utils.data.DataLoader(Deadly(lambda: time.sleep(1000)), num_workers=1, timeout=1)
     with pytest.raises(RuntimeError,
                        match=r"^DataLoader timed out after 1 seconds \(waiting for worker pid\(s\) \d+\)$"):
@@ -370,7 +370,7 @@ class Slow(Dataset):
         return i
 iterator = iter(DataLoader(Slow(), num_workers=2, persistent_workers={persistent}))
 next(iterator)
-print(*[p.pid for p in iterator._crew.processes], flush=True)
+print(*[p.pid for p in iterator._workers], flush=True)
 {end}
 """
 
@@ -413,7 +413,7 @@ def is_running(pid):
 def test_an_idle_loader_uses_no_processor():
     iterator = iter(rt.utils.data.DataLoader(range(100), num_workers=2))
     next(iterator)
-    pids = [p.pid for p in iterator._crew.processes]
+    pids = [p.pid for p in iterator._workers]
     time.sleep(0.5)
     before = sum(map(processor_seconds, pids))
     time.sleep(3)

@@ -67,5 +67,5 @@ def test_the_thread_works_for_the_device_that_was_current():
     cuda.set_device(1)
     iterator = iter(DataLoader(rt.arange(8), num_workers=1, pin_memory=True))
     next(iterator)
-    assert iterator._source._device_index == 1
+    assert iterator._data_queue._device_index == 1
     cuda.set_device(0)

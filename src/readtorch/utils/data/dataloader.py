@@ -1,21 +1,25 @@
-"""`DataLoader`: what it is asked for, and whether that fits together.
+"""`DataLoader`, and the iterators that go once through a dataset, without workers and with them.
 
-In PyTorch: `torch/utils/data/dataloader.py`. See the chapter "Dataset, Sampler, DataLoader". What happens
-in a pass is told by the iterators: `_utils/base_iter.py` without workers, `_utils/multiprocess_iter.py`
-with workers.
+In PyTorch: `torch/utils/data/dataloader.py`. See the chapter "Dataset, Sampler, DataLoader".
 """
+import functools
+import itertools
 import math
 import multiprocessing as python_multiprocessing
 import os
 import warnings
 from typing import Generic, TypeVar
 
+import readtorch
 from readtorch import multiprocessing
+from readtorch._utils import ExceptionWrapper
 
-from ._utils.base_iter import _BaseDataLoaderIter, _DatasetKind, _SingleProcessDataLoaderIter  # noqa: F401
+from ._utils import MP_STATUS_CHECK_INTERVAL
 from ._utils.collate import default_collate, default_convert
-from ._utils.multiprocess_iter import _MultiProcessingDataLoaderIter
-from ._utils.worker import get_worker_info
+from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
+from ._utils.pin_memory import PinMemoryThread, pin_memory, wanted_device
+from ._utils.worker import WorkerArguments, _IterableDatasetStopIteration, _ResumeIteration, _Worker, get_worker_info
+from ._utils.worker_pool import WorkerPool
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
@@ -23,6 +27,16 @@ __all__ = ["DataLoader", "get_worker_info", "default_collate", "default_convert"
 
 _T_co = TypeVar("_T_co", covariant=True)
 _FIXED = frozenset({"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"})
+
+
+class _DatasetKind:
+    Map = 0
+    Iterable = 1
+
+    @staticmethod
+    def create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last):
+        fetcher = _MapDatasetFetcher if kind == _DatasetKind.Map else _IterableDatasetFetcher
+        return fetcher(dataset, auto_collation, collate_fn, drop_last)
 
 
 class _InfiniteConstantSampler(Sampler):
@@ -130,10 +144,11 @@ class DataLoader(Generic[_T_co]):
         return self._iterator
 
     def _get_iterator(self):
+        single, multiple = _iterators
         if self.num_workers == 0:
-            return _SingleProcessDataLoaderIter(self)
+            return single(self)
         self.check_worker_number_rationality()
-        return _MultiProcessingDataLoaderIter(self)
+        return multiple(self)
 
     @property
     def _auto_collation(self):
@@ -234,3 +249,262 @@ def _context(context, num_workers):
         raise TypeError("multiprocessing_context option should be a valid context object or a string "
                         f"specifying the start method, but got multiprocessing_context={context}")
     return context
+
+
+# ---------------------------------------------------------------------------------------- one pass
+
+
+class _BaseDataLoaderIter:
+    """One pass over a loader. Subclasses say where the next batch comes from (`_next_data`)."""
+
+    def __init__(self, loader):
+        self._dataset = loader.dataset
+        self._dataset_kind = loader._dataset_kind
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
+        self._auto_collation = loader._auto_collation
+        self._drop_last = loader.drop_last
+        self._index_sampler = loader._index_sampler
+        self._num_workers = loader.num_workers
+        self._pin_memory_device = wanted_device(loader)
+        self._pin_memory = self._pin_memory_device is not None
+        self._timeout = loader.timeout
+        self._collate_fn = loader.collate_fn
+        self._sampler_iter = iter(self._index_sampler)
+        # Drawn even without workers: the random numbers after it are the same with and without them.
+        drawn = readtorch.empty((), dtype=readtorch.int64).random_(generator=loader.generator)
+        self._base_seed = drawn.item()
+        self._persistent_workers = loader.persistent_workers
+        self._num_yielded = 0
+
+    def _create_fetcher(self, dataset):
+        return _DatasetKind.create_fetcher(self._dataset_kind, dataset, self._auto_collation,
+                                           self._collate_fn, self._drop_last)
+
+    def __iter__(self):
+        return self
+
+    def _reset(self, loader, first_iter=False):
+        """Begin another pass with the same workers."""
+        self._sampler_iter = iter(self._index_sampler)
+        self._num_yielded = 0
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
+
+    def _next_index(self):
+        return next(self._sampler_iter)  # StopIteration ends the pass
+
+    def _next_data(self):
+        raise NotImplementedError
+
+    def __next__(self):
+        # in PyTorch: a range of the profiler around all of it
+        data = self._next_data()
+        self._num_yielded += 1
+        self._warn_if_too_many()
+        return data
+
+    def _warn_if_too_many(self):
+        promised = self._IterableDataset_len_called
+        if promised is None or self._num_yielded <= promised:
+            return
+        message = (f"Length of IterableDataset {self._dataset} was reported to be {promised}"
+                   f"(when accessing len(dataloader)), but {self._num_yielded} samples have been fetched. ")
+        if self._num_workers > 0:
+            message += ("For multiprocessing data-loading, this could be caused by not properly configuring "
+                        "the IterableDataset replica at each worker. Please see "
+                        "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for "
+                        "examples.")
+        warnings.warn(message, stacklevel=3)
+
+    def __len__(self):
+        return len(self._index_sampler)
+
+    def __getstate__(self):
+        raise NotImplementedError("{} cannot be pickled", self.__class__.__name__)
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """Fetches each batch when it is asked for."""
+
+    def __init__(self, loader):
+        super().__init__(loader)
+        if self._timeout != 0:
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
+        if self._num_workers != 0:
+            raise AssertionError("_SingleProcessDataLoaderIter requires num_workers == 0")
+        self._dataset_fetcher = self._create_fetcher(self._dataset)
+
+    def _next_data(self):
+        data = self._dataset_fetcher.fetch(self._next_index())
+        return pin_memory(data, self._pin_memory_device) if self._pin_memory else data
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """A batch is a task, with a number: 0, 1, 2 … as indices are sent out. `_send_idx` is the next task to be
+    sent, `_rcvd_idx` the next one to be returned; in between lie those that are underway.
+    """
+
+    # `_utils/record.py` puts those in their place that note what happens when
+    _pool_type = WorkerPool
+    _pin_memory_thread_type = PinMemoryThread
+    _worker_type = _Worker
+
+    def __init__(self, loader):
+        super().__init__(loader)
+        self._prefetch_factor = loader.prefetch_factor
+        self._in_order = loader.in_order
+        if self._num_workers <= 0:
+            raise AssertionError("num_workers must be greater than 0 for MultiProcessingDataLoaderIter")
+        if self._prefetch_factor <= 0:
+            raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
+        # in PyTorch: `_index_queues`, one for each worker, `_worker_result_queue` of all workers, and `_workers_done_event`;
+        # here the pool has a connection to each worker, which serves both ways and says when one side has ended
+        self._pool = self._pool_type(loader.multiprocessing_context or multiprocessing, self._worker_arguments(loader))
+        self._workers = self._pool.processes
+        self._data_queue = self._pool
+        if self._pin_memory:
+            self._data_queue = self._pin_memory_thread_type(self._pool, self._pin_memory_device)
+        self._reset(loader, first_iter=True)
+
+    def _worker_arguments(self, loader):
+        create_fetcher = functools.partial(
+            _DatasetKind.create_fetcher, self._dataset_kind, auto_collation=self._auto_collation,
+            collate_fn=self._collate_fn, drop_last=self._drop_last)
+        is_iterable = self._dataset_kind == _DatasetKind.Iterable
+        return WorkerArguments(create_fetcher, self._dataset, is_iterable, self._base_seed,
+                               loader.worker_init_fn, self._num_workers, self._worker_type)
+
+    def _reset(self, loader, first_iter=False):
+        super()._reset(loader, first_iter)
+        self._send_idx = 0
+        self._rcvd_idx = 0
+        # task -> (worker,), and (worker, batch) once a batch has come before those that are returned before it
+        self._task_info = {}
+        self._tasks_outstanding = 0  # how many have been sent and not answered
+        # whether each may have more: False when its part of an IterableDataset has ended in this pass
+        self._workers_status = [True] * self._num_workers
+        self._workers_num_tasks = [0] * self._num_workers  # how many each has that were not returned
+        self._worker_queue_idx_cycle = itertools.cycle(range(self._num_workers))
+        if not first_iter:
+            self._resume_workers()
+        for _ in range(self._prefetch_factor * self._num_workers):
+            self._try_put_index()
+
+    def _resume_workers(self):
+        """The last pass may have been left half-way: what comes before a worker's answer is from then."""
+        self._pool.check_all_present()
+        for worker_id in range(self._num_workers):
+            self._pool.put(worker_id, _ResumeIteration())
+        answers = 0
+        while answers < self._num_workers:
+            answers += isinstance(self._get_data()[0], _ResumeIteration)
+
+    # ------------------------------------------------------------------------------------------ sending tasks
+
+    def _is_working(self, worker_id):
+        return self._pool.present[worker_id] and self._workers_status[worker_id]
+
+    def _try_put_index(self):
+        """Send the next indices to the next worker, if there are both."""
+        if self._tasks_outstanding >= self._prefetch_factor * self._num_workers:
+            raise AssertionError("Number of outstanding tasks exceeded maximum allowed tasks")
+        try:
+            index = self._next_index()
+        except StopIteration:
+            return
+        worker_id = self._next_worker()
+        if worker_id is None:
+            return
+        self._pool.put(worker_id, (self._send_idx, index))
+        self._task_info[self._send_idx] = (worker_id,)
+        self._workers_num_tasks[worker_id] += 1
+        self._tasks_outstanding += 1
+        self._send_idx += 1
+
+    def _next_worker(self):
+        """Strictly one after the other if the order of batches counts, otherwise one with fewer tasks than its share."""
+        working = sum(map(self._is_working, range(self._num_workers)))
+        for _ in range(self._num_workers):
+            worker_id = next(self._worker_queue_idx_cycle)
+            if self._is_working(worker_id):
+                share = self._prefetch_factor * self._num_workers // working
+                if self._in_order or self._workers_num_tasks[worker_id] < share:
+                    return worker_id
+        return None
+
+    # ------------------------------------------------------------------------------- receiving batches
+
+    def _next_data(self):
+        while self._find_next_task():
+            if len(self._task_info[self._rcvd_idx]) == 2:
+                return self._process_data(self._rcvd_idx, self._task_info[self._rcvd_idx][1])
+            task, data = self._get_data()
+            self._tasks_outstanding -= 1
+            if isinstance(data, _IterableDatasetStopIteration):
+                self._end_of_stream(data.worker_id)
+            elif task == self._rcvd_idx or not self._in_order:
+                return self._process_data(task, data)
+            else:
+                self._task_info[task] += (data,)
+        if not self._persistent_workers:
+            self._shutdown_workers()
+        raise StopIteration
+
+    def _find_next_task(self):
+        """Move `_rcvd_idx` to the next task that has been or will be answered. False if there is none."""
+        while self._rcvd_idx < self._send_idx:
+            info = self._task_info.get(self._rcvd_idx)
+            if info is not None:
+                if len(info) == 2 or self._is_working(info[0]):
+                    return True
+                del self._task_info[self._rcvd_idx]
+            self._rcvd_idx += 1
+        return False
+
+    def _end_of_stream(self, worker_id):
+        self._workers_status[worker_id] = False
+        if not self._persistent_workers:
+            self._pool.dismiss(worker_id)
+        self._try_put_index()
+
+    def _process_data(self, task, data):
+        """Return a batch to the consumer, or raise what was raised in its place."""
+        self._workers_num_tasks[self._task_info.pop(task)[0]] -= 1
+        if task == self._rcvd_idx:
+            self._rcvd_idx += 1
+        self._try_put_index()
+        if isinstance(data, ExceptionWrapper):
+            data.reraise()
+        return data
+
+    def _get_data(self):
+        """(task, batch) of whatever comes next. Raises RuntimeError after `timeout` seconds, or if workers
+        have died."""
+        while True:
+            message = self._data_queue.get(self._timeout or MP_STATUS_CHECK_INTERVAL)
+            if message is not None:
+                break
+            if self._timeout > 0:
+                raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds{self._awaited()}")
+        worker_id, answer = message
+        return answer
+
+    def _awaited(self):
+        """Who has not answered."""
+        # in PyTorch: not said
+        late = sorted({info[0] for info in self._task_info.values() if len(info) == 1})
+        pids = ", ".join(str(self._workers[worker_id].pid) for worker_id in late)
+        return f" (waiting for worker pid(s) {pids})"
+
+    # ------------------------------------------------------------------------------------------ ending
+
+    def _shutdown_workers(self):
+        """See Note [ How the loader ends ]."""
+        self._pool.shutdown()
+
+    def __del__(self):
+        if hasattr(self, "_pool"):  # not if a worker could not be started
+            self._shutdown_workers()
+
+
+# without and with workers; `_utils/record.py` puts those in their place that note what happens when
+_iterators = _SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter

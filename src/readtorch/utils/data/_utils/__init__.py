@@ -1,16 +1,14 @@
 """What the loader and its workers have in common.
 
-In PyTorch: `torch/utils/data/_utils`. See the chapter "Dataset, Sampler, DataLoader".
+In PyTorch: `torch/utils/data/_utils/__init__.py`. See the chapter "Dataset, Sampler, DataLoader".
 
     fetch, collate        from indices to a batch
-    base_iter             what all iterators of a loader do; the one without workers
-    multiprocess_iter     the one with workers: which task is where
-    crew                  the worker processes, as the main process sees them; how all of it ends
-    channel               the socket between the main process and a worker
+    worker_pool           the worker processes, as the main process sees them; how all of it ends
+    connection            the socket between the main process and a worker
     worker                what a worker does
     signal_handling       dead workers, Ctrl-C
     pin_memory            the thread that copies batches to pinned memory
-    record                what happened when, for drawings
+    record                what happened when, for figures
 """
 # seconds after which whoever waits looks whether the other side is still there
 MP_STATUS_CHECK_INTERVAL = 5.0

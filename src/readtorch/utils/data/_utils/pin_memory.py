@@ -12,8 +12,8 @@ import readtorch
 from readtorch import multiprocessing
 from readtorch._utils import ExceptionWrapper
 
-from . import MP_STATUS_CHECK_INTERVAL, record
-from .crew import Ended
+from . import MP_STATUS_CHECK_INTERVAL
+from .worker_pool import Ended
 
 
 def current_accelerator():
@@ -79,18 +79,18 @@ def _pin_sequence(data, device):
 
 
 class PinMemoryThread:
-    """Stands between the crew and the iterator: takes messages, pins what is in them, and hands them on."""
+    """Stands between the worker pool and the iterator: takes messages, pins what is in them, and hands them on."""
 
-    def __init__(self, crew, device):
-        self._crew, self._device = crew, device
+    def __init__(self, pool, device):
+        self._pool, self._device = pool, device
         self._device_index = readtorch.cuda.current_device()
         self._data = queue.SimpleQueue()  # (worker, object), or the error that ended the thread
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
-        crew.reader = self.thread
+        pool.reader = self.thread
 
     def get(self, timeout):
-        """As `Crew.get`."""
+        """As `WorkerPool.get`."""
         try:
             data = self._data.get(timeout=timeout)
         except queue.Empty:
@@ -102,13 +102,13 @@ class PinMemoryThread:
         return data
 
     def _run(self):
-        """Ends when the crew is told to hang up, which wakes it from `get`."""
+        """Ends when the pool hangs up, which wakes it from `get`."""
         readtorch.set_num_threads(1)
         multiprocessing._set_thread_name("pt_data_pin")
         readtorch.cuda.set_device(self._device_index)
         while True:
             try:
-                message = self._crew.get(MP_STATUS_CHECK_INTERVAL)
+                message = self._pool.get(MP_STATUS_CHECK_INTERVAL)
             except Ended:
                 return
             except Exception as error:
@@ -121,13 +121,11 @@ class PinMemoryThread:
         if isinstance(message, Exception) or isinstance(message[1][1], ExceptionWrapper):
             return message
         worker_id, (task, data) = message
-        recorded = record.events is not None
-        if recorded:
-            record.note("pin", "pin begin", task)
         try:
-            data = pin_memory(data, self._device)
+            data = self._pin(task, data)
         except Exception:
             data = ExceptionWrapper(where=f"in pin memory thread for device {self._device_index}")
-        if recorded:
-            record.note("pin", "pin end", task)
         return worker_id, (task, data)
+
+    def _pin(self, task, data):
+        return pin_memory(data, self._device)

@@ -1,11 +1,18 @@
-"""What happened when, in the main process and in the workers. Off unless somebody asks for it.
+"""What happened when, in the main process and in the workers: for the worker timeline of the chapter "Dataset, Sampler,
+DataLoader". While it is wanted, loaders make the iterators of this file; else nothing here runs.
 
-In PyTorch: only `torch.profiler`, which sees `__next__` as one range. The worker timeline of the chapter
-"Dataset, Sampler, DataLoader" is drawn from it.
+PyTorch has no such file: there `torch.profiler` sees `__next__` as one range.
 """
 import contextlib
+import dataclasses
 import time
 from typing import NamedTuple
+
+from .. import dataloader
+from .connection import Message
+from .pin_memory import PinMemoryThread, pin_memory
+from .worker import _Worker
+from .worker_pool import WorkerPool
 
 
 class Event(NamedTuple):
@@ -28,30 +35,110 @@ events = None  # where events of this process go; None: nowhere
 
 
 def note(who, what, task=None, worker=None, index=None):
-    """Call only if `events` is not None: then a loader that is not recorded pays for one comparison."""
-    events.append(Event(time.monotonic(), who, what, task, worker, index))
+    if events is not None:
+        events.append(Event(time.monotonic(), who, what, task, worker, index))
 
 
 @contextlib.contextmanager
 def recording():
-    """`with recording() as events:` a list of Events of all loaders whose iterators are made and used
-    inside."""
+    """`with recording() as events:` a list of Events of all loaders whose iterators are made and used inside."""
     global events
-    previous, events = events, []
+    previous = events, dataloader._iterators
+    events, dataloader._iterators = [], (RecordedSingleProcessIter, RecordedMultiProcessingIter)
     try:
         yield events
     finally:
-        events = previous
+        events, dataloader._iterators = previous
 
 
-def in_worker(wanted):
-    """A worker has a list of its own, if its events are wanted: what is in it goes along with each batch."""
-    global events
-    events = [] if wanted else None
+@contextlib.contextmanager
+def waiting():
+    note("main", "wait begin")
+    try:
+        yield
+    finally:
+        note("main", "wait end")
 
 
-def take():
-    """The events so far, which are then forgotten here."""
-    taken = events[:]
-    events.clear()
-    return taken
+class RecordedSingleProcessIter(dataloader._SingleProcessDataLoaderIter):
+    def _next_data(self):
+        task = self._num_yielded
+        with waiting():
+            index = self._next_index()
+            note("main", "fetch begin", task, index=index)
+            data = self._dataset_fetcher.fetch(index)
+            note("main", "fetch end", task)
+            if self._pin_memory:
+                note("main", "pin begin", task)
+                data = pin_memory(data, self._pin_memory_device)
+                note("main", "pin end", task)
+            note("main", "yield", task)
+            return data
+
+
+@dataclasses.dataclass(frozen=True)
+class Recorded:
+    """In place of a batch: events of a worker."""
+
+    events: list
+
+
+class RecordedWorker(_Worker):
+    def run(self):
+        global events
+        events = []
+        note(self.id, "start")
+        super().run()
+
+    def do(self, task, index):
+        note(self.id, "fetch begin", task)
+        data = self.fetch(index)
+        note(self.id, "fetch end", task)
+        message = self.pack(task, data)
+        note(self.id, "put", task)
+        self.connection.send(Message.pack((None, Recorded(events))))
+        events.clear()
+        self.connection.send(message)
+
+
+class RecordedWorkerPool(WorkerPool):
+    def put(self, worker_id, obj):
+        if isinstance(obj, tuple):
+            task, index = obj
+            note("main", "send", task, worker_id, index)
+        super().put(worker_id, obj)
+
+    def get(self, timeout):
+        while (message := super().get(timeout)) is not None and isinstance(message[1][1], Recorded):
+            if events is not None:
+                events.extend(message[1][1].events)
+        return message
+
+
+class RecordedPinMemoryThread(PinMemoryThread):
+    def _pin(self, task, data):
+        note("pin", "pin begin", task)
+        data = super()._pin(task, data)
+        note("pin", "pin end", task)
+        return data
+
+
+class RecordedMultiProcessingIter(dataloader._MultiProcessingDataLoaderIter):
+    _pool_type = RecordedWorkerPool
+    _pin_memory_thread_type = RecordedPinMemoryThread
+    _worker_type = RecordedWorker
+
+    def _next_data(self):
+        with waiting():
+            return super()._next_data()
+
+    def _get_data(self):
+        task, data = super()._get_data()
+        note("main", "receive", task, *self._task_info.get(task, ())[:1])
+        return task, data
+
+    def _process_data(self, task, data):
+        try:
+            return super()._process_data(task, data)
+        finally:
+            note("main", "yield", task)

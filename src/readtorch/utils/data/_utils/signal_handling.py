@@ -5,7 +5,7 @@ In PyTorch: `torch/utils/data/_utils/signal_handling.py` and `torch/csrc/DataLoa
 
 Note [ Dead workers ]
 When a worker dies, the main process learns it in two ways. Whoever waits for its data finds its socket closed
-(crew.py). And the system sends SIGCHLD, whose handler raises wherever the main thread happens to be: a
+(worker_pool.py). And the system sends SIGCHLD, whose handler raises wherever the main thread happens to be: a
 program that trains for a minute on one batch hears of it at once. Both say RuntimeError; who waits gets the
 signal's text as cause, whichever of the two came first.
 

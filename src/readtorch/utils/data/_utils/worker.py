@@ -15,8 +15,8 @@ from readtorch import multiprocessing
 from readtorch._utils import ExceptionWrapper
 from readtorch.csrc import storage_sharing
 
-from . import MP_STATUS_CHECK_INTERVAL, record, signal_handling
-from .channel import Message
+from . import MP_STATUS_CHECK_INTERVAL, signal_handling
+from .connection import Message
 
 _worker_info = None  # of the worker that this process is; None in the main process
 
@@ -62,16 +62,9 @@ class _ResumeIteration:
     before."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Recorded:
-    """In place of a batch: events of the worker (see record.py)."""
-
-    events: list
-
-
 @dataclasses.dataclass
-class Orders:
-    """What all workers of an iterator are told when they start."""
+class WorkerArguments:
+    """What all workers of an iterator get when they start."""
 
     create_fetcher: object  # (dataset) -> fetcher
     dataset: object
@@ -79,38 +72,37 @@ class Orders:
     base_seed: int
     init_fn: object
     num_workers: int
-    recorded: bool
+    worker: type  # `_Worker`, or one that notes what it does
 
 
-def _worker_loop(orders, worker_id, channel):
+def _worker_loop(arguments, worker_id, connection):
     """The worker's life. Ends when the loader hangs up: see Note [ How the loader ends ]."""
-    threading.Thread(target=_watch, args=(channel,), daemon=True).start()
+    threading.Thread(target=_watch, args=(connection,), daemon=True).start()
     try:
-        _begin(orders, worker_id)
-        _Worker(orders, worker_id, channel).run()
+        _begin(arguments, worker_id)
+        arguments.worker(arguments, worker_id, connection).run()
     except (KeyboardInterrupt, EOFError, ConnectionError):
         pass  # of Ctrl-C the main process has heard as well; the others say that there is none any more
 
 
-def _watch(channel):
+def _watch(connection):
     """The dataset's code may take for ever, and the main process be killed meanwhile."""
     # in PyTorch: the worker looks at its parent's pid between two batches
-    channel.wait_for_hang_up()
+    connection.wait_for_hang_up()
     time.sleep(MP_STATUS_CHECK_INTERVAL)
     os._exit(1)
 
 
-def _begin(orders, worker_id):
+def _begin(arguments, worker_id):
     global _worker_info
     signal_handling._set_worker_signal_handlers()
     multiprocessing._set_thread_name("pt_data_worker")
     readtorch.set_num_threads(1)
-    seed = orders.base_seed + worker_id
+    seed = arguments.base_seed + worker_id
     random.seed(seed)
     readtorch.manual_seed(seed)
-    np.random.seed(_generate_state(orders.base_seed, worker_id))
-    _worker_info = WorkerInfo(worker_id, orders.num_workers, seed, orders.dataset)
-    record.in_worker(orders.recorded)
+    np.random.seed(_generate_state(arguments.base_seed, worker_id))
+    _worker_info = WorkerInfo(worker_id, arguments.num_workers, seed, arguments.dataset)
     # its socket takes them along; nobody need remember names if it dies
     storage_sharing.strategy = "file_descriptor"
 
@@ -122,29 +114,27 @@ def _generate_state(base_seed, worker_id):
 
 
 class _Worker:
-    def __init__(self, orders, worker_id, channel):
-        self.orders = orders
+    def __init__(self, arguments, worker_id, connection):
+        self.arguments = arguments
         self.id = worker_id
         self.where = f"in DataLoader worker process {worker_id}"
-        self.channel = channel
+        self.connection = connection
         self.fetcher = None
         self.failure = None  # ExceptionWrapper in place of the next batch
         self.exhausted = False  # its part of the stream has ended: the tasks that are here are not done
 
     def run(self):
-        if record.events is not None:
-            record.note(self.id, "start")
         try:
-            if self.orders.init_fn is not None:
-                self.orders.init_fn(self.id)
+            if self.arguments.init_fn is not None:
+                self.arguments.init_fn(self.id)
         except Exception:
             self.failure = ExceptionWrapper(where=self.where)
         else:
             self.begin_pass()
-        while not self.channel.is_hung_up():
-            message = self.channel.receive().unpack()
+        while not self.connection.is_hung_up():
+            message = self.connection.receive().unpack()
             if isinstance(message, _ResumeIteration):
-                self.channel.send(Message.pack((message, None)))
+                self.connection.send(Message.pack((message, None)))
                 self.begin_pass()
             elif not self.exhausted:
                 self.do(*message)
@@ -152,22 +142,12 @@ class _Worker:
     def begin_pass(self):
         self.exhausted = False
         try:
-            self.fetcher = self.orders.create_fetcher(self.orders.dataset)
+            self.fetcher = self.arguments.create_fetcher(self.arguments.dataset)
         except Exception:
             self.failure = ExceptionWrapper(where=self.where)
 
     def do(self, task, index):
-        recorded = record.events is not None
-        if recorded:
-            record.note(self.id, "fetch begin", task)
-        data = self.fetch(index)
-        if recorded:
-            record.note(self.id, "fetch end", task)
-        message = self.pack(task, data)
-        if recorded:
-            record.note(self.id, "put", task)
-            self.channel.send(Message.pack((None, Recorded(record.take()))))
-        self.channel.send(message)
+        self.connection.send(self.pack(task, self.fetch(index)))
 
     def fetch(self, index):
         """The batch, or what is sent in its place."""
@@ -177,7 +157,7 @@ class _Worker:
         try:
             return self.fetcher.fetch(index)
         except Exception as error:
-            if isinstance(error, StopIteration) and self.orders.is_iterable:
+            if isinstance(error, StopIteration) and self.arguments.is_iterable:
                 self.exhausted = True
                 return _IterableDatasetStopIteration(self.id)
             return ExceptionWrapper(where=self.where)

@@ -1,7 +1,7 @@
 """The worker processes of one iterator, as the main process sees them.
 
-In PyTorch: parts of `_MultiProcessingDataLoaderIter` in `torch/utils/data/dataloader.py`. See the chapter
-"Dataset, Sampler, DataLoader".
+PyTorch has no such file: all of this is in `_MultiProcessingDataLoaderIter` in `torch/utils/data/dataloader.py`, with a queue
+of indices for each worker, one queue of results and an event for the end. See the chapter "Dataset, Sampler, DataLoader".
 
 Note [ How the loader ends ]
 The main process and a worker have one thing in common: a pair of connected sockets, of which each owns one
@@ -28,7 +28,7 @@ the kernel does that too, for whoever dies, however that happens.
    Note [ Dead workers ].
 4. Somebody hangs. A worker that hangs in the dataset's code ends like one that is slow: 1 and 2. The main
    process never waits for a worker but in `poll`, with a timeout, and in `shutdown`: what it sends does not
-   wait (channel.py). The pin-memory thread waits in the same `poll`; hanging up wakes it.
+   wait (connection.py). The pin-memory thread waits in the same `poll`; hanging up wakes it.
 
 What was underway in a socket is freed with the socket: descriptors, and with them shared memory. A process
 forked by the user's program in the middle of a pass has a copy of the iterator but not of its workers:
@@ -43,17 +43,17 @@ import warnings
 import weakref
 from pickle import PicklingError
 
-from . import MP_STATUS_CHECK_INTERVAL, record, signal_handling
-from .channel import Channel, Garbled, Message, TooManyFiles
+from . import MP_STATUS_CHECK_INTERVAL, signal_handling
+from .connection import Connection, InvalidMessage, Message, TooManyFiles
 from .signal_handling import uninterrupted
-from .worker import Recorded, _worker_loop
+from .worker import _worker_loop
 
-_ends_of_this_process = weakref.WeakSet()
+_connections_of_this_process = weakref.WeakSet()
 
 
 def _close_inherited():
-    for channel in _ends_of_this_process:
-        channel.close()
+    for connection in _connections_of_this_process:
+        connection.close()
 
 
 os.register_at_fork(after_in_child=_close_inherited)
@@ -63,12 +63,12 @@ class Ended(Exception):
     """`shutdown` was called while somebody waited for a message."""
 
 
-class Crew:
+class WorkerPool:
     """Starts workers, sends them tasks, collects what they send, ends them."""
 
-    def __init__(self, context, orders):
+    def __init__(self, context, arguments):
         self.owner = os.getpid()
-        self.processes, self.channels = [], []
+        self.processes, self.connections = [], []
         self.present = []  # whether the worker is wanted: neither dismissed nor dead
         self._poll = select.poll()
         self._readable = collections.deque()  # numbers of workers whose message waits in their socket
@@ -76,16 +76,16 @@ class Crew:
         self._ended = False
         self.reader = None  # the thread that waits in `get`, if it is not that of the iterator
         multiprocessing.util.Finalize(self, _shutdown, (weakref.ref(self),), exitpriority=10)
-        for worker_id in range(orders.num_workers):
+        for worker_id in range(arguments.num_workers):
             with uninterrupted():
-                self._start(context, orders, worker_id)
+                self._start(context, arguments, worker_id)
         signal_handling._set_worker_pids(id(self), [process.pid for process in self.processes])
         signal_handling._set_SIGCHLD_handler()
 
-    def _start(self, context, orders, worker_id):
-        channel, workers_end = Channel.pair()
-        _ends_of_this_process.add(channel)
-        process = context.Process(target=_worker_loop, args=(orders, worker_id, workers_end), daemon=True)
+    def _start(self, context, arguments, worker_id):
+        connection, workers_end = Connection.pair()
+        _connections_of_this_process.add(connection)
+        process = context.Process(target=_worker_loop, args=(arguments, worker_id, workers_end), daemon=True)
         try:
             process.start()
         except (TypeError, AttributeError, PicklingError):
@@ -99,15 +99,15 @@ class Crew:
         finally:
             workers_end.close()
         self.processes.append(process)
-        self.channels.append(channel)
+        self.connections.append(connection)
         self.present.append(True)
-        self._poll.register(channel, select.POLLIN)
+        self._poll.register(connection, select.POLLIN)
 
     # ---------------------------------------------------------------------------------- sending, receiving
 
     def put(self, worker_id, obj):
         """Send an object to a worker, without waiting."""
-        self.channels[worker_id].put(Message.pack(obj))
+        self.connections[worker_id].put(Message.pack(obj))
 
     def get(self, timeout):
         """(worker, object) of the next message, None after `timeout` seconds.
@@ -126,8 +126,8 @@ class Crew:
         while not self._inbox:
             if self._ended:
                 raise Ended
-            for channel in self.channels:
-                channel.flush()
+            for connection in self.connections:
+                connection.flush()
             if not self._readable and not self._wait(timeout):
                 self._raise_for([])
                 return None
@@ -138,26 +138,22 @@ class Crew:
 
     def _wait(self, timeout):
         ready = {fd for fd, _ in self._poll.poll(timeout * 1000)}
-        self._readable.extend(i for i, channel in enumerate(self.channels) if channel.fileno() in ready)
+        self._readable.extend(i for i, connection in enumerate(self.connections) if connection.fileno() in ready)
         return ready
 
     def _receive(self, worker_id):
         """Put the next message of a worker into the inbox."""
         try:
             with uninterrupted():
-                message = self.channels[worker_id].receive(wait=False)
+                message = self.connections[worker_id].receive(wait=False)
                 if message is None:
                     return  # not all of it is there
-                obj = message.unpack()
-                if not isinstance(obj[1], Recorded):
-                    self._inbox.append((worker_id, obj))
-                elif record.events is not None:
-                    record.events.extend(obj[1].events)
+                self._inbox.append((worker_id, message.unpack()))
         except (EOFError, ConnectionError):
             if self._ended:
                 raise Ended from None
             self._has_died(worker_id)
-        except Garbled as error:
+        except InvalidMessage as error:
             self.dismiss(worker_id)
             pid, (data,) = self.processes[worker_id].pid, error.args
             raise RuntimeError(
@@ -206,14 +202,14 @@ class Crew:
     def dismiss(self, worker_id):
         """Let a worker end. It is joined in `shutdown`."""
         self.present[worker_id] = False
-        self._poll.unregister(self.channels[worker_id])
-        self.channels[worker_id].hang_up()
+        self._poll.unregister(self.connections[worker_id])
+        self.connections[worker_id].hang_up()
 
     def _hang_up(self):
         """Let all workers end, and the reader."""
         self._ended = True
-        for channel in self.channels:
-            channel.hang_up()
+        for connection in self.connections:
+            connection.hang_up()
         if self.reader is not None:
             self.reader.join()
 
@@ -229,8 +225,8 @@ class Crew:
             self._hang_up()
             signal_handling._remove_worker_pids(id(self))
             _join(self.processes, ["terminate", "kill"])
-            for channel in self.channels:
-                channel.close()
+            for connection in self.connections:
+                connection.close()
 
 
 def _join(processes, means):
@@ -248,7 +244,7 @@ def _join(processes, means):
         _join(running.values(), means[1:])
 
 
-def _shutdown(crew):
-    """For an exit function, which must not keep the crew alive."""
-    if crew() is not None:
-        crew().shutdown()
+def _shutdown(pool):
+    """For an exit function, which must not keep the pool alive."""
+    if pool() is not None:
+        pool().shutdown()

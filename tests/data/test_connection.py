@@ -7,12 +7,12 @@ import pytest
 
 import readtorch as rt
 from readtorch.utils.data import DataLoader
-from readtorch.utils.data._utils.channel import _HEADER, _LONG, Channel, Garbled, Message
+from readtorch.utils.data._utils.connection import _HEADER, _LONG, Connection, InvalidMessage, Message
 
 
 @pytest.fixture
 def ends():
-    here, there = Channel.pair()
+    here, there = Connection.pair()
     yield here, there
     here.close()
     there.close()
@@ -27,7 +27,7 @@ def test_what_is_no_message(ends, garbage):
     os.write(there.fileno(), garbage)
     there.send(Message.pack("another"))
     assert here.receive().unpack() == "a message"
-    with pytest.raises(Garbled):
+    with pytest.raises(InvalidMessage):
         here.receive()
     with pytest.raises(EOFError):
         here.receive()
@@ -40,7 +40,7 @@ def test_half_a_message_does_not_keep_the_reader(ends):
     os.write(there.fileno(), data[:30])
     assert here.receive(wait=False) is None and here.receive(wait=False) is None
     there.send(message)  # its beginning comes in the place of the rest
-    with pytest.raises(Garbled):
+    with pytest.raises(InvalidMessage):
         here.receive(wait=False)
 
 
@@ -61,10 +61,10 @@ def test_messages_in_pieces(ends):
 def test_any_change_of_a_message_is_found(ends):
     (data, _), = Message.pack([1, 2.0, "three"]).frames()
     for position in range(len(data)):
-        here, there = Channel.pair()
+        here, there = Connection.pair()
         os.write(there.fileno(), data[:position] + bytes([data[position] ^ 1]) + data[position + 1:])
         there.close()
-        with pytest.raises((Garbled, EOFError)):
+        with pytest.raises((InvalidMessage, EOFError)):
             here.receive()
         here.close()
 

@@ -1,6 +1,6 @@
 """One end of the socket between the loader and a worker: objects go in, and come out at the other end.
 
-In PyTorch: two queues of `torch.multiprocessing`, with threads that feed them. See the chapter "Dataset,
+In PyTorch: two queues of `torch/multiprocessing/queue.py`, with threads that feed them. See the chapter "Dataset,
 Sampler, DataLoader".
 
 Note [ Messages between the loader and a worker ]
@@ -23,7 +23,7 @@ The socket is a descriptor of a process that also runs the dataset's code and it
 write to a number that is not theirs: a file that they closed twice, a printf to a descriptor that they have
 kept. Whatever comes is taken for a message only if it begins like one, announces no more than a message may
 hold, and agrees with its checksum. Otherwise the two ends can no longer tell where a message begins, and the
-reader raises Garbled, with the first bytes of what came. And the loader takes what is there without waiting
+reader raises InvalidMessage, with the first bytes of what came. And the loader takes what is there without waiting
 for the rest, which may never come, so that its time limit holds in the middle of a message too.
 """
 import array
@@ -56,7 +56,7 @@ class TooManyFiles(Exception):
     """Descriptors that were sent to this process found no place in its table."""
 
 
-class Garbled(Exception):
+class InvalidMessage(Exception):
     """What came is no message."""
 
 
@@ -131,10 +131,10 @@ def _messages(sock):
         header = yield from _read(sock, _HEADER.size, message.fds)
         begin, size, count, message.is_long, _ = _HEADER.unpack(header)
         if begin != _BEGIN or size >= _LONG or count > _MOST_FDS:
-            raise Garbled(header)
+            raise InvalidMessage(header)
         message.payload = yield from _read(sock, size, message.fds)
         if header != _header(message.payload, count, message.is_long):
-            raise Garbled(header + message.payload)
+            raise InvalidMessage(header + message.payload)
         for _ in range(_FDS_AT_ONCE, count, _FDS_AT_ONCE):
             yield from _read(sock, 1, message.fds)
         if len(message.fds) < count:
@@ -179,8 +179,8 @@ def _receive_at_once(sock, size, fds):
     return data
 
 
-class Channel:
-    """One end of a pair: `Channel.pair()`. Ends can be given to a process that is being started."""
+class Connection:
+    """One end of a pair: `Connection.pair()`. Ends can be given to a process that is being started."""
 
     def __init__(self, sock):
         self.sock = sock
@@ -194,7 +194,7 @@ class Channel:
         return [cls(sock) for sock in socket.socketpair()]
 
     def __reduce__(self):
-        return Channel, (self.sock,)
+        return Connection, (self.sock,)
 
     def fileno(self):
         return self.sock.fileno()
@@ -232,7 +232,7 @@ class Channel:
 
     def receive(self, wait=True):
         """The next message, Received; None if it is not there as a whole and one need not wait. Raises
-        EOFError if the other end is closed, TooManyFiles, Garbled."""
+        EOFError if the other end is closed, TooManyFiles, InvalidMessage."""
         for message in self._incoming:
             if message is not None or not wait:
                 return message
