@@ -158,17 +158,3 @@ def test_nll_loss(shape, reduction, weighted):
     grad_input = np.full(shape, np.nan, np.float32)
     checked(loss.nll_loss_backward, grad, target, weight, number, -100, total, grad_input)
     np.testing.assert_allclose(grad_input, log_p.grad, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("shape", [(5, 3), (2, 300), (1, 1)])
-def test_cross_entropy(shape):
-    x, target, grad = floats(*shape), integers(shape[1], shape[0]), floats(shape[0], seed=1)
-    leaf = tensor(x).requires_grad_()
-    expected = F.cross_entropy(leaf, tensor(target), reduction="none")
-    expected.backward(tensor(grad))
-    out, log_sums = np.zeros(shape[0], np.float32), np.zeros(shape[0], np.float32)
-    checked(loss.cross_entropy, x, target, out, log_sums)
-    np.testing.assert_allclose(out, expected.detach(), rtol=1e-5, atol=1e-5)
-    grad_input = np.zeros(shape, np.float32)
-    checked(loss.cross_entropy_backward, grad, x, target, log_sums, grad_input)
-    np.testing.assert_allclose(grad_input, leaf.grad, rtol=1e-4, atol=1e-6)

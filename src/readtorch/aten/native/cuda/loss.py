@@ -1,32 +1,29 @@
-"""nll_loss and cross_entropy over classes, forward and backward.
+"""nll_loss, forward and backward.
 
-Scores are (N, C) or (N, C, …); a thread takes one sample and place (nll_loss), or a block of whole warps
-takes one (cross_entropy, which needs the whole row of scores twice). Sums over samples go through reduce.py:
-no atomics.
+Scores are (N, C) or (N, C, …); a thread takes one sample and position. Sums over samples go through reduce.py: no
+atomics.
 
-In PyTorch: `aten/src/ATen/native/cuda/{Loss,NLLLoss2d}.cu`. There, cross_entropy is log_softmax, then
-nll_loss.
+In PyTorch: `aten/src/ATen/native/cuda/Loss.cu`, `aten/src/ATen/native/cuda/NLLLoss2d.cu`.
 """
 import functools
-import math
 
 import numpy as np
 from numba import cuda
 
 from ....c10.cuda.launch import blocks_of, launch, scratch
-from .block_reduce import block_max, block_sum, whole_warps
 from .batch_norm import by_channel
 from .functions import div
 from .loops import pointwise
 from .reduce import SUM, reduce
-from .rows import flat, matrix
+from .rows import flat
 
 THREADS = 256
 NONE, MEAN, TOTAL = 0, 1, 2  # the numbers of PyTorch's at::Reduction
 
 
 def nll_loss(log_p, target, weight, reduction, ignore_index, out, total_weight):
-    """out: one number, or target's shape for NONE. total_weight: one number, what MEAN divides by."""
+    """out: one number, or target's shape for NONE. total_weight: one number, 0 before
+    the call, what MEAN divides by."""
     losses, weights = (scratch(log_p, (target.size,), log_p.dtype) for _ in range(2))
     scores = by_channel(log_p)
     launch(nll_kernel(weight is not None), blocks_of(target.size, THREADS), THREADS, scores, flat(target),
@@ -35,11 +32,11 @@ def nll_loss(log_p, target, weight, reduction, ignore_index, out, total_weight):
 
 
 def finish(losses, weights, reduction, out, total_weight):
-    reduce(SUM, weights, (0,), flat(total_weight).reshape(()))
-    if reduction == NONE:
+    if reduction == NONE:  # total_weight stays 0
         from .copy import copy
         copy(losses, flat(out))
         return
+    reduce(SUM, weights, (0,), flat(total_weight).reshape(()))
     reduce(SUM, losses, (0,), flat(out).reshape(()))
     if reduction == MEAN:
         pointwise(div, [flat(out), flat(total_weight)], flat(out))
@@ -54,22 +51,6 @@ def nll_loss_backward(grad, target, weight, reduction, ignore_index, total_weigh
            flat(grad),
            flat(target), flat(total_weight) if weight is None else weight, ignore_index, flat(total_weight),
            result)
-
-
-def cross_entropy(x, target, out, log_sums):
-    """The loss of each row of x (N, C), unreduced; log_sums (N): log Σ exp, for the backward pass."""
-    if target.size:
-        x = matrix(x, x.shape[1])
-        launch(cross_entropy_kernel(x.dtype.type), min(len(x), 65535), whole_warps(x.shape[1]), x, target,
-               out, log_sums)
-
-
-def cross_entropy_backward(grad, x, target, log_sums, grad_input):
-    """grad: one number for each row."""
-    if x.size:
-        x, result = matrix(x, x.shape[1]), matrix(grad_input, x.shape[1])
-        launch(cross_entropy_backward_kernel, blocks_of(x.size, THREADS), THREADS, grad, x, target, log_sums,
-               result)
 
 
 # ---------------------------------------------------------------------------------------------------- kernels
@@ -116,32 +97,3 @@ def nll_backward_kernel(has_weight, reduction):
                     value /= total_weight[0]
             out[n, c, s] = value
     return backward
-
-
-@functools.cache
-def cross_entropy_kernel(dtype):
-    lowest = dtype(-np.inf)
-
-    def cross_entropy(x, target, out, log_sums):
-        shared = cuda.shared.array(32, dtype)
-        for r in range(cuda.blockIdx.x, x.shape[0], cuda.gridDim.x):
-            greatest, total = lowest, dtype(0)
-            for c in range(cuda.threadIdx.x, x.shape[1], cuda.blockDim.x):
-                greatest = max(greatest, x[r, c])
-            greatest = block_max(greatest, shared, lowest)
-            for c in range(cuda.threadIdx.x, x.shape[1], cuda.blockDim.x):
-                total += math.exp(x[r, c] - greatest)
-            total = math.log(block_sum(total, shared, dtype(0))) + greatest
-            if cuda.threadIdx.x == 0:
-                log_sums[r] = total
-                out[r] = total - x[r, target[r]]
-    return cross_entropy
-
-
-def cross_entropy_backward_kernel(grad, x, target, log_sums, out):
-    """grad (softmax - 1 at the target)"""
-    classes = x.shape[1]
-    for e in range(cuda.grid(1), x.size, cuda.gridsize(1)):
-        r, c = e // classes, e % classes
-        p = math.exp(x[r, c] - log_sums[r])
-        out[r, c] = grad[r] * (p - type(p)(1) if c == target[r] else p)

@@ -11,7 +11,7 @@ import numpy as np
 from .....c10.cuda.device_memory import tensor_on
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
-from ...loss import MEAN, NONE
+from ...loss import MEAN, NONE, SUM as TOTAL
 from ...loss_ctc import check_arguments, check_saved
 from ...loss_nll import check_target_type, check_weight
 from ...tensor_iterator import not_implemented
@@ -124,8 +124,9 @@ def nll_loss_forward_cuda(self, target, weight, reduction, ignore_index):
         raise RuntimeError(f"size mismatch (got input: {list(x.shape)}, target: {list(t.shape)})")
     check_weight(self, weight, x.shape[-1])
     check_target_type(target)
-    shape = () if x.ndim == 1 else t.shape
-    return nll_forward(as_batch(self), target.reshape(-1), weight, reduction, ignore_index, shape)
+    if x.ndim == 1:  # one sample: nothing to reduce
+        return nll_forward(as_batch(self), target.reshape(-1), weight, reduction or TOTAL, ignore_index, ())
+    return nll_forward(self, target, weight, reduction, ignore_index, t.shape)
 
 
 def as_batch(self):
