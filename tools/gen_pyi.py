@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "readtorch"
 sys.path.insert(0, str(PACKAGE.parent))
 
 import readtorch  # noqa: E402
-from readtorch.aten import python_bindings  # noqa: E402
+from readtorch.aten import gen_python_functions  # noqa: E402
 from readtorch.aten.native_function import packets  # noqa: E402
 from readtorch.aten.python_arg_parser import Signature  # noqa: E402
 from readtorch.c10.scalar_type import ALIASES, ALL_TYPES  # noqa: E402
@@ -217,7 +217,7 @@ def functional():
 
 def functional_signatures(name, function):
     packet = next((packets[key] for key in packets if packets[key].name == name and key[0] in ("nn", "torch")), None)
-    if packet and function.__code__.co_filename.startswith(("<", python_bindings.__file__)):
+    if packet and function.__code__.co_filename.startswith(("<", gen_python_functions.__file__)):
         return signatures(packet, False)
     texts, starred = [], False
     for p in inspect.signature(function).parameters.values():

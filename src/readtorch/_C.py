@@ -8,7 +8,7 @@ from types import SimpleNamespace as _Namespace
 
 # What in PyTorch has happened when the libraries have been mapped, before `initModule` is called.
 from .aten import native  # noqa: F401  (every operator registers itself)
-from .csrc.autograd import variable_type as _variable_type  # noqa: F401  (it writes Autograd kernels)
+from .csrc.autograd import gen_variable_type as _gen_variable_type  # noqa: F401  (it writes Autograd kernels)
 from .c10 import cpu_allocator as _cpu_allocator
 from .aten.functions import face_of as _face_of
 from .aten.native_function import packets as _packets

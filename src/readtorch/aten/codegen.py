@@ -16,9 +16,9 @@ def compile_function(name, source, names):
     return names[name]
 
 
-def compile_face(name, source, names):
-    """Like `compile_function` for a text that defines `face`: hundreds of operators share the same few texts."""
-    function = compile_function("face", source, names)
+def compile_binding(name, source, names):
+    """Like `compile_function` for a text that defines `binding`: hundreds of operators share the same few texts."""
+    function = compile_function("binding", source, names)
     function.__name__ = function.__qualname__ = name
     return function
 

@@ -126,7 +126,17 @@ def key_lines(arguments, renamed=None):
 
 
 def make_call(operator):
-    """The function through which every call of `operator` passes: OR the key sets, mask, look up, run."""
+    """The function through which every call of `operator` passes: OR the key sets, mask, look up, run.
+
+    For `mul.Tensor` it writes:
+
+        def mul(self, other):
+            keys = self._keys | other._keys
+            try: return table[keys & (tls.mask if changed else DEFAULT_MASK)](self, other)
+            except FOREIGN as error:
+                restate(error)
+                raise
+    """
     name = operator.schema.name
     parameters = ", ".join(a.name for a in operator.schema.arguments)
     lines = "\n    ".join(key_lines(operator.schema.arguments))

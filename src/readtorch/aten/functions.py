@@ -2,7 +2,7 @@
 
 In PyTorch: the functions of the C++ namespace `at::` (`ATen/Functions.h`). Explained in the chapter "One operator call".
 """
-from . import python_bindings
+from . import gen_python_functions
 from .native_function import packets
 
 
@@ -22,7 +22,7 @@ def face_of(module, name):
     packet = packets.get((module, name))
     if packet is None:
         return None
-    return python_bindings.make_face(packet, is_method=False)
+    return gen_python_functions.make_binding(packet, is_method=False)
 
 
 at = _Functions()

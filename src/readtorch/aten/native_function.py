@@ -41,7 +41,7 @@ class Packet:
         self.is_function = False
         self.is_method = False
         self.out = {}  # functional Operator -> its out= Operator
-        self.direct = False  # whether the first overload's arguments need no conversion: see python_bindings
+        self.direct = False  # whether the first overload's arguments need no conversion: see gen_python_functions
         self.numbers_as_tensors = False
         self.face = None  # hand-written Python function, when the generated one will not do
 

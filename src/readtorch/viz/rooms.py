@@ -196,7 +196,7 @@ def room_of_frame(frame, package: Path = PACKAGE) -> str | None:
 
 
 def room_of_generated(frame) -> str:
-    """Entries and faces are aten's; what notes or walks the graph was written by csrc/autograd."""
+    """Calls and bindings are aten's; what notes or walks the graph was written by csrc/autograd."""
     return "csrc/autograd" if "NO_EDGE" in frame.f_globals else "aten"
 
 

@@ -6,7 +6,7 @@ Explained in the chapters "Tensor and Storage" and "Autograd".
 """
 import weakref
 
-from ...aten import python_arg_parser, python_bindings
+from ...aten import python_arg_parser, gen_python_functions
 from ...aten.native.complex_views import imag, real
 from ...aten.native.tensor_shape import mH, mT, matrix_H, numpy_T
 from ...aten.native_function import packets
@@ -32,7 +32,7 @@ def operator_methods():
     methods = {}
     for (module, name), packet in packets.items():
         if packet.is_method:
-            methods[name] = python_bindings.make_face(packet, is_method=True)
+            methods[name] = gen_python_functions.make_binding(packet, is_method=True)
     methods.update(infix_methods())
     return methods
 
@@ -57,8 +57,8 @@ def infix_methods():
     for name, (operator, reflected) in _INFIX.items():
         packet = packets.get(("torch", operator))
         if packet is not None:
-            face = python_bindings.make_infix(name, packet, reflected)
-            found[name] = _named_in_traces(name, face) if name in _NAMED_IN_TRACES else face
+            infix = gen_python_functions.make_infix(name, packet, reflected)
+            found[name] = _named_in_traces(name, infix) if name in _NAMED_IN_TRACES else infix
     return found
 
 
@@ -66,11 +66,11 @@ def infix_methods():
 _NAMED_IN_TRACES = {f"__{i}{name}__" for name in ("and", "or", "xor", "lshift", "rshift") for i in ("", "i")}
 
 
-def _named_in_traces(name, face):
+def _named_in_traces(name, operator):
     def infix(self, other):
         if changed and tls.tracer is not None:
-            return tls.tracer.call(f"aten::{name}", [self, other], lambda: face(self, other))
-        return face(self, other)
+            return tls.tracer.call(f"aten::{name}", [self, other], lambda: operator(self, other))
+        return operator(self, other)
     infix.__name__ = infix.__qualname__ = name
     return infix
 

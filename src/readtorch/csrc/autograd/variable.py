@@ -12,7 +12,7 @@ from readtorch.c10.geometry import TensorGeometry
 from readtorch.c10.tensor_impl import NO_EDGE, Creation, new
 
 from .accumulate_grad import AccumulateGrad
-from .formulas import node_class
+from .gen_autograd_functions import node_class
 from .node import RELEASED, Node, operation_name
 
 

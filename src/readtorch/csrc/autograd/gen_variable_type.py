@@ -1,15 +1,16 @@
 """Writes the Autograd kernel of an operator from its schema and its formulas.
 
-In PyTorch: `torchgen` and `tools/autograd/gen_variable_type.py` write `VariableType_*.cpp` before the compiler runs. Here the
+In PyTorch: `tools/autograd/gen_variable_type.py` writes `VariableType_*.cpp` before the compiler runs. Here the
 text is made when an operator first meets a tensor that requires grad. Explained in the chapter "Autograd".
 """
-from ...aten import dispatcher
-from ...aten.codegen import compile_function
-from ...aten.dispatcher import NOT_IMPLEMENTED
-from ...c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, grad_mode_enabled
-from ...c10.geometry import TensorGeometry
-from ...c10.tensor_impl import NO_EDGE, TensorImpl, new, strides_of
-from .formulas import FACTS, Formulas, node_class
+from readtorch.aten import dispatcher
+from readtorch.aten.codegen import compile_function
+from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, grad_mode_enabled
+from readtorch.c10.geometry import TensorGeometry
+from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, new, strides_of
+
+from .gen_autograd_functions import FACTS, Formulas, node_class
 from .node import NotImplemented as NotImplementedNode
 from .node import next_sequence_nr, notify_watchers, watchers
 from .saved_variable import SavedVariable, refuse_inference_tensor, save_list
@@ -45,6 +46,36 @@ def kernel_source(operator, formulas, may_be_stale):
     """The text of an Autograd kernel: run the backend's kernel, then note in a node what backward will need.
 
     may_be_stale: whether an operand may be a view whose edge is out of date, see Note [ Stale views ].
+    For `mul.Tensor`, whose derivative needs each factor for the other one's gradient, it returns:
+
+        def mul_autograd(self, other):
+            edge_self = self._edge or leaf_edge(self)
+            edge_other = other._edge or leaf_edge(other)
+            if edge_self is NO_EDGE and edge_other is NO_EDGE: return kernel(self, other)
+            result = kernel(self, other)
+            node = new(Node_)
+            node._seq_nr = next_sequence_nr()
+            node._hooks = None
+            node._next_edges = (edge_self, edge_other,)
+            node._shape = result._array.shape; node._dtype = result._array.dtype
+            result._edge = (node, 0)
+            result._keys |= AUTOGRAD
+            node.saved_other = None
+            if edge_self is not NO_EDGE:
+                saved = new(SavedVariable)
+                saved.kept = other; saved.version = other._counter[0]
+                saved.output_nr = saved.unpack_hook = None
+                node.saved_other = saved
+                if other._keys & INFERENCE_TENSOR: refuse_inference_tensor()
+            node.saved_self = None
+            if edge_other is not NO_EDGE:
+                saved = new(SavedVariable)
+                saved.kept = self; saved.version = self._counter[0]
+                saved.output_nr = saved.unpack_hook = None
+                node.saved_self = saved
+                if self._keys & INFERENCE_TENSOR: refuse_inference_tensor()
+            if watchers: notify_watchers(node)
+            return result
     """
     parameters = ", ".join(a.name for a in operator.schema.arguments)
     call = f"kernel({parameters})"
@@ -67,7 +98,33 @@ def _functional_lines(formulas, call, may_be_stale):
 
 
 def _inplace_lines(formulas, call, may_be_stale):
-    """The in-place form: `self` is checked first, what formulas want of it is kept, and its history is rebased."""
+    """The in-place form: `self` is checked first, what formulas want of it is kept, and its history is rebased.
+
+    For `sin_` the kernel's text is:
+
+        def sin__autograd(self):
+            edge_self = self._edge or leaf_edge(self)
+            if edge_self is NO_EDGE:
+                check_inplace(self, False)
+                return kernel(self)
+            check_inplace(self, True)
+            original_self = self.clone()
+            node = new(Node_)
+            node._seq_nr = next_sequence_nr()
+            node._hooks = None
+            node._next_edges = (edge_self,)
+            saved = new(SavedVariable)
+            saved.kept = original_self; saved.version = original_self._counter[0]
+            saved.output_nr = saved.unpack_hook = None
+            node.saved_self = saved
+            if original_self._keys & INFERENCE_TENSOR: refuse_inference_tensor()
+            kernel(self)
+            result = self
+            node._shape = self._array.shape; node._dtype = self._array.dtype
+            rebase_history(self, node)
+            if watchers: notify_watchers(node)
+            return self
+    """
     lines = [f"if {_no_input_needs_grad(formulas)}:", "    check_inplace(self, False)", f"    return {call}",
              "check_inplace(self, True)"]
     if "self" in formulas.saved:
@@ -136,7 +193,7 @@ def _save_outputs(formulas):
         if name not in numbers:
             lines.append(f"node.saved_{name} = SavedVariable({name})")
             continue
-        lines += ["saved = new(SavedVariable)", 
+        lines += ["saved = new(SavedVariable)",
                   f"saved.kept = ({name}._array, {name}._counter, {name}._storage_impl, {name}._keys)",
                   f"saved.version = {name}._counter[0]", f"saved.output_nr = {numbers[name]}; saved.unpack_hook = None",
                   f"node.saved_{name} = saved"]

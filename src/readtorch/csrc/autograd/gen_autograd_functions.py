@@ -1,14 +1,15 @@
 """Reads an operator's derivative class and writes the node class that carries it out.
 
-In PyTorch: `torchgen` and `tools/autograd/gen_autograd_functions.py` write `Functions.h` and `Functions.cpp` from
-`derivatives.yaml`, by the same rule: *the names that a formula uses are what its node saves*. Here the text is made when an
-operator first meets a tensor that requires grad. Explained in the chapter "Autograd".
+In PyTorch: `tools/autograd/gen_autograd_functions.py` writes `Functions.h` and `Functions.cpp` from
+`tools/autograd/derivatives.yaml`, by the same rule: *the names that a formula uses are what its node saves*. Here the text
+is made when an operator first meets a tensor that requires grad. Explained in the chapter "Autograd".
 """
 import inspect
 import re
 
-from ...aten.codegen import compile_function
-from ...c10.tensor_impl import NO_EDGE
+from readtorch.aten.codegen import compile_function
+from readtorch.c10.tensor_impl import NO_EDGE
+
 from .node import Node
 
 # What a formula may ask of a tensor argument besides the tensor itself: `self_sym_sizes`, `other_scalar_type` …
@@ -114,7 +115,23 @@ def _unpacker(slot, kind):
 
 
 def _make_apply(formulas):
-    """Source of `apply`: each formula is run only if its input's edge leads somewhere."""
+    """The node's `apply`: each formula is run only if its input's edge leads somewhere.
+
+    For `MulBackward0` it writes:
+
+        def apply(self, grad):
+            if grad is None: return (None,) * len(self._next_edges)
+            edge_self, edge_other, = self._next_edges
+            if edge_other is not NO_EDGE:
+                grad_of_other = formula_other(grad, self.saved_self.unpack(self))
+            else:
+                grad_of_other = None
+            if edge_self is not NO_EDGE:
+                grad_of_self = formula_self(grad, self.saved_other.unpack(self))
+            else:
+                grad_of_self = None
+            return (grad_of_self, grad_of_other,)
+    """
     names = {"NO_EDGE": NO_EDGE}
     many = len(formulas.differentiable_outputs) > 1 or formulas.returns_list
     lines = [f"def apply(self, {'*grads' if many else 'grad'}):"]
