@@ -5,6 +5,8 @@ In PyTorch: `torch/_jit_internal.py`. Explained in the chapter "JIT: scripting".
 
 import inspect
 import warnings
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final, get_origin
 
 _MODIFIER = "_torchscript_modifier"
@@ -85,3 +87,55 @@ def is_static_fn(cls, name):
 def is_scripting():
     """Whether this runs as TorchScript: always False in Python."""
     return False
+
+
+class BroadcastingListCls:
+    """`BroadcastingList2[int]`, the type of a parameter: two ints, or one that stands for both."""
+
+    def __getitem__(self, kind):
+        return kind | Sequence[kind]  # in PyTorch: None
+
+
+BroadcastingList1 = BroadcastingListCls()
+BroadcastingList2 = BroadcastingListCls()
+BroadcastingList3 = BroadcastingListCls()
+
+
+_overloaded_fns = defaultdict(list)  # (module, name) -> the declarations, in the order in which they are tried
+
+
+def _overload(func):
+    """Decorator of declarations, whose bodies are `...`: TorchScript compiles the function of this name that
+    follows them once for each, with its types.
+    """
+    _overloaded_fns[func.__module__, func.__qualname__].append(func)
+    return func
+
+
+def _get_fn_overloads(func):
+    return _overloaded_fns.get((func.__module__, func.__qualname__), [])
+
+
+boolean_dispatched = {}  # function -> what `boolean_dispatch` was given
+
+
+def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
+    """A function that is `if_true` or `if_false`, as its argument `arg_name` (at `arg_index`) says.
+
+    In TorchScript the two may return different types; the argument must be a constant.
+    """
+
+    def fn(*args, **kwargs):
+        dispatch_flag = default
+        if arg_name in kwargs:
+            dispatch_flag = kwargs[arg_name]
+        elif arg_index < len(args):
+            dispatch_flag = args[arg_index]
+        return if_true(*args, **kwargs) if dispatch_flag else if_false(*args, **kwargs)
+
+    fn.__name__ = fn.__qualname__ = func_name
+    fn.__module__ = module_name
+    fn.__doc__ = if_false.__doc__
+    fn.__signature__ = inspect.signature(if_false)  # in PyTorch: (*args, **kwargs)
+    boolean_dispatched[fn] = (arg_name, arg_index, default, if_true, if_false)
+    return fn

@@ -84,93 +84,13 @@ def _lookup(name):
     }
     if name in names:
         return names[name]
-    return _Stub(name)
+    from readtorch.nn.functional import attention
+    from readtorch.nn.modules import transformer
 
-
-class _Stub:
-    """Another stub of the file, called by its name."""
-
-    def __init__(self, name):
-        if name not in _stubs():
-            raise LookupError(name)
-        self.name = name
-
-    def script_type(self):
-        from readtorch.csrc.jit.ir.type import FunctionType
-
-        return FunctionType(*_functions(self.name))
-
-
-_compiled = {}  # name -> [Function]
-
-
-def _functions(name, python_function=None):
-    """The compiled functions of a stub, one for each overload: the last one's body is the body of all."""
-    if name not in _compiled:
-        _compiled[name] = _compile(name, python_function)
-    return _compiled[name]
-
-
-def _compile(name, python_function):
-    stubs = _stubs()[name]
-    text, last = stubs[-1]
-    made = []
-    for i, (_, node) in enumerate(stubs):
-        whole = ast.copy_location(
-            ast.FunctionDef(name, node.args, last.body, [], node.returns, lineno=node.lineno), node
-        )
-        whole.end_lineno = last.end_lineno
-        definition, resolver = stub_definition(text, whole, python_function)
-        qualified = f"__torch__.torch.nn.functional.{name}" + f"__{i}" * (len(stubs) > 1)
-        made.append(compile_lazily(python_cu, qualified, definition, resolver))
-    return made
-
-
-def stub_functions(function):
-    """What stands for a function of `nn.functional`, compiled, one an overload; none of others."""
-    if not is_in("nn.functional", function.__module__) or function.__name__ not in _stubs():
-        return []
-    return _functions(function.__name__, function)
-
-
-def function_value(function):
-    """The SugaredValue of a function of `nn.functional` that has a stub, or None."""
-    if is_in("nn.functional", function.__module__):
-        if f"_{function.__name__}_dispatch" in _stubs():
-            return BooleanDispatch(function.__name__)
-    functions = stub_functions(function)
-    return FunctionValue(*functions) if functions else None
-
-
-class BooleanDispatch(SugaredValue):
-    """A function that returns one thing or two, as a constant argument says: `max_pool2d(x, 2,
-    return_indices=True)`.
-    """
-
-    kind = "function"
-
-    def __init__(self, name):
-        self.name = name
-
-    def call(self, range, emitter, args, kwargs):
-        from readtorch.csrc.jit.frontend.error_report import ErrorReport
-
-        [(_, node)] = _stubs()[f"_{self.name}_dispatch"]
-        index = ast.literal_eval(node.args.defaults[0])
-        given = next((k for k in kwargs if k.name == "return_indices"), None) or (
-            args[index] if index < len(args) else None
-        )
-        choice = False
-        if given is not None:
-            value = given.value(emitter.graph)
-            if not value.isConstant():
-                raise ErrorReport(
-                    range,
-                    "Keyword argument 'return_indices' for boolean dispatch at position was not constant",
-                )
-            choice = value.toIValue()
-        name = f"{self.name}_with_indices" if choice else f"_{self.name}"
-        return FunctionValue(*_functions(name)).call(range, emitter, args, kwargs)
+    for place in (attention, transformer):
+        if hasattr(place, name):
+            return getattr(place, name)
+    raise LookupError(name)
 
 
 def method_stub(cls, name):

@@ -8,9 +8,10 @@ import enum
 import inspect
 import textwrap
 import warnings
+from functools import cache
 
 import readtorch
-from readtorch._jit_internal import is_ignored_fn
+from readtorch._jit_internal import _get_fn_overloads, is_ignored_fn
 from readtorch.csrc.jit.api.compilation_unit import CompilationUnit as _CompilationUnit
 from readtorch.csrc.jit.api.compilation_unit import python_cu
 from readtorch.csrc.jit.frontend.sugared_value import FunctionValue
@@ -19,7 +20,6 @@ from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
 from readtorch.csrc.jit.frontend.resolver import NativeResolver
 from readtorch.csrc.jit.ir.constants import qualified_name
 from readtorch.csrc.jit.python.script_init import PythonResolver, ScriptFunction, lookup_in_frame, lookup_of_closure
-from readtorch.jit import _nn_stubs
 from readtorch.jit._recursive import create_script_module
 from readtorch.jit._script_class import define_method, interface, script_class  # noqa: F401  in PyTorch: here
 from readtorch.jit._script_module import RecursiveScriptModule, ScriptModule  # noqa: F401  in PyTorch: here
@@ -89,9 +89,6 @@ def script_function(function, lookup=None):
 
 
 def _lazily_compiled(function, lookup):
-    stubs = _nn_stubs.stub_functions(function)
-    if len(stubs) == 1:
-        return stubs[0]
     resolver = PythonResolver(lookup or lookup_of_closure(function))
     return compile_lazily(python_cu, qualified_name(function), definition_of(function), resolver)
 
@@ -115,10 +112,22 @@ def try_compile_function(function):
     """The FunctionValue of a Python function that a program calls; None for one that stays in Python."""
     if is_ignored_fn(function):
         return None
-    stub = _nn_stubs.function_value(function)
-    if stub is not None:
-        return stub
+    if _get_fn_overloads(function):
+        return FunctionValue(*_compiled_overloads(function))
     return FunctionValue(script_function(function)._function)
+
+
+@cache
+def _compiled_overloads(function):
+    """The function compiled once for each of its declarations, with their types."""
+    made, resolver = [], PythonResolver(lookup_of_closure(function))
+    for i, declared in enumerate(_get_fn_overloads(function)):
+        definition, types = definition_of(function), definition_of(declared)
+        for parameter, typed in zip(definition.parameters, types.parameters, strict=True):
+            parameter.annotation = typed.annotation
+        definition.returns = types.returns
+        made.append(compile_lazily(python_cu, f"{qualified_name(function)}__{i}", definition, resolver))
+    return made
 
 
 def script_if_tracing(fn):

@@ -2,6 +2,7 @@
 import warnings
 
 import readtorch
+from readtorch import Tensor
 from readtorch._C import _nn
 
 __all__ = [
@@ -28,28 +29,28 @@ softshrink = _nn.softshrink
 softplus = _nn.softplus
 
 
-def threshold(input, threshold, value, inplace=False):
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value."""
     if inplace:
         return readtorch.threshold_(input, threshold, value)
     return readtorch.threshold(input, threshold, value)
 
 
-def relu(input, inplace=False):
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)."""
     if inplace:
         return readtorch.relu_(input)
     return readtorch.relu(input)
 
 
-def glu(input, dim=-1):
+def glu(input: Tensor, dim: int = -1) -> Tensor:
     """a · sigmoid(b), where a and b are the two halves of the input along `dim`."""
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     return _nn.glu(input, dim)
 
 
-def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x, cut off below min_val and above max_val."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
@@ -58,97 +59,101 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     return _nn.hardtanh(input, min_val, max_val)
 
 
-def relu6(input, inplace=False):
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)."""
     if inplace:
         return _nn.relu6_(input)
     return _nn.relu6(input)
 
 
-def elu(input, alpha=1.0, inplace=False):
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha · (exp(x) - 1)."""
     if inplace:
         return _nn.elu_(input, alpha)
     return _nn.elu(input, alpha)
 
 
-def selu(input, inplace=False):
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale · elu(x, alpha), with the two constants that keep mean 0 and variance 1 from layer to layer."""
     if inplace:
         return readtorch.selu_(input)
     return readtorch.selu(input)
 
 
-def celu(input, alpha=1.0, inplace=False):
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(0, x) + min(0, alpha · (exp(x / alpha) - 1))."""
     if inplace:
         return readtorch.celu_(input, alpha)
     return readtorch.celu(input, alpha)
 
 
-def leaky_relu(input, negative_slope=0.01, inplace=False):
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope · x."""
     if inplace:
         return _nn.leaky_relu_(input, negative_slope)
     return _nn.leaky_relu(input, negative_slope)
 
 
-def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
     """leaky_relu with a random slope in [lower, upper] for each element; in evaluation with their mean."""
     if inplace:
         return readtorch.rrelu_(input, lower, upper, training)
     return readtorch.rrelu(input, lower, upper, training)
 
 
-def tanhshrink(input):
+def tanhshrink(input) -> Tensor:
     """x - tanh(x)."""
     return input - input.tanh()
 
 
-def softsign(input):
+def softsign(input) -> Tensor:
     """x / (|x| + 1)."""
     return input / (input.abs() + 1)
 
 
-def tanh(input):
+def tanh(input) -> Tensor:
     """The hyperbolic tangent, between -1 and 1."""
     return input.tanh()
 
 
-def sigmoid(input):
+def sigmoid(input) -> Tensor:
     """1 / (1 + exp(-x)), between 0 and 1."""
     return input.sigmoid()
 
 
-def hardsigmoid(input, inplace=False):
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x / 6 + 1/2, 0), 1)."""
     if inplace:
         return _nn.hardsigmoid_(input)
     return _nn.hardsigmoid(input)
 
 
-def silu(input, inplace=False):
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x · sigmoid(x)."""
     if inplace:
         return _nn.silu_(input)
     return _nn.silu(input)
 
 
-def mish(input, inplace=False):
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · tanh(softplus(x))."""
     if inplace:
         return _nn.mish_(input)
     return _nn.mish(input)
 
 
-def hardswish(input, inplace=False):
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · min(max(x + 3, 0), 6) / 6."""
     if inplace:
         return _nn.hardswish_(input)
     return _nn.hardswish(input)
 
 
-def softmax(input, dim=None, _stacklevel=3, dtype=None):
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: readtorch.dtype | None = None
+) -> Tensor:
     """exp(x) / Σ exp(x) along `dim`. dtype: cast the input first, against overflow."""
     if dim is None:
         dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
@@ -157,7 +162,9 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
     return input.softmax(dim, dtype=dtype)
 
 
-def softmin(input, dim=None, _stacklevel=3, dtype=None):
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: readtorch.dtype | None = None
+) -> Tensor:
     """softmax(-x)."""
     if dim is None:
         dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
@@ -166,7 +173,9 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     return (-input).softmax(dim, dtype=dtype)
 
 
-def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: readtorch.dtype | None = None
+) -> Tensor:
     """log(softmax(x)), computed together because a probability that rounds to zero has no logarithm."""
     if dim is None:
         dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
@@ -175,7 +184,7 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     return input.log_softmax(dim, dtype=dtype)
 
 
-def _get_softmax_dim(name, ndim, stacklevel):
+def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. "
         "Change the call to include dim=X as an argument.",
@@ -184,7 +193,9 @@ def _get_softmax_dim(name, ndim, stacklevel):
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
     """A sample from the distribution softmax(logits) that has a gradient; nearly one-hot for small tau.
 
     hard: one-hot in forward, the gradient of the soft sample in backward.

@@ -4,10 +4,12 @@ import warnings
 from typing import NamedTuple
 
 import readtorch
+from readtorch import Tensor
 from readtorch._C import _nn
-from readtorch.nn.functional.activation import softmax
-from readtorch.nn.functional.dropout import dropout
-from readtorch.nn.functional.padding import pad
+
+from .activation import softmax
+from .dropout import dropout
+from .padding import pad
 
 __all__ = ["scaled_dot_product_attention", "multi_head_attention_forward"]
 
@@ -19,11 +21,32 @@ scaled_dot_product_attention = _nn.scaled_dot_product_attention
 
 
 def multi_head_attention_forward(
-    query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
-    add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None,
-    need_weights=True, attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None,
-    v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True, is_causal=False,
-):
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
     """What `MultiheadAttention` computes: query (L, N, E), key and value (S, N, E), or all without N.
 
     Returns the output, (L, N, E) or (L, E), and the weights, (N, L, S) or (L, S) (with one more dimension of
@@ -33,32 +56,39 @@ def multi_head_attention_forward(
     if not is_batched:
         query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    sizes = _Sizes.of(query, num_heads)
+    sizes = _sizes_of(query, num_heads)
     key_padding_mask, attn_mask, is_causal = _canonical_masks(
         key_padding_mask, attn_mask, is_causal, need_weights, query.dtype)
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     if use_separate_proj_weight:
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-        q, k, v = _separate_in_projection(query, key, value, weights, in_proj_bias)
+        q, k, v = _separate_in_projection(
+            query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias)
     else:
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
         q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
-
-    masks = _Masks(_with_heads(attn_mask, sizes, key), key_padding_mask)
-    k, v = _with_bias(k, v, bias_k, bias_v, static_k, static_v, sizes, masks)
-    q, k, v = _by_head(q, k, v, sizes, static_k, static_v)
+    attn_mask = _with_heads(attn_mask, sizes, key)
+    if bias_k is not None or bias_v is not None:
+        k, v = _with_bias(k, v, bias_k, bias_v, static_k, static_v, sizes)
+        attn_mask, key_padding_mask = _with_one_more_key(attn_mask), _with_one_more_key(key_padding_mask)
+    q = _by_head(q, sizes.tgt_len, sizes)
+    k = _by_head(k, k.shape[0], sizes) if static_k is None else _checked_static("static_k", static_k, sizes)
+    v = _by_head(v, v.shape[0], sizes) if static_v is None else _checked_static("static_v", static_v, sizes)
     if add_zero_attn:
-        k, v = _with_zeros(k, v, sizes, masks)
+        k, v = _with_zeros(k, v, sizes)
+        attn_mask, key_padding_mask = _with_one_more_key(attn_mask), _with_one_more_key(key_padding_mask)
     src_len = k.size(1)
-    attn_mask = masks.merged(sizes.bsz, num_heads, src_len)
-    settings = (sizes, src_len, attn_mask, dropout_p if training else 0.0, is_causal)
+    attn_mask = _merged(attn_mask, key_padding_mask, sizes, src_len)
+    dropout_p = dropout_p if training else 0.0
+    out_proj = (out_proj_weight, out_proj_bias)
     if need_weights:
-        output, weights = _attention_with_weights(q, k, v, settings, out_proj_weight, out_proj_bias)
+        output, weights = _attention_with_weights(
+            q, k, v, attn_mask, dropout_p, is_causal, sizes, src_len, out_proj)
         if average_attn_weights:
             weights = weights.mean(dim=1)
     else:
-        output, weights = _attention_without_weights(q, k, v, settings, out_proj_weight, out_proj_bias), None
+        output = _attention_without_weights(q, k, v, attn_mask, dropout_p, is_causal, sizes, src_len, out_proj)
+        weights = None
     if is_batched:
         return output, weights
     return output.squeeze(1), None if weights is None else weights.squeeze(0)
@@ -73,60 +103,89 @@ class _Sizes(NamedTuple):
     num_heads: int
     head_dim: int
 
-    @classmethod
-    def of(cls, query, num_heads):
-        tgt_len, bsz, embed_dim = query.shape
-        if isinstance(embed_dim, readtorch.Tensor):
-            head_dim = embed_dim.div(num_heads, rounding_mode="trunc")
-        else:
-            head_dim = embed_dim // num_heads
-        return cls(tgt_len, bsz, embed_dim, num_heads, head_dim)
+
+def _sizes_of(query: Tensor, num_heads: int) -> _Sizes:
+    tgt_len, bsz, embed_dim = query.shape
+    if isinstance(embed_dim, Tensor):
+        head_dim = embed_dim.div(num_heads, rounding_mode="trunc")
+    else:
+        head_dim = embed_dim // num_heads
+    return _Sizes(tgt_len, bsz, embed_dim, num_heads, head_dim)
 
 
-# ----------------------------------------------------------------------------------------------------- checks
+# Checks
 
-def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
+
+def _mha_shape_check(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    key_padding_mask: Tensor | None,
+    attn_mask: Tensor | None,
+    num_heads: int,
+) -> bool:
     """Whether the inputs have a batch dimension. Raises AssertionError if they do not fit."""
     if query.dim() not in (2, 3):
-        raise AssertionError("query should be unbatched 2D or batched 3D tensor but received "
-                             f"{query.dim()}-D query tensor")
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
+        )
     is_batched = query.dim() == 3
     kind, dim = ("batched (3-D)", 3) if is_batched else ("unbatched (2-D)", 2)
     if key.dim() != dim or value.dim() != dim:
-        raise AssertionError(f"For {kind} `query`, expected `key` and `value` to be {dim}-D"
-                             f" but found {key.dim()}-D and {value.dim()}-D tensors respectively")
+        raise AssertionError(
+            f"For {kind} `query`, expected `key` and `value` to be {dim}-D"
+            f" but found {key.dim()}-D and {value.dim()}-D tensors respectively"
+        )
     if key_padding_mask is not None and key_padding_mask.dim() != dim - 1:
-        raise AssertionError(f"For {kind} `query`, expected `key_padding_mask` to be `None` or {dim - 1}-D"
-                             f" but found {key_padding_mask.dim()}-D tensor instead")
+        raise AssertionError(
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {dim - 1}-D"
+            f" but found {key_padding_mask.dim()}-D tensor instead"
+        )
     if attn_mask is not None:
         if attn_mask.dim() not in (2, 3):
-            raise AssertionError(f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D"
-                                 f" but found {attn_mask.dim()}-D tensor instead")
+            raise AssertionError(
+                f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D"
+                f" but found {attn_mask.dim()}-D tensor instead"
+            )
         expected_shape = (num_heads, query.shape[0], key.shape[0])
         if not is_batched and attn_mask.dim() == 3 and attn_mask.shape != expected_shape:
-            raise AssertionError(f"Expected `attn_mask` shape to be {expected_shape} but got "
-                                 f"{attn_mask.shape}")
+            raise AssertionError(f"Expected `attn_mask` shape to be {expected_shape} but got {attn_mask.shape}")
     return is_batched
 
 
-def _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight):
+def _check_sizes(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    use_separate_proj_weight: bool,
+) -> None:
     embed_dim = query.shape[2]
     if embed_dim != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got "
-                             f"{embed_dim}")
-    if embed_dim % num_heads:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}")
+    if embed_dim % num_heads != 0:
         raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
         if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's "
-                                 f"{value.shape[:2]}")
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+            )
     elif key.shape != value.shape:
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
 
 
-# ------------------------------------------------------------------------------------------------------ masks
+# Masks
 
-def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
+
+def _canonical_mask(
+    mask: Tensor | None,
+    mask_name: str,
+    other_type: readtorch.dtype | None,
+    other_name: str,
+    target_type: readtorch.dtype,
+    check_other: bool = True,
+) -> Tensor | None:
     """A mask that is True where nothing may be seen, as numbers to add: -inf there, else 0."""
     if mask is None:
         return None
@@ -134,43 +193,54 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
     if mask.dtype != readtorch.bool and not is_float:
         raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
-        warnings.warn(f"Support for mismatched {mask_name} and {other_name} "
-                      "is deprecated. Use same type for both instead.", stacklevel=2)
+        warnings.warn(
+            f"Support for mismatched {mask_name} and {other_name} "
+            "is deprecated. Use same type for both instead.",
+            stacklevel=2,
+        )
     if is_float:
         return mask
     return readtorch.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
 
 
-def _none_or_dtype(input):
+def _none_or_dtype(input: Tensor | None) -> readtorch.dtype | None:
     if input is None:
         return None
-    if isinstance(input, readtorch.Tensor):
+    if isinstance(input, Tensor):
         return input.dtype
     raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
 
 
-def _canonical_masks(key_padding_mask, attn_mask, is_causal, need_weights, dtype):
+def _canonical_masks(
+    key_padding_mask: Tensor | None,
+    attn_mask: Tensor | None,
+    is_causal: bool,
+    need_weights: bool,
+    dtype: readtorch.dtype,
+) -> tuple[Tensor | None, Tensor | None, bool]:
     """Both masks as numbers to add. If `is_causal` says it all, the attention's own mask is not needed."""
     key_padding_mask = _canonical_mask(
         key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", dtype)
     if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer "
-                           "module method `generate_square_subsequent_mask` to create this mask.")
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer "
+            "module method `generate_square_subsequent_mask` to create this mask."
+        )
     if is_causal and key_padding_mask is None and not need_weights:
         return None, None, True
     attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", dtype, check_other=False)
     return key_padding_mask, attn_mask, is_causal and key_padding_mask is None
 
 
-def _with_heads(attn_mask, sizes, key):
+def _with_heads(attn_mask: Tensor | None, sizes: _Sizes, key: Tensor) -> Tensor | None:
     """A mask (L, S) or (N·heads, L, S) with three dimensions."""
     if attn_mask is None:
         return None
     tgt_len, src_len = sizes.tgt_len, key.shape[0]
     if attn_mask.dim() == 2:
-        if attn_mask.shape != (tgt_len, src_len):
-            raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be "
-                               f"{(tgt_len, src_len)}.")
+        expected_2d = (tgt_len, src_len)
+        if attn_mask.shape != expected_2d:
+            raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {expected_2d}.")
         return attn_mask.unsqueeze(0)
     expected = (sizes.bsz * sizes.num_heads, tgt_len, src_len)
     if attn_mask.shape != expected:
@@ -178,127 +248,167 @@ def _with_heads(attn_mask, sizes, key):
     return attn_mask
 
 
-class _Masks:
-    """The mask of the attention, (1 or N·heads, L, S), and the padding of the keys, (N, S), or None."""
-
-    def __init__(self, attention, padding):
-        self.attention = attention
-        self.padding = padding
-
-    def admit_one_more(self):
-        """Another key was appended, which every query may see."""
-        if self.attention is not None:
-            self.attention = pad(self.attention, (0, 1))
-        if self.padding is not None:
-            self.padding = pad(self.padding, (0, 1))
-
-    def merged(self, bsz, num_heads, src_len):
-        """Their sum: (1 or N·heads, L or 1, S), or None."""
-        if self.padding is None:
-            return self.attention
-        _check_key_padding_mask(self.padding, src_len, bsz)
-        padding = self.padding.view(bsz, 1, 1, src_len).expand(-1, num_heads, -1, -1)
-        padding = padding.reshape(bsz * num_heads, 1, src_len)
-        return padding if self.attention is None else self.attention + padding
+def _with_one_more_key(mask: Tensor | None) -> Tensor | None:
+    """A key was appended, which every query may see."""
+    return None if mask is None else pad(mask, (0, 1))
 
 
-def _check_key_padding_mask(key_padding_mask, src_len, bsz):
+def _merged(attn_mask: Tensor | None, padding: Tensor | None, sizes: _Sizes, src_len: int) -> Tensor | None:
+    """The sum of the masks of the attention, (1 or N·heads, L, S), and of the keys, (N, S)."""
+    if padding is None:
+        return attn_mask
+    _check_key_padding_mask(padding, src_len, sizes.bsz)
+    padding = padding.view(sizes.bsz, 1, 1, src_len).expand(-1, sizes.num_heads, -1, -1)
+    padding = padding.reshape(sizes.bsz * sizes.num_heads, 1, src_len)
+    return padding if attn_mask is None else attn_mask + padding
+
+
+def _check_key_padding_mask(key_padding_mask: Tensor, src_len: int, bsz: int) -> None:
     for dim, size in ((0, bsz), (1, src_len)):
         if key_padding_mask.shape[dim] != size:
-            raise AssertionError(f"Expected key_padded_mask.shape[{dim}] to be {size}, but got "
-                                 f"{key_padding_mask.shape[dim]}")
+            raise AssertionError(
+                f"Expected key_padded_mask.shape[{dim}] to be {size}, but got {key_padding_mask.shape[dim]}"
+            )
 
 
-# ------------------------------------------------------------------------------------------------ projections
+# Projections
 
-def _in_projection_packed(q, k, v, w, b=None):
+
+def _in_projection_packed(
+    q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """q, k and v through their thirds of one weight (3·E, E); one product for those that are the same."""
     E = q.size(-1)
     if k is not v:
-        biases = (None, None, None) if b is None else b.chunk(3)
-        return tuple([linear(x, weight, bias) for x, weight, bias in zip((q, k, v), w.chunk(3), biases)])
+        w_q, w_k, w_v = w.chunk(3)
+        b_q, b_k, b_v = _thirds(b)
+        return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
     if q is k:
-        return tuple(_apart(linear(q, w, b), 3, E))
+        packed = _apart(linear(q, w, b), 3, E)
+        return packed[0], packed[1], packed[2]
     w_q, w_kv = w.split_with_sizes([E, E * 2])
-    b_q, b_kv = (None, None) if b is None else b.split_with_sizes([E, E * 2])
+    if b is None:
+        b_q = b_kv = None
+    else:
+        b_q, b_kv = b.split_with_sizes([E, E * 2])
     q_proj = linear(q, w_q, b_q)
-    return (q_proj, *_apart(linear(k, w_kv, b_kv), 2, E))
+    packed = _apart(linear(k, w_kv, b_kv), 2, E)
+    return q_proj, packed[0], packed[1]
 
 
-def _apart(projected, count, E):
-    """(…, count·E) as `count` tensors (…, E), each in a piece of memory of its own."""
-    parts = projected.unflatten(-1, (count, E)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
-    return [parts[i] for i in range(count)]
+def _thirds(bias: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    if bias is None:
+        return None, None, None
+    b_q, b_k, b_v = bias.chunk(3)
+    return b_q, b_k, b_v
 
 
-def _separate_in_projection(query, key, value, weights, in_proj_bias):
-    for name, weight in zip("qkv", weights):
-        if weight is None:
-            raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
-    biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
-    return _in_projection(query, key, value, *weights, *biases)
+def _apart(projected: Tensor, count: int, E: int) -> Tensor:
+    """(…, count·E) as (count, …, E): each of the `count` tensors in a piece of memory of its own."""
+    return projected.unflatten(-1, (count, E)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
 
 
-def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
+def _separate_in_projection(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    q_proj_weight: Tensor | None,
+    k_proj_weight: Tensor | None,
+    v_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    if q_proj_weight is None:
+        raise AssertionError("use_separate_proj_weight is True but q_proj_weight is None")
+    if k_proj_weight is None:
+        raise AssertionError("use_separate_proj_weight is True but k_proj_weight is None")
+    if v_proj_weight is None:
+        raise AssertionError("use_separate_proj_weight is True but v_proj_weight is None")
+    b_q, b_k, b_v = _thirds(in_proj_bias)
+    return _in_projection(query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, b_q, b_k, b_v)
+
+
+def _in_projection(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    b_q: Tensor | None = None,
+    b_k: Tensor | None = None,
+    b_v: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
     """q (…, Eq), k (…, Ek) and v (…, Ev), each through its own weight, to (…, Eq)."""
     Eq = q.size(-1)
-    projections = (("query", q, w_q, b_q), ("key", k, w_k, b_k), ("value", v, w_v, b_v))
-    for name, x, weight, _ in projections:
-        if weight.shape != (Eq, x.size(-1)):
-            raise AssertionError(f"expecting {name} weights shape of {(Eq, x.size(-1))}, but got "
-                                 f"{weight.shape}")
-    for name, _, _, bias in projections:
+    for name, x, weight in (("query", q, w_q), ("key", k, w_k), ("value", v, w_v)):
+        expected = (Eq, x.size(-1))
+        if weight.shape != expected:
+            raise AssertionError(f"expecting {name} weights shape of {expected}, but got {weight.shape}")
+    for name, bias in (("query", b_q), ("key", b_k), ("value", b_v)):
         if bias is not None and bias.shape != (Eq,):
             raise AssertionError(f"expecting {name} bias shape of {(Eq,)}, but got {bias.shape}")
-    return tuple([linear(x, weight, bias) for _, x, weight, bias in projections])
+    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
 
 
-def _with_bias(k, v, bias_k, bias_v, static_k, static_v, sizes, masks):
+def _with_bias(
+    k: Tensor,
+    v: Tensor,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    static_k: Tensor | None,
+    static_v: Tensor | None,
+    sizes: _Sizes,
+) -> tuple[Tensor, Tensor]:
     """One more key and value, which are learned."""
-    if bias_k is None or bias_v is None:
-        for name, bias, other in (("k", bias_k, "v"), ("v", bias_v, "k")):
-            if bias is not None:
-                raise AssertionError(f"bias_{name} is set but bias_{other} is None")
-        return k, v
-    for name, static in (("key", static_k), ("value", static_v)):
-        if static is not None:
-            raise AssertionError(f"bias cannot be added to static {name}.")
+    if bias_v is None:
+        raise AssertionError("bias_k is set but bias_v is None")
+    if bias_k is None:
+        raise AssertionError("bias_v is set but bias_k is None")
+    if static_k is not None:
+        raise AssertionError("bias cannot be added to static key.")
+    if static_v is not None:
+        raise AssertionError("bias cannot be added to static value.")
     k = readtorch.cat([k, bias_k.repeat(1, sizes.bsz, 1)])
     v = readtorch.cat([v, bias_v.repeat(1, sizes.bsz, 1)])
-    masks.admit_one_more()
     return k, v
 
 
-def _with_zeros(k, v, sizes, masks):
+def _with_zeros(k: Tensor, v: Tensor, sizes: _Sizes) -> tuple[Tensor, Tensor]:
     """One more key and value, of zeros: somewhere to look for a query that finds nothing."""
-    masks.admit_one_more()
     shape = (sizes.bsz * sizes.num_heads, 1, sizes.head_dim)
     k = readtorch.cat([k, readtorch.zeros(shape, dtype=k.dtype, device=k.device)], dim=1)
-    return k, readtorch.cat([v, readtorch.zeros(shape, dtype=v.dtype, device=v.device)], dim=1)
+    v = readtorch.cat([v, readtorch.zeros(shape, dtype=v.dtype, device=v.device)], dim=1)
+    return k, v
 
 
-# -------------------------------------------------------------------------------------------------- attention
+# Attention
 
-def _by_head(q, k, v, sizes, static_k, static_v):
+
+def _by_head(x: Tensor, length: int, sizes: _Sizes) -> Tensor:
     """(L, N, E) as (N·heads, L, E/heads)."""
-    def split(x, length):
-        return x.view(length, sizes.bsz * sizes.num_heads, sizes.head_dim).transpose(0, 1)
-    q = split(q, sizes.tgt_len)
-    k = split(k, k.shape[0]) if static_k is None else _checked_static("static_k", static_k, sizes)
-    v = split(v, v.shape[0]) if static_v is None else _checked_static("static_v", static_v, sizes)
-    return q, k, v
+    return x.view(length, sizes.bsz * sizes.num_heads, sizes.head_dim).transpose(0, 1)
 
 
-def _checked_static(name, static, sizes):
+def _checked_static(name: str, static: Tensor, sizes: _Sizes) -> Tensor:
     for dim, size in ((0, sizes.bsz * sizes.num_heads), (2, sizes.head_dim)):
         if static.size(dim) != size:
             raise AssertionError(f"expecting {name}.size({dim}) of {size}, but got {static.size(dim)}")
     return static
 
 
-def _attention_with_weights(q, k, v, settings, out_proj_weight, out_proj_bias):
+def _attention_with_weights(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    sizes: _Sizes,
+    src_len: int,
+    out_proj: tuple[Tensor, Tensor | None],
+) -> tuple[Tensor, Tensor]:
     """In steps, because the weights (N, heads, L, S) are wanted, too."""
-    (tgt_len, bsz, embed_dim, num_heads, _), src_len, attn_mask, dropout_p, is_causal = settings
+    tgt_len, bsz, embed_dim, num_heads, _ = sizes
     q = q * math.sqrt(1.0 / float(q.shape[2]))
     if is_causal and attn_mask is None:
         raise AssertionError("FIXME: is_causal not implemented for need_weights")
@@ -310,13 +420,23 @@ def _attention_with_weights(q, k, v, settings, out_proj_weight, out_proj_bias):
     if dropout_p > 0.0:
         weights = dropout(weights, p=dropout_p)
     output = readtorch.bmm(weights, v).transpose(0, 1).reshape(tgt_len * bsz, embed_dim)
-    output = linear(output, out_proj_weight, out_proj_bias)
+    output = linear(output, out_proj[0], out_proj[1])
     output = output.view(tgt_len, bsz, output.size(1))
     return output, weights.view(bsz, num_heads, tgt_len, src_len)
 
 
-def _attention_without_weights(q, k, v, settings, out_proj_weight, out_proj_bias):
-    (tgt_len, bsz, embed_dim, num_heads, head_dim), src_len, attn_mask, dropout_p, is_causal = settings
+def _attention_without_weights(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    sizes: _Sizes,
+    src_len: int,
+    out_proj: tuple[Tensor, Tensor | None],
+) -> Tensor:
+    tgt_len, bsz, embed_dim, num_heads, head_dim = sizes
     if attn_mask is not None:
         if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
             attn_mask = attn_mask.unsqueeze(0)
@@ -327,5 +447,5 @@ def _attention_without_weights(q, k, v, settings, out_proj_weight, out_proj_bias
     v = v.view(bsz, num_heads, src_len, head_dim)
     output = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
     output = output.permute(2, 0, 1, 3).reshape(bsz * tgt_len, embed_dim)
-    output = linear(output, out_proj_weight, out_proj_bias)
+    output = linear(output, out_proj[0], out_proj[1])
     return output.view(tgt_len, bsz, output.size(1))

@@ -1,5 +1,6 @@
 """Distances and lengths. In PyTorch: part of `torch/nn/functional.py`."""
 import readtorch
+from readtorch import Tensor
 
 __all__ = ["pairwise_distance", "cosine_similarity", "pdist", "normalize"]
 
@@ -11,7 +12,7 @@ cosine_similarity = readtorch.cosine_similarity
 pdist = readtorch.pdist
 
 
-def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """Divide by the p-norm along `dim`, or by eps if that is larger. Result: of the input's shape."""
     length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / length if out is None else readtorch.div(input, length, out=out)

@@ -2,17 +2,18 @@
 import warnings
 
 import readtorch
+from readtorch import Tensor
 
 __all__ = ["dropout", "alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero each element with probability p, scale the others by 1/(1-p); the identity unless `training`."""
     _check_probability(p)
     return readtorch.dropout_(input, p, training) if inplace else readtorch.dropout(input, p, training)
 
 
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean 0 and variance 1."""
     _check_probability(p)
     if inplace:
@@ -20,7 +21,7 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
     return readtorch.alpha_dropout(input, p, training)
 
 
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels."""
     _check_probability(p)
     if inplace:
@@ -28,7 +29,7 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     return readtorch.feature_alpha_dropout(input, p, training)
 
 
-def dropout1d(input, p=0.5, training=True, inplace=False):
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of an input (N, C, L) or (C, L)."""
     _check_probability(p)
     inp_dim = input.dim()
@@ -42,7 +43,7 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout_of_batch(input, p, training, inplace, is_batched=inp_dim == 3)
 
 
-def dropout2d(input, p=0.5, training=True, inplace=False):
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of an input (N, C, H, W)."""
     _check_probability(p)
     inp_dim = input.dim()
@@ -60,7 +61,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout(input, p, training, inplace)
 
 
-def dropout3d(input, p=0.5, training=True, inplace=False):
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of an input (N, C, D, H, W) or (C, D, H, W)."""
     _check_probability(p)
     inp_dim = input.dim()
@@ -69,12 +70,12 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout_of_batch(input, p, training, inplace, is_batched=inp_dim == 5)
 
 
-def _check_probability(p):
+def _check_probability(p: float) -> None:
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _warn_wrong_dims(name, spatial, inp_dim, expected):
+def _warn_wrong_dims(name: str, spatial: int, inp_dim: int, expected: str) -> None:
     warnings.warn(
         f"{name}: Received a {inp_dim}-D input to {name}, which is deprecated "
         "and will result in an error in a future release. To retain the behavior "
@@ -85,13 +86,15 @@ def _warn_wrong_dims(name, spatial, inp_dim, expected):
     )
 
 
-def _feature_dropout(input, p, training, inplace):
+def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
     if inplace:
         return readtorch.feature_dropout_(input, p, training)
     return readtorch.feature_dropout(input, p, training)
 
 
-def _feature_dropout_of_batch(input, p, training, inplace, is_batched):
+def _feature_dropout_of_batch(
+    input: Tensor, p: float, training: bool, inplace: bool, is_batched: bool
+) -> Tensor:
     if is_batched:
         return _feature_dropout(input, p, training, inplace)
     if inplace:

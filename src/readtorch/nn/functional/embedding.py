@@ -2,13 +2,20 @@
 import warnings
 
 import readtorch
+from readtorch import Tensor
 
 __all__ = ["embedding", "embedding_bag"]
 
 
 def embedding(
-    input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
-):
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """weight[input]: input (*) of row numbers, weight (V, D), result (*, D).
 
     padding_idx: a row that gets no gradient. max_norm: rows are shortened in place to this norm before they are
@@ -24,23 +31,29 @@ def embedding(
     return readtorch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-def _row(padding_idx, count):
+def _row(padding_idx: int, count: int) -> int:
     if not -count <= padding_idx < count:
         raise AssertionError("Padding_idx must be within num_embeddings")
     return padding_idx + count if padding_idx < 0 else padding_idx
 
 
-def _no_grad_embedding_renorm_(weight, input, max_norm, norm_type):
+def _no_grad_embedding_renorm_(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
     readtorch.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
 
 
-_MODES = {"sum": 0, "mean": 1, "max": 2}
-
-
 def embedding_bag(
-    input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False,
-    per_sample_weights=None, include_last_offset=False, padding_idx=None,
-):
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
     """The sum, mean or maximum of several rows of weight (V, D), for each of B bags: (B, D).
 
     input: (B, N), bags of one length; or (N) with offsets (B), where each bag begins in it, or (B + 1) with
@@ -66,8 +79,8 @@ def embedding_bag(
         input, offsets, per_sample_weights = _bags_of_one_length(input, offsets, per_sample_weights)
         include_last_offset = False
     else:
-        _check_offsets(input, offsets)
-    _check_mode(mode, scale_grad_by_freq, sparse)
+        offsets = _checked_offsets(input, offsets)
+    mode_enum = _mode_enum(mode, scale_grad_by_freq, sparse)
     if max_norm is not None:
         _no_grad_embedding_renorm_(weight, input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
@@ -77,17 +90,22 @@ def embedding_bag(
             f"(got mode='{mode}'). Please open a feature request on GitHub."
         )
     return readtorch.embedding_bag(
-        weight, input, offsets, scale_grad_by_freq, _MODES[mode], sparse, per_sample_weights, include_last_offset,
+        weight, input, offsets, scale_grad_by_freq, mode_enum, sparse, per_sample_weights, include_last_offset,
         padding_idx,
     )[0]
 
 
-def _bags_of_one_length(input, offsets, per_sample_weights):
+def _bags_of_one_length(
+    input: Tensor, offsets: Tensor | None, per_sample_weights: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
     """A matrix of bags as one row of bags, and their offsets."""
     if offsets is not None:
+        kind = "<unknown>"
+        if not readtorch.jit.is_scripting():
+            kind = str(type(offsets))
         raise ValueError(
             "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of"
-            f" fixed length sequences. However, found offsets of type {type(offsets)}"
+            f" fixed length sequences. However, found offsets of type {kind}"
         )
     offsets = readtorch.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
     if per_sample_weights is not None:
@@ -95,19 +113,26 @@ def _bags_of_one_length(input, offsets, per_sample_weights):
     return input.reshape(-1), offsets, per_sample_weights
 
 
-def _check_offsets(input, offsets):
+def _checked_offsets(input: Tensor, offsets: Tensor | None) -> Tensor:
     if input.dim() != 1:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
     if offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
     if offsets.dim() != 1:
         raise ValueError("offsets has to be a 1D Tensor")
+    return offsets
 
 
-def _check_mode(mode, scale_grad_by_freq, sparse):
-    if mode not in _MODES:
+def _mode_enum(mode: str, scale_grad_by_freq: bool, sparse: bool) -> int:
+    """The number that the operator knows a mode by."""
+    if mode == "sum":
+        return 0
+    if mode == "mean":
+        return 1
+    if mode != "max":
         raise ValueError("mode has to be one of sum, mean or max")
-    if mode == "max" and scale_grad_by_freq:
+    if scale_grad_by_freq:
         raise ValueError("max mode does not support scaling the gradient by the frequency")
-    if mode == "max" and sparse:
+    if sparse:
         raise ValueError("max mode does not support sparse weights")
+    return 2

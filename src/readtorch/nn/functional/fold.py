@@ -1,6 +1,8 @@
 """Sliding windows and shuffled pixels. In PyTorch: part of `torch/nn/functional.py`."""
 import readtorch
+from readtorch import Tensor
 from readtorch._C import _nn
+from readtorch._jit_internal import BroadcastingList2
 from readtorch.nn.modules.utils import _pair
 
 __all__ = [
@@ -15,12 +17,25 @@ channel_shuffle = readtorch.channel_shuffle
 native_channel_shuffle = readtorch.native_channel_shuffle
 
 
-def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+def unfold(
+    input: Tensor,
+    kernel_size: BroadcastingList2[int],
+    dilation: BroadcastingList2[int] = 1,
+    padding: BroadcastingList2[int] = 0,
+    stride: BroadcastingList2[int] = 1,
+) -> Tensor:
     """The blocks under a sliding window, one a column: (N, C, H, W) -> (N, C · kernel elements, places)."""
     return _nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
-def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+def fold(
+    input: Tensor,
+    output_size: BroadcastingList2[int],
+    kernel_size: BroadcastingList2[int],
+    dilation: BroadcastingList2[int] = 1,
+    padding: BroadcastingList2[int] = 0,
+    stride: BroadcastingList2[int] = 1,
+) -> Tensor:
     """Columns added up to images, each where `unfold` takes it from: (N, C · kernel elements, places) -> (N, C, H, W)."""
     return _nn.col2im(
         input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)

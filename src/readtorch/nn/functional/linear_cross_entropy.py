@@ -4,7 +4,7 @@ import warnings
 
 import readtorch
 from readtorch._C import _nn
-from readtorch.nn.functional.loss import cross_entropy
+from .loss import cross_entropy
 
 __all__ = ["linear_cross_entropy"]
 

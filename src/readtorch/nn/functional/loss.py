@@ -6,6 +6,7 @@ import math
 import warnings
 
 import readtorch
+from readtorch import Tensor
 from readtorch._C import _nn
 from readtorch.nn import _reduction as _Reduction
 
@@ -16,7 +17,7 @@ __all__ = [
 ]
 
 
-def _reduction_enum(size_average, reduce, reduction):
+def _reduction_enum(size_average: bool | None, reduce: bool | None, reduction: str) -> int:
     """The number that the operators know a reduction by."""
     if size_average is not None or reduce is not None:
         return _Reduction.legacy_get_enum(size_average, reduce, stacklevel=5)
@@ -24,9 +25,15 @@ def _reduction_enum(size_average, reduce, reduction):
 
 
 def cross_entropy(
-    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
-    label_smoothing=0.0,
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """-log softmax(input)[target], averaged. Input: logits (C), (N, C) or (N, C, d1, …).
 
     target: class indices of the input's shape without C, or probabilities of the input's shape.
@@ -37,14 +44,27 @@ def cross_entropy(
 
 
 def nll_loss(
-    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """-input[target], averaged: cross entropy for an input of log-probabilities."""
     enum = _reduction_enum(size_average, reduce, reduction)
     return _nn.nll_loss_nd(input, target, weight, enum, ignore_index)
 
 
-def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """-(t log x + (1 - t) log(1 - x)), averaged. Input: probabilities; target: of the same shape."""
     enum = _reduction_enum(size_average, reduce, reduction)
     if target.size() != input.size():
@@ -58,8 +78,14 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 
 
 def binary_cross_entropy_with_logits(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """`binary_cross_entropy` of sigmoid(input), safe for large inputs. pos_weight: weight of target 1."""
     enum = _reduction_enum(size_average, reduce, reduction)
     if target.size() != input.size():
@@ -67,7 +93,14 @@ def binary_cross_entropy_with_logits(
     return readtorch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, enum)
 
 
-def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """target · (log target - input), averaged. Input: log-probabilities; log_target: the target too.
 
     reduction "batchmean" is the mathematical definition: the sum divided by the first size.
@@ -89,23 +122,44 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return reduced
 
 
-def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """(x - t)², averaged. weight: of the input's shape; the mean is then weighted too."""
     input, target, reduction = _same_size(input, target, weight, size_average, reduce, reduction)
     if weight is not None:
-        return _weighted(readtorch.pow(input - target, 2), weight, reduction)
+        return _reduced(readtorch.pow(input - target, 2) * weight, reduction, readtorch.sum(weight))
     return _nn.mse_loss(input, target, _Reduction.get_enum(reduction))
 
 
-def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """|x - t|, averaged. weight: of the input's shape; the mean is then weighted too."""
     input, target, reduction = _same_size(input, target, weight, size_average, reduce, reduction)
     if weight is not None:
-        return _weighted(readtorch.abs(input - target), weight, reduction)
+        return _reduced(readtorch.abs(input - target) * weight, reduction, readtorch.sum(weight))
     return _nn.l1_loss(input, target, _Reduction.get_enum(reduction))
 
 
-def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """(x - t)² / (2 beta) where |x - t| < beta, else |x - t| - beta / 2; averaged."""
     input, target, reduction = _same_size(input, target, None, size_average, reduce, reduction)
     if beta == 0.0:
@@ -113,7 +167,9 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return _nn.smooth_l1_loss(input, target, _Reduction.get_enum(reduction), beta)
 
 
-def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
     """(x - t)² / 2 where |x - t| < delta, else delta · (|x - t| - delta / 2); averaged.
 
     weight: of the input's shape. The mean is the plain one also with weights.
@@ -122,10 +178,17 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     if weight is None:
         return _nn.huber_loss(input, target, _Reduction.get_enum(reduction), delta)
     weighted = _nn.huber_loss(input, target, _Reduction.get_enum("none"), delta) * weight
-    return _reduce(weighted, reduction, readtorch.mean)
+    return _reduced(weighted, reduction)
 
 
-def _same_size(input, target, weight, size_average, reduce, reduction):
+def _same_size(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    size_average: bool | None,
+    reduce: bool | None,
+    reduction: str,
+) -> tuple[Tensor, Tensor, str]:
     """Input and target, broadcast (with a warning: it is mostly a mistake), and the reduction's name."""
     if target.size() != input.size():
         warnings.warn(
@@ -142,24 +205,26 @@ def _same_size(input, target, weight, size_average, reduce, reduction):
     return input, target, reduction
 
 
-def _weighted(errors, weight, reduction):
-    def weighted_mean(weighted_errors):
-        return readtorch.sum(weighted_errors) / readtorch.sum(weight)
-
-    return _reduce(errors * weight, reduction, weighted_mean)
-
-
-def _reduce(errors, reduction, mean):
+def _reduced(errors: Tensor, reduction: str, count: Tensor | None = None) -> Tensor:
+    """count: what the mean divides the sum by, if not by the number of errors."""
     if reduction == "none":
         return errors
     if reduction == "sum":
         return readtorch.sum(errors)
     if reduction == "mean":
-        return mean(errors)
+        return readtorch.mean(errors) if count is None else readtorch.sum(errors) / count
     raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
 
 
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
     """-log of the probability of a label sequence, summed over all its alignments with the input.
 
     log_probs: (T, N, C) or (T, C), log-probabilities of C labels at T moments, `blank` among them. targets: (N, L),
@@ -173,8 +238,15 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
 
 
 def poisson_nll_loss(
-    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """-log of the Poisson probability of the counts in target, averaged. Input: the logarithm of the expected counts.
 
     log_input False: the expected counts themselves; eps keeps them off 0. full: also the term log(target!).
@@ -186,7 +258,9 @@ def poisson_nll_loss(
     return readtorch.poisson_nll_loss(input, target, log_input, full, eps, _Reduction.get_enum(reduction))
 
 
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
     """(log var + (x - t)² / var) / 2, averaged: -log of a normal density with mean x.
 
     var: a number, or of the input's shape, where the last dimension may be missing, or one dimension be 1.
@@ -207,7 +281,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     loss = 0.5 * (readtorch.log(var) + (input - target) ** 2 / var)
     if full:
         loss += 0.5 * math.log(2 * math.pi)
-    return _reduce(loss, reduction, readtorch.mean)
+    return _reduced(loss, reduction)
 
 
 def _beside(var, input):

@@ -1,9 +1,13 @@
 """Losses with a margin. In PyTorch: part of `torch/nn/functional.py`."""
+from collections.abc import Callable
+
 import readtorch
+from readtorch import Tensor
 from readtorch._C import _nn
 from readtorch.nn import _reduction as _Reduction
-from readtorch.nn.functional.activation import logsigmoid
-from readtorch.nn.functional.loss import _reduce, _reduction_enum
+
+from .activation import logsigmoid
+from .loss import _reduced, _reduction_enum
 
 __all__ = [
     "margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss", "triplet_margin_loss",
@@ -12,7 +16,15 @@ __all__ = [
 ]
 
 
-def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, -target · (input1 - input2) + margin), averaged; target: 1 or -1. All of one number of dimensions."""
     enum = _reduction_enum(size_average, reduce, reduction)
     if input1.dim() != input2.dim() or input1.dim() != target.dim():
@@ -23,21 +35,45 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return readtorch.margin_ranking_loss(input1, input2, target, margin, enum)
 
 
-def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Input: distances. The distance where target is 1, max(0, margin - distance) where it is -1; averaged."""
     enum = _reduction_enum(size_average, reduce, reduction)
     return readtorch.hinge_embedding_loss(input, target, margin, enum)
 
 
-def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """1 - cos where target is 1, max(0, cos - margin) where it is -1; averaged. Inputs (N, D), target (N)."""
     enum = _reduction_enum(size_average, reduce, reduction)
     return readtorch.cosine_embedding_loss(input1, input2, target, margin, enum)
 
 
 def triplet_margin_loss(
-    anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"
-):
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, margin + |anchor - positive| - |anchor - negative|), averaged. Inputs (N, D) or (D)."""
     enum = _reduction_enum(size_average, reduce, reduction)
     if margin <= 0:
@@ -46,8 +82,15 @@ def triplet_margin_loss(
 
 
 def triplet_margin_with_distance_loss(
-    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
-):
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
     """`triplet_margin_loss` with another distance: a function of two tensors, by default `pairwise_distance`."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -64,17 +107,26 @@ def triplet_margin_with_distance_loss(
     near, far = distance_function(anchor, positive), distance_function(anchor, negative)
     if swap:
         far = readtorch.minimum(far, distance_function(positive, negative))
-    return _reduce(readtorch.clamp_min(margin + near - far, 0), reduction, readtorch.mean)
+    return _reduced(readtorch.clamp_min(margin + near - far, 0), reduction)
 
 
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def soft_margin_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
     """log(1 + exp(-target · input)), averaged; target: 1 or -1."""
     return _nn.soft_margin_loss(input, target, _reduction_enum(size_average, reduce, reduction))
 
 
 def multi_margin_loss(
-    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Σ max(0, margin + wrong score - right score)^p / C, averaged. Input (N, C) or (C), target (N) or (): a class.
 
     p: 1 or 2; weight: (C).
@@ -87,7 +139,9 @@ def multi_margin_loss(
     return _nn.multi_margin_loss(input, target, p, margin, weight, enum)
 
 
-def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def multilabel_margin_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
     """Σ max(0, 1 + wrong score - right score) / C, averaged. Input (N, C) or (C).
 
     target: of the input's shape, the right classes of each sample, ended by the first -1.
@@ -96,8 +150,13 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 
 
 def multilabel_soft_margin_loss(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Binary cross entropy of each class's score, averaged over the classes. Input (*, C), target (*, C) of 0 and 1."""
     if size_average is not None or reduce is not None:
         reduction = _Reduction.legacy_get_string(size_average, reduce, stacklevel=4)
@@ -109,4 +168,4 @@ def multilabel_soft_margin_loss(
     loss = loss.sum(dim=class_dim) / C
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    return _reduce(loss, reduction, readtorch.mean)
+    return _reduced(loss, reduction)

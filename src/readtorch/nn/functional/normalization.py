@@ -2,23 +2,33 @@
 
 F.normalize, which divides by a length, stands in `distance.py`.
 """
-import math
-
 import readtorch
-from readtorch.nn.functional.padding import pad
-from readtorch.nn.functional.pooling import avg_pool2d, avg_pool3d
+from readtorch import Tensor
+
+from .padding import pad
+from .pooling import avg_pool2d, avg_pool3d
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
 
-def _verify_batch_size(size):
-    if size[0] * math.prod(size[2:]) == 1:
+def _verify_batch_size(size: list[int]) -> None:
+    count = size[0]
+    for i in range(2, len(size)):
+        count = count * size[i]
+    if count == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
 
 
 def batch_norm(
-    input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
-):
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalize each channel of (N, C, *) over the batch, or, unless training, by the running statistics.
 
     training: the running statistics, if any, move towards the batch's, in place. All parameters: (C) or None.
@@ -33,15 +43,24 @@ def batch_norm(
     return readtorch.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
-def _verify_spatial_size(size):
-    if math.prod(size[2:]) == 1:
+def _verify_spatial_size(size: list[int]) -> None:
+    count = 1
+    for i in range(2, len(size)):
+        count = count * size[i]
+    if count == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {size}")
 
 
 def instance_norm(
-    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1,
-    eps=1e-5
-):
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalize each channel of each example of (N, C, *); unless use_input_stats, by the running statistics.
 
     All parameters: (C) or None. Raises ValueError if a channel has a single value.
@@ -52,17 +71,27 @@ def instance_norm(
         input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+def layer_norm(
+    input: Tensor,
+    normalized_shape: list[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalize over the last dimensions, whose sizes are `normalized_shape`. See `LayerNorm`."""
     return readtorch.layer_norm(input, normalized_shape, weight, bias, eps, True)
 
 
-def rms_norm(input, normalized_shape, weight=None, eps=None):
+def rms_norm(
+    input: Tensor, normalized_shape: list[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
     """Divide by the root mean square over the last dimensions, of sizes `normalized_shape`. See `RMSNorm`."""
     return readtorch.rms_norm(input, normalized_shape, weight, eps)
 
 
-def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     """Normalize each group of channels of each example of (N, C, *). weight, bias: (C) or None.
 
     Raises RuntimeError for an input without channels or channels that `num_groups` does not divide,
@@ -71,11 +100,11 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     shape = input.shape
-    _verify_batch_size([shape[0] * shape[1] // num_groups, num_groups, *shape[2:]])
+    _verify_batch_size([shape[0] * shape[1] // num_groups, num_groups] + list(shape[2:]))
     return readtorch.group_norm(input, num_groups, weight, bias, eps, True)
 
 
-def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Divide (N, C, *) by (k + alpha · mean of the squares in `size` neighbouring channels)^beta.
 
     Raises ValueError for an input of fewer than three dimensions.
@@ -83,16 +112,17 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     dim = input.dim()
     if dim < 3:
         # PyTorch's message has this gap: a string that was continued on the next line.
-        gap = " " * 26
-        raise ValueError(f"Expected 3D or higher dimensionality{gap}input (got {dim} dimensions)")
+        raise ValueError(
+            f"Expected 3D or higher dimensionality                          input (got {dim} dimensions)"
+        )
     if input.numel() == 0:
         return input
-    squares, before, behind = input.mul(input), size // 2, (size - 1) // 2
+    squares, before, after = input.mul(input), size // 2, (size - 1) // 2
     if dim == 3:
-        padded = pad(squares.unsqueeze(1), (0, 0, before, behind))
+        padded = pad(squares.unsqueeze(1), (0, 0, before, after))
         means = avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
     else:
         sizes = input.size()
-        padded = pad(squares.view(sizes[0], 1, sizes[1], sizes[2], -1), (0, 0, 0, 0, before, behind))
+        padded = pad(squares.view(sizes[0], 1, sizes[1], sizes[2], -1), (0, 0, 0, 0, before, after))
         means = avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(sizes)
     return input / means.mul(alpha).add(k).pow(beta)

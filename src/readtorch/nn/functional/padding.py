@@ -1,10 +1,11 @@
 """Padding. In PyTorch: part of `torch/nn/functional.py`."""
+from readtorch import Tensor
 from readtorch._C import _nn
 
 __all__ = ["pad"]
 
 
-def pad(input, pad, mode="constant", value=None):
+def pad(input: Tensor, pad: list[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Widen the last dimensions of the input, or crop them where a number is negative.
 
     pad: (left, right, top, bottom, …), from the last dimension on. mode: "constant" (with `value`, by default

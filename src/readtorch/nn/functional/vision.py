@@ -2,37 +2,59 @@
 import warnings
 
 import readtorch
+from readtorch import Tensor
 
 __all__ = ["grid_sample", "affine_grid"]
 
-_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
-_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
-
-def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
     """The values of input (N, C, H, W) at the points grid (N, *, *, 2), or of (N, C, D, H, W) at (N, *, *, *, 3).
 
     A point is (x, y) or (x, y, z) from -1 to 1. mode: "bilinear" (in three dimensions too), "nearest", "bicubic" (in two).
     padding_mode: what lies outside, "zeros", "border" or "reflection". align_corners: whether -1 and 1 are the middles of
     the outermost elements, instead of their outer edges.
     """
-    if mode not in _MODES:
-        raise ValueError(
-            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', "
-            f"but got: '{mode}'"
-        )
-    if padding_mode not in _PADDING_MODES:
-        raise ValueError(
-            "nn.functional.grid_sample(): expected padding_mode "
-            f"to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
-        )
+    mode_enum, padding_mode_enum = _mode_enum(mode), _padding_mode_enum(padding_mode)
     if align_corners is None:
         _warn_of_corners()
         align_corners = False
-    return readtorch.grid_sampler(input, grid, _MODES[mode], _PADDING_MODES[padding_mode], align_corners)
+    return readtorch.grid_sampler(input, grid, mode_enum, padding_mode_enum, align_corners)
 
 
-def affine_grid(theta, size, align_corners=None):
+def _mode_enum(mode: str) -> int:
+    """The number that the operator knows a mode by."""
+    if mode == "bilinear":
+        return 0
+    if mode == "nearest":
+        return 1
+    if mode == "bicubic":
+        return 2
+    raise ValueError(
+        "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', "
+        f"but got: '{mode}'"
+    )
+
+
+def _padding_mode_enum(padding_mode: str) -> int:
+    if padding_mode == "zeros":
+        return 0
+    if padding_mode == "border":
+        return 1
+    if padding_mode == "reflection":
+        return 2
+    raise ValueError(
+        "nn.functional.grid_sample(): expected padding_mode "
+        f"to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
+    )
+
+
+def affine_grid(theta: Tensor, size: list[int], align_corners: bool | None = None) -> Tensor:
     """The points that `grid_sample` needs for affine transformations: theta (N, 2, 3) and size (N, C, H, W) give
     (N, H, W, 2); theta (N, 3, 4) and size (N, C, D, H, W) give (N, D, H, W, 3).
     """
@@ -47,7 +69,7 @@ def affine_grid(theta, size, align_corners=None):
             f"Got size {size}."
         )
     dims = len(size) - 2
-    if theta.dim() != 3 or theta.shape[1:] != (dims, dims + 1):
+    if theta.dim() != 3 or theta.size(1) != dims or theta.size(2) != dims + 1:
         raise ValueError(
             f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {size}. "
             f"Got {theta.shape}."
@@ -63,7 +85,7 @@ def affine_grid(theta, size, align_corners=None):
     return readtorch.affine_grid_generator(theta, size, align_corners)
 
 
-def _warn_of_corners():
+def _warn_of_corners() -> None:
     warnings.warn(
         "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
         "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",

@@ -8,6 +8,7 @@ import copy
 import warnings
 
 import readtorch
+from readtorch import Tensor
 from readtorch.nn import functional as F
 from readtorch.nn.functional.attention import _canonical_mask, _none_or_dtype
 from readtorch.nn.init import xavier_uniform_
@@ -346,18 +347,24 @@ def _get_activation_fn(activation):
     raise RuntimeError(f"activation should be relu/gelu, not {activation}")
 
 
-def _generate_square_subsequent_mask(sz, device=None, dtype=None):
+def _generate_square_subsequent_mask(
+    sz: int, device: readtorch.device | None = None, dtype: readtorch.dtype | None = None
+) -> Tensor:
     return readtorch.triu(readtorch.full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
-def _get_seq_len(src, batch_first):
+def _get_seq_len(src: Tensor, batch_first: bool) -> int:
     return src.size(1 if batch_first and src.dim() == 3 else 0)
 
 
-def _detect_is_causal_mask(mask, is_causal=None, size=None):
+def _detect_is_causal_mask(
+    mask: Tensor | None, is_causal: bool | None = None, size: int | None = None
+) -> bool:
     """Whether the mask is the causal one: what the hint `is_causal` says, or else what the mask holds."""
-    if is_causal is not None or mask is None:
-        return is_causal is True
+    if is_causal is not None:
+        return is_causal
+    if mask is None:
+        return False
     causal = _generate_square_subsequent_mask(
         mask.size(-2) if size is None else size, device=mask.device, dtype=mask.dtype)
     return mask.size() == causal.size() and bool((mask == causal).all())
@@ -383,7 +390,7 @@ def _why_not_nested(layer):
     return ".self_attn.num_heads is odd" if attention.num_heads % 2 == 1 else ""
 
 
-def _is_left_aligned(padding_mask):
+def _is_left_aligned(padding_mask: Tensor) -> bool:
     """Whether in each sequence what is hidden comes last."""
-    hidden = padding_mask.bool().int()
+    hidden = padding_mask.to(readtorch.bool).to(readtorch.int)
     return bool((hidden[:, 1:] >= hidden[:, :-1]).all())

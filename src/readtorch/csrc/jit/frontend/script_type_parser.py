@@ -126,6 +126,8 @@ class ScriptTypeParser:
 
     def broadcast_length(self, node):
         """`BroadcastingList2[int]` -> 2: how many entries one number stands for; None for anything else."""
+        if isinstance(node, ast.BinOp):
+            return self.broadcast_length(node.left)
         name = dotted_name(node.value) if isinstance(node, ast.Subscript) else None
         if name == "Optional":
             return self.broadcast_length(node.slice)

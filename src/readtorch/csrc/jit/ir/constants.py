@@ -5,7 +5,7 @@ In PyTorch: `torch/csrc/jit/ir/constants.cpp`; `tryToInferType` in `torch/csrc/j
 import enum
 
 from ....c10.device import device as Device
-from ....c10.module_names import room_of
+from ....c10.module_names import is_in, room_of
 from ....c10.tensor_impl import TensorImpl
 from .enums import as_number
 from .type import (BoolType, ComplexType, DeviceObjType, DictType, EnumType, FloatType, FunctionType, IntType,
@@ -70,7 +70,9 @@ def qualified_name(cls):
     """
     name = "_lambda" if cls.__name__ == "<lambda>" else cls.__name__
     module = cls.__module__ or "readtorch"  # generated operators have none
-    if room_of(module) is not None:
+    if is_in("nn.functional", module):
+        module = "torch.nn.functional"  # one file there
+    elif room_of(module) is not None:
         module = f"torch.{room_of(module)}".removesuffix(".")
     return f"__torch__.{name}" if module == "__main__" else f"__torch__.{module}.{name}"
 

@@ -85,9 +85,11 @@ def to_sugared_value(object, emitter, range, is_constant=False):
     if isinstance(object, types.BuiltinFunctionType):
         raise ErrorReport(range, f"Python builtin {object} is currently not supported in Torchscript")
     if inspect.isfunction(object) or inspect.ismethod(object):
-        from ....jit._script import (
-            try_compile_function,  # compiling functions leads here
-        )
+        from ...._jit_internal import boolean_dispatched
+
+        if object in boolean_dispatched:
+            return BooleanDispatchValue(*boolean_dispatched[object])
+        from ....jit._script import try_compile_function  # compiling functions leads here
 
         compiled = try_compile_function(object)
         if compiled is not None:
@@ -161,6 +163,39 @@ class PythonModuleValue(SugaredValue):
 
     def has_attr(self, range, emitter, name):
         return hasattr(self.module, name)
+
+
+class BooleanDispatchValue(SugaredValue):
+    """One of two functions, as a constant argument says: `max_pool2d(x, 2, return_indices=True)`.
+
+    arg_name, arg_index, default: of that argument. if_true, if_false: Python functions.
+    """
+
+    kind = "Python boolean dispatch"
+
+    def __init__(self, arg_name, arg_index, default, if_true, if_false):
+        self.arg_name = arg_name
+        self.arg_index = arg_index
+        self.default = default
+        self.functions = if_false, if_true
+
+    def call(self, range, emitter, args, kwargs):
+        chosen = self.functions[self._flag(range, emitter, args, kwargs)]
+        return to_sugared_value(chosen, emitter, range).call(range, emitter, args, kwargs)
+
+    def _flag(self, range, emitter, args, kwargs):
+        given = next((k for k in kwargs if k.name == self.arg_name), None)
+        if given is not None:
+            where = f"Keyword argument '{self.arg_name}' for boolean dispatch at position was not constant"
+        elif self.arg_index < len(args):
+            given = args[self.arg_index]
+            where = f"Argument for boolean dispatch at position {self.arg_index} was not constant"
+        else:
+            return self.default
+        value = given.value(emitter.graph)
+        if not value.isConstant():
+            raise ErrorReport(range, where)
+        return value.toIValue()
 
 
 class PythonValue(SugaredValue):
