@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.__main__ import ROOT
 from benchmarks import record
 from benchmarks.record import RESULTS
-from readtorch.c10.cuda.caching_allocator import CachingAllocator
+from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver
 
 sys.path.insert(0, str(ROOT))

@@ -17,10 +17,10 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
-from readtorch.c10.cuda.caching_allocator import CachingAllocator
+from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
 from readtorch.c10.cuda.errors import OutOfMemoryError
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver
-from readtorch.c10.cuda.snapshot import segments_of
+from readtorch.c10.cuda.cuda_caching_allocator.snapshot import segments_of
 
 DEVICES = 2  # whatever the file reports on
 VISITED = [None, {1: 0, 2: 1, 0: 2, 3: 3}.get]  # the order in which a device's streams are looked at

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
-from readtorch.c10.cuda.caching_allocator import CachingAllocator
+from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
 from readtorch.c10.cuda.errors import OutOfMemoryError
-from readtorch.c10.cuda.snapshot import all_blocks
-from readtorch.c10.cuda.statistics import FAMILIES
+from readtorch.c10.cuda.cuda_caching_allocator.snapshot import all_blocks
+from readtorch.c10.caching_device_allocator import FAMILIES
 from tests.allocator.replay import RecordedDriver
 
 MIB = 1 << 20

@@ -7,7 +7,7 @@ import pytest
 
 from readtorch.c10.cuda import real_driver
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
-from readtorch.c10.cuda.caching_allocator import CachingAllocator
+from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
 from readtorch.c10.cuda.driver import Driver
 from readtorch.c10.cuda.errors import AcceleratorError, MemoryAllocationError, OutOfMemoryError
 from readtorch.c10.cuda.real_driver import RealDriver

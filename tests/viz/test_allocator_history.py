@@ -12,7 +12,7 @@ from torch.cuda import _memory_viz
 
 import readtorch
 from readtorch import viz
-from readtorch.c10.cuda.snapshot import segments_of
+from readtorch.c10.cuda.cuda_caching_allocator.snapshot import segments_of
 from readtorch.viz.allocator_history import allocator_history
 from readtorch.viz.memory_history import read_history
 from readtorch.viz.memory_snapshot import PlainUnpickler

@@ -1,6 +1,6 @@
 """The memory of devices: how much there is, who has it, what happened to it, and how it is managed.
 
-Everything here asks the process's allocator, `c10.cuda.caching_allocator`. `device` is a number, a name or a
+Everything here asks the process's allocator, `c10/cuda/cuda_caching_allocator`. `device` is a number, a name or a
 `torch.device`; by default it is the current device.
 
 In PyTorch: `torch/cuda/memory.py`, `torch/csrc/cuda/Module.cpp` and `memory_snapshot.cpp`. Explained in the
@@ -15,8 +15,9 @@ import warnings
 import weakref
 from collections import OrderedDict
 
-from ..c10.cuda import history, runtime
-from ..c10.cuda.block import NO_POOL
+from ..c10.cuda import runtime
+from ..c10.cuda.cuda_caching_allocator import history
+from ..c10.cuda.cuda_caching_allocator.block import NO_POOL
 from ..c10.cuda.stream import current_stream
 from ..c10.device import current_device
 from . import _memory_summary
@@ -128,7 +129,7 @@ def memory_stats(device=None):
     First what is counted: `allocation`, `segment`, `active`, `inactive_split` (numbers) and
     `allocated_bytes`, `reserved_bytes`, `active_bytes`, `inactive_split_bytes`, `requested_bytes`; then for
     which blocks: `all`, `small_pool`, `large_pool`; then `current`, `peak`, `allocated` (all that came) or
-    `freed` (all that went). See `c10.cuda.statistics`. Empty as long as there is no device.
+    `freed` (all that went). See `c10/caching_device_allocator.py`. Empty as long as there is no device.
     """
     return OrderedDict(sorted(_flat(memory_stats_as_nested_dict(device))))
 

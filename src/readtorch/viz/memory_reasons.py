@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from readtorch.c10.cuda.reasons import amount, reason
+from readtorch.c10.cuda.cuda_caching_allocator.reasons import amount, reason
 from readtorch.c10.cuda.sizes import LARGE_SEGMENT, SMALL_SEGMENT, SMALL_SIZE, segment_size
 
 from .memory_history import kind_of, pool_of

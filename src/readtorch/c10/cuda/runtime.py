@@ -5,7 +5,7 @@ the library is loaded and initialised at the first use of a device (`c10::cuda::
 `torch._C._cuda_init`).
 """
 from .allocator_config import AllocatorConfig
-from .caching_allocator import CachingAllocator
+from .cuda_caching_allocator import CachingAllocator
 from .simulated_driver import SimulatedDriver
 
 _config = AllocatorConfig()  # settings may be made before there is a device

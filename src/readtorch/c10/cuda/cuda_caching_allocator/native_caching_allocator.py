@@ -6,13 +6,14 @@ caching allocator".
 import itertools
 import os
 
-from .allocator_config import AllocatorConfig
+from readtorch.c10.cuda.allocator_config import AllocatorConfig
+from readtorch.c10.cuda.driver import DEFAULT_STREAM
+from readtorch.c10.cuda.errors import AcceleratorError, MemoryAllocationError, OutOfMemoryError
+from readtorch.c10.cuda.sizes import UNLIMITED
+
 from .block import NO_POOL, Block
 from .device_caching_allocator import DeviceCachingAllocator
-from .driver import DEFAULT_STREAM
-from .errors import AcceleratorError, MemoryAllocationError, OutOfMemoryError
 from .history import CONTEXTS
-from .sizes import UNLIMITED
 from .snapshot import segments_of
 
 EXABYTE = 1 << 60

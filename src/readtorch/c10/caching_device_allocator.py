@@ -1,7 +1,7 @@
-"""What the allocator counts: nine quantities, each for all blocks, for small and for large ones, and some
-numbers more.
+"""What a caching allocator counts: nine quantities, each for all blocks, for small and for large ones, and a few
+single numbers.
 
-In PyTorch: `Stat` in `c10/core/Allocator.h`, `DeviceStats` in `c10/core/CachingDeviceAllocator.h`.
+In PyTorch: `DeviceStats` in `c10/core/CachingDeviceAllocator.h`, `Stat` in `c10/core/Allocator.h`.
 Explained in the chapter "The caching allocator".
 """
 
@@ -32,6 +32,14 @@ class Stat:
     def decrease(self, amount):
         self.current -= amount
         self.freed += amount
+
+    def change(self, amount):
+        """Increase, or decrease if the amount is negative."""
+        if amount >= 0:
+            self.increase(amount)
+        else:
+            self.current += amount
+            self.freed -= amount
 
     @property
     def allocated(self):

@@ -1,7 +1,7 @@
 """Blocks, and the pools that free ones wait in.
 
-In PyTorch: `Block`, `BlockPool` and `PrivatePool` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the
-chapter "The caching allocator".
+In PyTorch: `Block`, `BlockPool` and `PrivatePool` in `c10/cuda/CUDACachingAllocator.cpp`.
+Explained in the chapter "The caching allocator".
 """
 from bisect import bisect_left, insort
 from collections import defaultdict
@@ -18,7 +18,7 @@ class Block:
     requested_size = 0  # what was asked for
     is_free = True  # whether it may be handed out
     allocated = False  # whether the program has it; if it is neither, it waits for streams
-    stream_uses = frozenset()  # other streams that use it: see events.py
+    stream_uses = frozenset()  # other streams that use it: Note [ Used on another stream ]
     event_count = 0  # how many of them have not passed its last use yet
     prev = next = None  # the neighbours in the segment
     mapped = True  # False: a range of addresses without memory, in an expandable segment
@@ -40,8 +40,13 @@ class Block:
         """Whether it is less than its whole segment."""
         return self.prev is not None or self.next is not None
 
+    @property
+    def is_segment(self):
+        """Whether it is all of a segment that one call of the driver gave."""
+        return self.segment is None and self.prev is None and self.next is None
+
     def insert_between(self, before, after):
-        """Take a place in the row of neighbours."""
+        """Become the neighbour of these two, either of which may be None."""
         self.prev, self.next = before, after
         if before is not None:
             before.next = self
@@ -105,7 +110,7 @@ class BlockPool:
 
 
 class PrivatePool:
-    """Two pools of one's own (`torch.cuda.MemPool`): memory in them serves nobody else."""
+    """Two pools of a MemPool's or a captured graph's own: see Note [ Private pools ]."""
 
     def __init__(self, id, stats):
         self.id = id
