@@ -35,12 +35,12 @@ def cdist_composite(x1, x2, p, compute_mode):
     rows = max(x1.shape[-2], x2.shape[-2])
     by_product = compute_mode == ALWAYS or (compute_mode or IF_MANY_ROWS) == IF_MANY_ROWS and rows > MANY_ROWS
     if p == 2 and by_product and x1.numel() and x2.numel():
-        check(x1, x2, p)
+        check_cdist(x1, x2, p)
         return euclidean_by_product(x1, x2)
     return _cdist_forward.call(x1, x2, p, compute_mode)
 
 
-def check(x1, x2, p):
+def check_cdist(x1, x2, p):
     """Raises RuntimeError unless these are floats and p a norm."""
     for name, x in (("X1", x1), ("X2", x2)):
         if not dtype_of(x).is_floating_point:
@@ -89,7 +89,7 @@ def batches(x1, x2):
 
 @_cdist_forward.kernel
 def _cdist_forward_cpu(x1, x2, p, compute_mode):
-    check(x1, x2, p)
+    check_cdist(x1, x2, p)
     a, b, batch = batches(x1._array, x2._array)
     result = np.zeros((len(a), a.shape[1], b.shape[1]), a.dtype)
     if result.size and a.shape[2]:

@@ -17,27 +17,27 @@ cosine_similarity = native_function(
     "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
 
 # What C++ calls the p-norm; Python's `norm` has become a face of linalg_vector_norm.
-norm = native_function("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", "")
-norm_of_all = native_function("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", "")
+p_norm = native_function("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", "")
+p_norm_of_all = native_function("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", "")
 
 
-@norm_of_all.kernel
-def norm_of_all_cpu(self, p):
+@p_norm_of_all.kernel
+def p_norm_of_all_cpu(self, p):
     return vector_norm_cpu(self, p, None, False, None)
 
 
-@norm_of_all.backward
+@p_norm_of_all.backward
 class NormBackward0:
     def self(grad, self, p, result):
         return norm_gradient(grad, self, p, result, None, False)
 
 
-@norm.kernel
-def norm_cpu(self, p, dim, keepdim):
+@p_norm.kernel
+def p_norm_cpu(self, p, dim, keepdim):
     return vector_norm_cpu(self, p, dim, keepdim, None)
 
 
-@norm.backward
+@p_norm.backward
 class NormBackward1:
     def self(grad, self, p, result, dim, keepdim):
         return norm_gradient(grad, self, p, result, dim, keepdim)
@@ -47,7 +47,7 @@ class NormBackward1:
 def pairwise_distance_composite(x1, x2, p, eps, keepdim):
     """The p-norm of the difference along the last dimension. eps keeps it off 0, where the norm has no slope."""
     last = max(x1.dim(), x2.dim()) - 1
-    return norm.call(add_scalar.call(x1 - x2, eps, 1), p, (last,), keepdim)
+    return p_norm.call(add_scalar.call(x1 - x2, eps, 1), p, (last,), keepdim)
 
 
 @cosine_similarity.compose

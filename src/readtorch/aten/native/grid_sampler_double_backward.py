@@ -23,7 +23,7 @@ from .grid_sampler_taps import BICUBIC, BILINEAR, NEAREST, ZEROS, places, taps_a
 from .upsample_bands import inner_cubic, outer_cubic
 
 
-class Tap(NamedTuple):
+class SmoothTap(NamedTuple):
     """A tap whose weight, and the first two derivatives of that by the coordinate, are tensors (or 0)."""
 
     index: np.ndarray
@@ -41,7 +41,7 @@ def taps_of(coordinate, size, mode, padding_mode, align_corners):
     slope = constant_beside(coordinate, slope)
     part = constant_beside(coordinate, place - np.floor(place)) + (coordinate - coordinate.detach()) * slope
     derivatives = {BILINEAR: linear_derivatives, BICUBIC: cubic_derivatives}.get(mode, no_derivatives)
-    return [Tap(tap.index, tap.inside, *by_place(weights, slope))
+    return [SmoothTap(tap.index, tap.inside, *by_place(weights, slope))
             for tap, weights in zip(fixed, derivatives(part))]
 
 
@@ -73,7 +73,7 @@ def outer(x, a=-0.75):
     return outer_cubic(x), (x * (3 * a) - 10 * a) * x + 8 * a, x * (6 * a) - 10 * a
 
 
-class Corner:
+class SmoothCorner:
     """One tap of each dimension."""
 
     def __init__(self, taps, sizes, channels, like):
@@ -108,7 +108,7 @@ def double_backward(grads, grad_output, input, grid, *settings):
     of_points = [of_points for _ in dims]
     taps = [taps_of(coordinate, size, *settings) for coordinate, size in zip(points, reversed(sizes))]
     for chosen in itertools.product(*taps):
-        corner = Corner(chosen, sizes, channels, grid)
+        corner = SmoothCorner(chosen, sizes, channels, grid)
         if v is not None:
             values = corner.values(v)
             of_output = of_output + values * corner.weight().unsqueeze(1)

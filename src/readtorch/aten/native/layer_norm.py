@@ -62,7 +62,7 @@ def check_parameter(name, parameter, normalized):
                            f"shape {list(parameter._array.shape)} and normalized_shape = {list(normalized)}")
 
 
-def check(input, normalized, weight, bias):
+def check_layer_norm(input, normalized, weight, bias):
     check_is_shape(normalized)
     check_parameter("weight", weight, normalized)
     check_parameter("bias", bias, normalized)
@@ -86,12 +86,12 @@ def native_layer_norm_cpu(input, normalized_shape, weight, bias, eps):
     """The result, and the mean and 1 / deviation of each row."""
     normalized = tuple(normalized_shape)
     kept = statistics_type(input, weight, bias)
-    check(input, normalized, weight, bias)
+    check_layer_norm(input, normalized, weight, bias)
     shape, own = input._array.shape, input._array.dtype
     sizes = shape[:len(shape) - len(normalized)] + (1,) * len(normalized)
     x = as_rows(input._array, normalized)
     w, b = (None if t is None else cast(t._array, x.dtype) for t in (weight, bias))
-    compute = by_loops if loops_serve(x, w, b) else by_numpy
+    compute = layer_norm_by_loops if loops_serve(x, w, b) else layer_norm_by_numpy
     y, mean, rstd = compute(x, w, b, eps)
     return (wrap(cast(y, own).reshape(shape)), wrap(cast(mean, kept).reshape(sizes)),
             wrap(cast(rstd, kept).reshape(sizes)))
@@ -109,7 +109,7 @@ def grain(x):
     return max(1, PIECE // x.shape[1])
 
 
-def by_loops(x, weight, bias, eps):
+def layer_norm_by_loops(x, weight, bias, eps):
     x = np.ascontiguousarray(x)
     rows, width = x.shape
     weight, bias = filled(weight, 1, x, width), filled(bias, 0, x, width)
@@ -119,7 +119,7 @@ def by_loops(x, weight, bias, eps):
     return y, mean, rstd
 
 
-def by_numpy(x, weight, bias, eps):
+def layer_norm_by_numpy(x, weight, bias, eps):
     y, mean, rstd = normalize_rows(x, eps)
     if weight is not None:
         y *= weight.reshape(-1)

@@ -382,18 +382,15 @@ def eigvals_composite(self):
     return eig.call(self)[0]
 
 
-for _operator in (
-    cholesky_ex,
-    linalg_cholesky,
-    cholesky,
-    linalg_qr,
-    qr,
-    linalg_svd,
-    svdvals,
-    svd,
-    eigh,
-    eigvalsh,
-    eig,
-    eigvals,
-):
-    exact_out(_operator, row_major=_operator in (cholesky, eig))
+exact_out(cholesky_ex)
+exact_out(linalg_cholesky)
+exact_out(cholesky, row_major=True)
+exact_out(linalg_qr)
+exact_out(qr)
+exact_out(linalg_svd)
+exact_out(svdvals)
+exact_out(svd)
+exact_out(eigh)
+exact_out(eigvalsh)
+exact_out(eig, row_major=True)
+exact_out(eigvals)

@@ -14,8 +14,7 @@ from . import return_types
 from .exact_out import exact_out, type_name
 from .linalg_common import (check_floating, check_info, check_square, check_square_floating, each_matrix, lapack,
                             wrap_columns)
-from .linalg_triangular import lu_factor_ex, permutation_arrays
-from .linalg_triangular import lu_solve as linalg_lu_solve
+from .linalg_triangular import linalg_lu_solve, lu_factor_ex, permutation_arrays
 from .tensor_iterator import broadcast_shape, conj, not_implemented
 
 BOTH = "function, method"
@@ -359,14 +358,11 @@ def check_blocks(pivots, rows):
 
 ldl_solve.backward(NOT_IMPLEMENTED)
 
-for _operator in (
-    lu_unpack,
-    lu_solve,
-    cholesky_inverse,
-    cholesky_solve,
-    triangular_solve,
-    ldl_factor_ex,
-    ldl_factor,
-    ldl_solve,
-):
-    exact_out(_operator)
+exact_out(lu_unpack)
+exact_out(lu_solve)
+exact_out(cholesky_inverse)
+exact_out(cholesky_solve)
+exact_out(triangular_solve)
+exact_out(ldl_factor_ex)
+exact_out(ldl_factor)
+exact_out(ldl_solve)

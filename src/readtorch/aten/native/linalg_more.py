@@ -17,7 +17,7 @@ LINALG = {"module": "linalg", "out": True}
 
 cond = native_function("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", name="cond", **LINALG)
 cond_by_name = native_function("linalg_cond.p_str(Tensor self, str p) -> Tensor", name="cond", **LINALG)
-diagonal = native_function(
+linalg_diagonal = native_function(
     "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
     module="linalg",
     name="diagonal",
@@ -30,7 +30,7 @@ vander = native_function(
     "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", module="linalg", name="vander"
 )
 
-diagonal.compose(lambda A, offset, dim1, dim2: A.diagonal(offset, dim1, dim2))
+linalg_diagonal.compose(lambda A, offset, dim1, dim2: A.diagonal(offset, dim1, dim2))
 
 # ------------------------------------------------------------------------------------------- condition number
 

@@ -21,14 +21,14 @@ matrix_norm = native_function(f"linalg_matrix_norm(Tensor self, Scalar ord, int[
 matrix_norm_named = native_function(f"linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] "
                                     f"dim=[-2,-1], {_TAIL}",
                                     module="linalg", name="matrix_norm", out=True)
-norm = native_function(f"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, "
+linalg_norm = native_function(f"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, "
                        f"{_TAIL}", module="linalg", name="norm", out=True)
-norm_named = native_function(f"linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, "
+linalg_norm_named = native_function(f"linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, "
                              f"{_TAIL}", module="linalg", name="norm",
                              out=True)
 
 
-def check_norm_type(name, self, dtype):
+def check_linalg_norm_type(name, self, dtype):
     kind = dtype_of(self)
     if kind.category < FLOAT:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
@@ -53,7 +53,7 @@ def check_norm_type(name, self, dtype):
 def check_matrix_norm(self, dim, dtype):
     if self._array.ndim < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
-    check_norm_type("linalg.matrix_norm", self, dtype)
+    check_linalg_norm_type("linalg.matrix_norm", self, dtype)
     if len(dim) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     rows, columns = (wrap_dim(d, self._array.ndim) for d in dim)
@@ -128,8 +128,8 @@ def check_norm_dims(self, ord, dim):
                            f"{self._array.ndim}D.")
 
 
-@norm.compose
-def norm_composite(self, ord, dim, keepdim, dtype):
+@linalg_norm.compose
+def linalg_norm_composite(self, ord, dim, keepdim, dtype):
     """A matrix norm over two dimensions, a vector norm over any other number; without an order both are the
     2-norm."""
     check_norm_dims(self, ord, dim)
@@ -138,17 +138,17 @@ def norm_composite(self, ord, dim, keepdim, dtype):
     return vector_norm.call(self, 2 if ord is None else ord, dim, keepdim, dtype)
 
 
-@norm_named.compose
-def norm_named_composite(self, ord, dim, keepdim, dtype):
+@linalg_norm_named.compose
+def linalg_norm_named_composite(self, ord, dim, keepdim, dtype):
     check_norm_dims(self, ord, dim)
     return matrix_norm_named.call(self, ord, dim or (0, 1), keepdim, dtype)
 
 
-def norm_types(out, result, *arguments):
+def linalg_norm_types(out, result, *arguments):
     return f"linalg.norm expected out tensor dtype {type_name(result)} but got: {type_name(out)}"
 
 
-exact_out(norm, norm_types)
-exact_out(norm_named, norm_types)
+exact_out(linalg_norm, linalg_norm_types)
+exact_out(linalg_norm_named, linalg_norm_types)
 exact_out(matrix_norm)
 exact_out(matrix_norm_named)

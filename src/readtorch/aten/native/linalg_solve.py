@@ -344,5 +344,12 @@ def matrix_power_composite(self, n):
         power = power.matmul(power)
 
 
-for _operator in (inv, inverse, det, solve, inv_ex, slogdet, solve_ex, matrix_power, torch_matrix_power):
-    exact_out(_operator)
+exact_out(inv)
+exact_out(inverse)
+exact_out(det)
+exact_out(solve)
+exact_out(inv_ex)
+exact_out(slogdet)
+exact_out(solve_ex)
+exact_out(matrix_power)
+exact_out(torch_matrix_power)

@@ -83,10 +83,10 @@ lu_factor_ex = native_function(
 lu_factor = native_function("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor "
                             "pivots)", module="linalg",
                             name="lu_factor", out=True)
-lu = native_function("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor "
+linalg_lu = native_function("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor "
                      "U)", module="linalg", name="lu",
                      out=True)
-lu_solve = native_function(
+linalg_lu_solve = native_function(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> "
     "Tensor", module="linalg",
     name="lu_solve", out=True)
@@ -137,7 +137,7 @@ def permutation_arrays(pivots, m):
     return result
 
 
-@lu.kernel
+@linalg_lu.kernel
 def lu_cpu(A, pivot):
     check_floating(A, "linalg.lu")
     check_pivot(pivot, "linalg.lu")
@@ -189,7 +189,7 @@ def lu_backward(gL, gU, L, U):
     return lu_backward_square(gL, gU, L, U)
 
 
-@lu.backward
+@linalg_lu.backward
 class LinalgLuBackward0:
     output_differentiability = [False, True, True]
 
@@ -237,7 +237,7 @@ def check_rows(pivots, rows):
                            "result of lu_factor?")
 
 
-@lu_solve.kernel
+@linalg_lu_solve.kernel
 def lu_solve_cpu(LU, pivots, B, left, adjoint):
     """XA = B is solved as Aᴴ Xᴴ = Bᴴ."""
     check_lu_solve(LU, pivots, B, left)
@@ -253,12 +253,12 @@ def lu_solve_cpu(LU, pivots, B, left, adjoint):
     return wrap(np.ascontiguousarray(x))
 
 
-@lu_solve.backward
+@linalg_lu_solve.backward
 class LinalgLuSolveBackward0:
     def LU__B(grad, LU, pivots, result, left, adjoint, grad_input_mask):
         """B's gradient solves the adjoint equation; A's is minus a product, and is handed on to A's
         factors."""
-        to_b = lu_solve.call(LU, pivots, grad, left, not adjoint)
+        to_b = linalg_lu_solve.call(LU, pivots, grad, left, not adjoint)
         if not grad_input_mask[0]:
             return None, to_b
         a, b = (to_b, result.mH) if left else (result.mH, to_b)
@@ -451,18 +451,15 @@ class LinalgLstsqBackward0:
         return to_a, to_b.squeeze(-1) if vector else to_b
 
 
-for _operator in (
-    solve_triangular,
-    lu_factor_ex,
-    lu_factor,
-    lu,
-    lu_solve,
-    pinv_tensor,
-    pinv_float,
-    pinv_rcond,
-    rank_tensor,
-    rank_float,
-    rank_tol,
-    lstsq,
-):
-    exact_out(_operator, row_major=_operator is lstsq)
+exact_out(solve_triangular)
+exact_out(lu_factor_ex)
+exact_out(lu_factor)
+exact_out(linalg_lu)
+exact_out(linalg_lu_solve)
+exact_out(pinv_tensor)
+exact_out(pinv_float)
+exact_out(pinv_rcond)
+exact_out(rank_tensor)
+exact_out(rank_float)
+exact_out(rank_tol)
+exact_out(lstsq, row_major=True)

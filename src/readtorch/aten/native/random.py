@@ -226,7 +226,7 @@ def randperm_face(*n, generator=None, **options):
 
 # ----------------------------------------------------------------------------------------------------- _like
 
-def like(name, arguments, draw, overloads):
+def random_like(name, arguments, draw, overloads):
     """Declare a factory that takes shape, dtype and layout from a tensor: without and with a generator."""
     plain, with_generator = overloads
     suffix = f".{plain}" if plain else ""
@@ -249,11 +249,11 @@ def fill_below_tensor(tensor, generator, high):
     return fill_below(tensor, generator, int(high._array.item()))
 
 
-like("rand_like", "Tensor self", fill_uniform, ("", "generator"))
-like("randn_like", "Tensor self", fill_normal, ("", "generator"))
-like("randint_like", "Tensor self, SymInt high", fill_below, ("", "generator"))
-like("randint_like", "Tensor self, Tensor high", fill_below_tensor, ("Tensor", "Tensor_generator"))
-like("randint_like", "Tensor self, SymInt low, SymInt high", fill_between,
+random_like("rand_like", "Tensor self", fill_uniform, ("", "generator"))
+random_like("randn_like", "Tensor self", fill_normal, ("", "generator"))
+random_like("randint_like", "Tensor self, SymInt high", fill_below, ("", "generator"))
+random_like("randint_like", "Tensor self, Tensor high", fill_below_tensor, ("Tensor", "Tensor_generator"))
+random_like("randint_like", "Tensor self, SymInt low, SymInt high", fill_between,
      ("low_dtype", "low_generator_dtype"))
 for like_name in ("rand_like", "randn_like", "randint_like"):
     python_face(like_name, "function")(parsed_face(like_name))

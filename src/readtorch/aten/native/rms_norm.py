@@ -34,7 +34,7 @@ def rms_norm_face(input, normalized_shape, weight=None, eps=None):
     return parse_rms_norm((input, normalized_shape, weight, eps), {})
 
 
-def check(input, normalized, weight):
+def check_rms_norm(input, normalized, weight):
     check_is_shape(normalized)
     check_parameter("weight", weight, normalized)
     shape = input._array.shape
@@ -59,7 +59,7 @@ def are_mixed(input, weight):
 
 @rms_norm.compose
 def rms_norm_composite(input, normalized_shape, weight, eps):
-    check(input, tuple(normalized_shape), weight)
+    check_rms_norm(input, tuple(normalized_shape), weight)
     if are_mixed(input, weight) and not dtype_of(input).is_complex:
         warn_of_mixture(*[C_TYPE_NAMES[dtype_of(t)] for t in (input, weight)])
     return _fused_rms_norm.call(input, normalized_shape, weight, eps)[0]
@@ -97,15 +97,15 @@ def rms_norm_cpu(input, normalized_shape, weight, eps):
         with below_autograd():
             return rms_norm_composite(input, normalized_shape, weight, eps)
     normalized = tuple(normalized_shape)
-    check(input, normalized, weight)
+    check_rms_norm(input, normalized, weight)
     x = as_rows(input._array, normalized)
     eps = machine_epsilon(op_math_type(dtype_of(input))) if eps is None else eps
     w = None if weight is None else cast(weight._array, x.dtype)
-    y = (by_loops if loops_serve(x, w) else by_numpy)(x, w, eps)
+    y = (rms_norm_by_loops if loops_serve(x, w) else rms_norm_by_numpy)(x, w, eps)
     return wrap(cast(y, input._array.dtype).reshape(input._array.shape))
 
 
-def by_loops(x, weight, eps):
+def rms_norm_by_loops(x, weight, eps):
     x, y = np.ascontiguousarray(x), np.empty(x.shape, x.dtype)
     weight = filled(weight, 1, x, x.shape[1])
     parallel_for(0, x.shape[0], grain(x),
@@ -113,7 +113,7 @@ def by_loops(x, weight, eps):
     return y
 
 
-def by_numpy(x, weight, eps):
+def rms_norm_by_numpy(x, weight, eps):
     mean_square = np.einsum("ij,ij->i", x, x)[:, None] / x.dtype.type(x.shape[1])
     y = x * (1 / np.sqrt(mean_square + x.dtype.type(eps)))
     return y if weight is None else y * weight.reshape(-1)

@@ -63,7 +63,7 @@ class RnnLayerBackward0:
     def input__hx__w_ih__w_hh__b_ih__b_hh(grads, input, hx, w_ih, w_hh, b_ih, b_hh, result0, result2, mode,
                                           reverse):
         if grad_mode_enabled():
-            return layer_backward_by_steps(input, hx, w_ih, w_hh, b_ih, b_hh, mode, reverse, grads)
+            return rnn_backward_by_steps(input, hx, w_ih, w_hh, b_ih, b_hh, mode, reverse, grads)
         return _rnn_layer_backward.call(input, hx, w_ih, w_hh, result0, *grads[:2], mode, reverse, result2)
 
 
@@ -101,7 +101,7 @@ def _rnn_layer_backward_cpu(input, hx, w_ih, w_hh, output, grad_output, grad_hy,
     return (wrap(dx), turned_back(dh, batch, F4), *map(wrap, (dw_ih, dw_hh, db_ih, db_hh)))
 
 
-def layer_backward_by_steps(x, h, w_ih, w_hh, b_ih, b_hh, mode, reverse, grads):
+def rnn_backward_by_steps(x, h, w_ih, w_hh, b_ih, b_hh, mode, reverse, grads):
     """The same out of operators that can be differentiated again: the layer is computed anew, then walked
     back."""
     compute, back = (gru_parts, gru_back) if mode == "gru" else (rnn_parts(mode), rnn_back(mode))

@@ -104,7 +104,7 @@ class MkldnnRnnLayerBackward0:
             grads, input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, reverse,
             mode, hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3):
         if grad_mode_enabled():
-            return layer_backward_by_steps(input, weight0, weight1, weight2, weight3, hx_, cx_, grads,
+            return lstm_backward_by_steps(input, weight0, weight1, weight2, weight3, hx_, cx_, grads,
                                            reverse, has_biases)
         return mkldnn_rnn_layer_backward.call(
             input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, *grads[:3],
@@ -165,7 +165,7 @@ def hidden_before(output, first, reverse):
     return np.concatenate((output[1:], first[None]) if reverse else (first[None], output[:-1]))
 
 
-def layer_backward_by_steps(x, w_ih, w_hh, b_ih, b_hh, h, c, grads, reverse, has_biases):
+def lstm_backward_by_steps(x, w_ih, w_hh, b_ih, b_hh, h, c, grads, reverse, has_biases):
     """The same out of operators that can be differentiated again: the layer is computed anew, then walked
     back."""
     if all(g is None for g in grads[:3]):

@@ -12,7 +12,7 @@ from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function
-from .distance import norm, norm_of_all
+from .distance import p_norm, p_norm_of_all
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 norm_except_dim = native_function("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
@@ -29,13 +29,13 @@ def norm_except_dim_composite(v, pow, dim):
     """The norms of the slices along `dim`, kept as sizes of 1 elsewhere; of everything if dim is -1."""
     shape = v.shape
     if dim == -1:
-        return norm_of_all.call(v, pow)
+        return p_norm_of_all.call(v, pow)
     if dim == 0:
         rows = v.contiguous().view((shape[0], -1))
-        return norm.call(rows, pow, (1,), False).view((shape[0], *[1] * (len(shape) - 1)))
+        return p_norm.call(rows, pow, (1,), False).view((shape[0], *[1] * (len(shape) - 1)))
     if dim == len(shape) - 1:
         columns = v.contiguous().view((-1, shape[-1]))
-        return norm.call(columns, pow, (0,), False).view((*[1] * dim, shape[-1]))
+        return p_norm.call(columns, pow, (0,), False).view((*[1] * dim, shape[-1]))
     return norm_except_dim.call(v.transpose(0, dim), pow, 0).transpose(0, dim)
 
 

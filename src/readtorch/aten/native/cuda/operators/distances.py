@@ -9,7 +9,7 @@ from .....c10.scalar_type import op_math_type
 from .....c10.tensor_impl import dtype_of, type_name
 from .....c10.wrap_dim import wrap_dim
 from ....functions import at
-from ...cdist import check
+from ...cdist import check_cdist
 from ...segment_reduce import NAMES, REDUCTIONS
 from ...tensor_iterator import not_implemented
 from .. import distances as kernels
@@ -33,7 +33,7 @@ def batches(x1, x2):
 
 @cuda_kernel(operator_named("_cdist_forward"))
 def cdist_cuda(x1, x2, p, compute_mode):
-    check(x1, x2, p)
+    check_cdist(x1, x2, p)
     if dtype_of(x1).itemsize == 2:
         raise not_implemented("cdist_cuda")(dtype_of(x1))
     if x1._array.dtype != x2._array.dtype:

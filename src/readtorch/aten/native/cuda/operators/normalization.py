@@ -9,7 +9,7 @@ from .....c10.tensor_impl import dtype_of
 from .....c10.wrap_dim import wrap_dim
 from ....functions import at
 from ...group_norm import check as check_groups
-from ...layer_norm import check as check_layer
+from ...layer_norm import check_layer_norm
 from ...normalization_common import statistics_type
 from ...tensor_iterator import WIDENED, not_implemented
 from .. import batch_norm, layer_norm, softmax
@@ -73,7 +73,7 @@ def safe_softmax_cuda(self, dim, dtype):
 def native_layer_norm_cuda(input, normalized_shape, weight, bias, eps):
     """The result, and the mean and 1 / deviation of each row."""
     normalized = tuple(normalized_shape)
-    check_layer(input, normalized, weight, bias)
+    check_layer_norm(input, normalized, weight, bias)
     kept, shape, x = statistics_type(input, weight, bias), input._array.shape, wide(input)
     sizes = shape[: len(shape) - len(normalized)] + (1,) * len(normalized)
     out, mean, rstd = empty(shape, x._array.dtype), empty(sizes, x._array.dtype), empty(sizes, x._array.dtype)
