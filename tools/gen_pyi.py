@@ -102,7 +102,7 @@ def parameter(argument, name, numbers_as_tensors):
 
 
 def returned(schema):
-    if schema.name.startswith("_foreach_"):  # in place, the list that was given: see foreach_ops.py
+    if schema.name.startswith("_foreach_"):  # in place, the list that was given: see foreach_ops_kernels.py
         return "Sequence[Tensor]" if schema.is_inplace else "tuple[Tensor, ...]"
     kinds = [annotation(r.type, GIVES) for r in schema.returns]
     if len(kinds) > 1 and all(r.name for r in schema.returns):

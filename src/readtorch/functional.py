@@ -11,9 +11,9 @@ import numpy as np
 
 from . import _C
 from .aten.functions import at
-from .aten.native import joining
+from .aten.native.tensor_shape import cat as joins
 from .aten.native.copy import constant_beside
-from .aten.native.tensor_shape import view_on_grid
+from .aten.native.tensor_shape.reshape import view_on_grid
 from .c10.size import Size
 
 
@@ -84,12 +84,12 @@ def _each(operator_):
     return at_least
 
 
-atleast_1d, atleast_2d, atleast_3d = map(_each, (joining.atleast_1d, joining.atleast_2d, joining.atleast_3d))
+atleast_1d, atleast_2d, atleast_3d = map(_each, (joins.atleast_1d, joins.atleast_2d, joins.atleast_3d))
 
 
 def block_diag(*tensors):
     """Matrices along the diagonal of a larger one, zeros elsewhere."""
-    return joining.block_diag.call(tensors)
+    return joins.block_diag.call(tensors)
 
 
 def cartesian_prod(*tensors):

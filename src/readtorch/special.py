@@ -1,6 +1,6 @@
 """`readtorch.special`: special functions under the names of SciPy.
 
-In PyTorch: `torch/special/__init__.py`. The functions themselves are in `aten/native/special_functions.py`.
+In PyTorch: `torch/special/__init__.py`. The functions themselves are in `aten/native/unary_ops/special.py`.
 """
 from ._C import _special
 

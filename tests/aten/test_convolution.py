@@ -7,8 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import readtorch as rt
-from readtorch.aten.native import convolution_fast
-from readtorch.aten.native.convolution_plan import plan_of
+from readtorch.aten.native.convolution import pixel_rows
+from readtorch.aten.native.convolution.pixel_rows import plan_of
 from tests.reference import assert_close, both, to_readtorch
 
 
@@ -57,7 +57,7 @@ def test_compiled_products(case):
     """The same numbers from the compiled loops, which take problems this small only when told to."""
     x, w, b, geometry = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convolution_fast, "WORTH", -1)
+        patch.setattr(pixel_rows, "WORTH", -1)
         both(convolve, x, w, b, geometry)
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import readtorch as rt
-from readtorch.aten.native.special_polynomials import POLYNOMIALS
+from readtorch.aten.native.binary_ops.polynomials import POLYNOMIALS
 from tests.attack import limits
 from tests.reference import both, to_torch
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readtorch.aten.native import pooling_windows
+from readtorch.aten.native.pooling import windows
 from tests.reference import both
 from tests.test_graphs import graph_of
 
@@ -15,7 +15,7 @@ NEVER = 10**9
 @pytest.fixture(params=[0, NEVER], ids=["loops", "numpy"])
 def way(request, monkeypatch):
     """Both ways to pool: the loops are for large inputs, so the bar between them is moved."""
-    monkeypatch.setattr(pooling_windows, "FROM_SIZE", request.param)
+    monkeypatch.setattr(windows, "FROM_SIZE", request.param)
 
 
 def numbers(*shape, dtype=torch.float64):
@@ -50,7 +50,7 @@ BOTH_WAYS = [pytest.param(way, dims, id=f"{name} {dims}d") for name, way in (("l
 
 @pytest.mark.parametrize("from_size, dims", BOTH_WAYS)
 def test_max_pooling_finds_the_same_places(from_size, dims, monkeypatch):
-    monkeypatch.setattr(pooling_windows, "FROM_SIZE", from_size)
+    monkeypatch.setattr(windows, "FROM_SIZE", from_size)
 
     @settings(max_examples=20, deadline=None)
     @given(sliding(dims), st.integers(0, 9))
@@ -65,7 +65,7 @@ def test_max_pooling_finds_the_same_places(from_size, dims, monkeypatch):
 
 @pytest.mark.parametrize("from_size, dims", BOTH_WAYS)
 def test_averages(from_size, dims, monkeypatch):
-    monkeypatch.setattr(pooling_windows, "FROM_SIZE", from_size)
+    monkeypatch.setattr(windows, "FROM_SIZE", from_size)
 
     @settings(max_examples=20, deadline=None)
     @given(sliding(dims), st.booleans(), st.sampled_from([None, 3, -2]))
@@ -79,7 +79,7 @@ def test_averages(from_size, dims, monkeypatch):
 
 @pytest.mark.parametrize("from_size, dims", BOTH_WAYS)
 def test_adaptive_windows_share_out_the_input(from_size, dims, monkeypatch):
-    monkeypatch.setattr(pooling_windows, "FROM_SIZE", from_size)
+    monkeypatch.setattr(windows, "FROM_SIZE", from_size)
 
     @settings(max_examples=20, deadline=None)
     @given(st.lists(st.integers(1, 9), min_size=dims, max_size=dims), st.lists(st.integers(1, 7), min_size=dims, max_size=dims))
@@ -93,7 +93,7 @@ def test_adaptive_windows_share_out_the_input(from_size, dims, monkeypatch):
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("shape", [(2, 3, 9, 8), (1, 2, 6, 13), (3, 1, 2, 2)])
 def test_the_loops_for_squares_two_apart(size, shape, monkeypatch):
-    monkeypatch.setattr(pooling_windows, "FROM_SIZE", 0)
+    monkeypatch.setattr(windows, "FROM_SIZE", 0)
     for padding in (0, 1):
         for ceil_mode in (False, True):
             both(lambda T, x: T.nn.functional.max_pool2d(x, size, 2, padding, 1, ceil_mode, return_indices=True),

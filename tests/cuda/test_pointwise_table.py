@@ -6,7 +6,7 @@ import pytest
 
 import readtorch as rt
 from readtorch import special
-from readtorch.aten.native.special_polynomials import POLYNOMIALS
+from readtorch.aten.native.binary_ops.polynomials import POLYNOMIALS
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.launch import launching_by
 from readtorch.nn import functional as F

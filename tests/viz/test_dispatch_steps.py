@@ -22,7 +22,7 @@ def test_a_plain_call_goes_straight_to_the_backend():
     look_up = step_called(record, "look-up")
     assert look_up["operator"] == "aten::add.Tensor" and look_up["chosen"] == CPU
     kernel = record["steps"][5]
-    assert "add_cpu" in kernel["title"] and kernel["source"]["file"] == "aten/native/binary_ops.py"
+    assert "add_cpu" in kernel["title"] and kernel["source"]["file"] == "aten/native/binary_ops/arithmetic.py"
 
 
 def test_key_sets_are_the_operands_own():

@@ -9,7 +9,7 @@ from ..c10.dispatch_key import (AUTOGRAD, BACKENDS, CPU, DEFAULT_MASK, GRAD_KEYS
                                 changed, highest_key, key_names, tls)
 from .codegen import compile_function
 from .numpy_errors import FOREIGN, restate
-from .schema import parse_schema
+from .function_schema import parse_schema
 
 # All operators by full name, in order of registration.
 registry = {}

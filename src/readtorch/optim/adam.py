@@ -14,7 +14,7 @@ the convergence of Adam and beyond (2018).
 """
 import readtorch
 from readtorch._tensor import Tensor
-from readtorch.aten.native.foreach_ops import _foreach_add_
+from readtorch.aten.native.foreach_ops_kernels import _foreach_add_
 from readtorch.aten.native.fused_adam import _fused_adam_, _fused_adamw_
 from readtorch.optim._common import (
     _as_real,

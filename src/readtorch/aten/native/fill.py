@@ -4,10 +4,11 @@ In PyTorch: `aten/src/ATen/native/Fill.cpp`.
 """
 import numpy as np
 
-from ...c10.overflows import number_as
-from ...c10.tensor_impl import dtype_of, wrap
-from ..functions import at
-from ..native_function import native_function, python_face
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function, python_face
+from readtorch.c10.overflows import number_as
+from readtorch.c10.tensor_impl import dtype_of, wrap
+
 from .copy import cast
 from .tensor_iterator import refuse_overlap
 
@@ -110,3 +111,29 @@ def zero_cpu_(self):
 class ZeroBackward0:
     def self(grad):
         return at.zeros_like(grad)
+
+
+# ----------------------------------------------------------------------------------------------------- fill_diagonal_
+# Diagonals and triangles: diagonal, diag, diag_embed, diagflat, fill_diagonal_, tril, triu.
+#
+# In PyTorch: `aten/src/ATen/native/{TensorShape,TriangularOps,TensorFactories}.cpp`.
+
+fill_diagonal_ = native_function(
+    "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", "method")
+
+
+@fill_diagonal_.compose
+def fill_diagonal_composite(self, fill_value, wrap):
+    """Through a view of the diagonal. wrap: in a tall matrix another begins below where the last has ended."""
+    sizes, strides, offset = self.shape, self.stride(), self.storage_offset()
+    if len(sizes) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(sizes) > 2 and len(set(sizes)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    length, step = min(sizes[:2]), sum(strides)
+    self.as_strided((length,), (step,), offset).fill_(fill_value)
+    if wrap and len(sizes) == 2 and sizes[0] > sizes[1] + 1:
+        round_ = sizes[1] + 1  # from one element of the diagonal to the next, counted along the rows
+        rest = -(-self.numel() // round_) - length
+        self.as_strided((rest,), (step,), offset + strides[0] * round_).fill_(fill_value)
+    return self

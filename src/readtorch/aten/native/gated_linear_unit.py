@@ -8,8 +8,8 @@ from ...c10.tensor_impl import dtype_of, wrap_result
 from ...c10.wrap_dim import wrap_dim
 from ..functions import at
 from ..native_function import native_function
-from .gradient_sizes import check_broadcasts
-from .smooth_activation import sigmoid_array
+from ..tensor_utils import check_broadcasts
+from .activation import sigmoid_array
 from .tensor_iterator import compute, not_implemented
 
 glu = native_function("glu(Tensor self, int dim=-1) -> Tensor", module="nn", out=True, direct=True)

@@ -1,19 +1,160 @@
-"""Images looked at where a grid says: grid_sampler, and affine_grid_generator, which makes such grids.
+"""Which elements of an image a point lies between, and what part each of them has in the value there.
 
-In PyTorch: `aten/src/ATen/native/{GridSampler,AffineGridGenerator}.cpp`. Explained in the chapter "Layers, functional, init".
+Note [ Taps ]
+A grid holds points; its last dimension is (x, y) or (x, y, z), where -1 and 1 are the edges of the image. Along each
+dimension a point's value is mixed from a few elements, the *taps*: one (nearest), two (bilinear), four (bicubic), each
+with a weight that depends on the point's place. In more dimensions every combination of taps is a *corner*, whose weight
+is the product. The gradient of the grid needs the slopes of the weights, the gradient of that their curvatures.
+
+In PyTorch: `aten/src/ATen/native/GridSampler.h`.
 """
 import functools
+import itertools
 import math
+import operator
+from typing import NamedTuple
 
 import numpy as np
 
-from ...c10.tensor_impl import dtype_of, type_name, wrap
-from .. import parallel
-from ..native_function import below_autograd, native_function
+from readtorch.aten import parallel
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap
+
 from .copy import constant_beside
-from .grid_sampler_double_backward import double_backward
-from .grid_sampler_taps import BICUBIC, BILINEAR, corners
 from .tensor_iterator import F4, F8, not_implemented
+from .upsample import inner_cubic, outer_cubic
+
+BILINEAR, NEAREST, BICUBIC = 0, 1, 2
+ZEROS, BORDER, REFLECTION = 0, 1, 2
+
+
+class Tap(NamedTuple):
+    """index: of the element (0 where there is none). inside: whether there is one. slope: of the weight, by the grid's
+    coordinate."""
+
+    index: np.ndarray
+    inside: np.ndarray
+    weight: np.ndarray
+    slope: np.ndarray
+
+
+class Corner(NamedTuple):
+    """One tap of each dimension. index: in the flattened image."""
+
+    index: np.ndarray
+    inside: np.ndarray
+    taps: list
+
+    def weight(self):
+        return self.product(*[tap.weight for tap in self.taps])
+
+    def slope(self, dim):
+        """The derivative of the weight by coordinate `dim`."""
+        return self.product(*[tap.slope if d == dim else tap.weight for d, tap in enumerate(self.taps)])
+
+    def product(self, first, *others):
+        for other in others:
+            first = first * other
+        # in PyTorch: the loop over volumes skips what is outside, the one over images multiplies it by a masked 0
+        return np.where(self.inside, first, 0) if len(self.taps) == 3 else first
+
+
+def corners(grid, sizes, mode, padding_mode, align_corners):
+    """All corners of the points `grid` (N, P, D) in images of `sizes`; coordinate 0 belongs to the last size."""
+    taps = [taps_along(grid[..., d], size, mode, padding_mode, align_corners)
+            for d, size in enumerate(reversed(sizes))]
+    steps = np.cumprod([1, *reversed(sizes)])
+    for chosen in itertools.product(*reversed(taps)):
+        chosen = chosen[::-1]
+        index = sum([tap.index * step for tap, step in zip(chosen, steps)])
+        inside = np.logical_and.reduce([tap.inside for tap in chosen])
+        yield Corner(index, inside, chosen)
+
+
+def taps_along(coordinate, size, mode, padding_mode, align_corners):
+    """The taps of each point along one dimension."""
+    if mode == BICUBIC:
+        place, slope = places(coordinate, size, ZEROS, align_corners)
+        return cubic_taps(place, slope, size, padding_mode, align_corners)
+    place, slope = places(coordinate, size, padding_mode, align_corners)
+    if mode == NEAREST:
+        return [tap(np.rint(place), size, np.ones_like(place), np.zeros_like(place))]
+    before = np.floor(place)
+    part = place - before
+    return [tap(before, size, 1 - part, -slope), tap(before + 1, size, part, slope)]
+
+
+def tap(position, size, weight, slope):
+    inside = (position >= 0) & (position < size)
+    return Tap(np.where(inside, position, 0).astype(np.int64), inside, weight, slope)
+
+
+def places(coordinate, size, padding_mode, align_corners):
+    """Where each point lies, counted in elements, and the slope of that."""
+    real = coordinate.dtype.type
+    scale = real((size - 1) / 2 if align_corners else size / 2)
+    place = (coordinate + 1) * scale
+    if not align_corners:
+        place = place - real(0.5)
+    slope = np.full_like(place, scale)
+    if padding_mode == REFLECTION:
+        place, sign = reflect(place, size, align_corners)
+        slope *= sign
+    if padding_mode != ZEROS:
+        slope[~((place > 0) & (place < size - 1))] = 0
+        place = clip(place, size)
+    return place, slope
+
+
+def clip(place, size):
+    """The nearest place on the image; for nan, 0."""  # in PyTorch: in volumes, size - 1
+    return np.minimum(np.fmax(place, place.dtype.type(0)), place.dtype.type(size - 1))
+
+
+def reflect(place, size, align_corners):
+    """Places beyond the image's edges mirrored at them as often as needed, and whether they then run backwards (-1)."""
+    low, span = (0, size - 1) if align_corners else (-0.5, size)
+    if span == 0:
+        return np.zeros_like(place), np.zeros_like(place)
+    real = place.dtype.type
+    distance = place - real(low)
+    sign = np.where(distance < 0, real(-1), real(1))
+    distance = np.abs(distance)
+    beyond = np.fmod(distance, real(span))
+    is_forward = np.floor(distance / real(span)) % 2 == 0
+    return np.where(is_forward, beyond, span - beyond) + real(low), np.where(is_forward, sign, -sign)
+
+
+def cubic_taps(place, slope, size, padding_mode, align_corners):
+    before = np.floor(place)
+    t = place - before
+    a = np.array(-0.75, t.dtype)  # not a Python number, beside which bfloat16 would become float32
+    weights = outer_cubic(t + 1, a), inner_cubic(t, a), inner_cubic(1 - t, a), outer_cubic(2 - t, a)
+    slopes = outer_slope(t + 1, a), inner_slope(t, a), -inner_slope(1 - t, a), -outer_slope(2 - t, a)
+    taps = []
+    for k in range(4):
+        position = before + (k - 1)
+        if padding_mode == REFLECTION:
+            position = reflect(position, size, align_corners)[0]
+        if padding_mode != ZEROS:
+            position = clip(position, size)
+        taps.append(tap(position, size, weights[k], slope * slopes[k]))
+    return taps
+
+
+def inner_slope(x, a):
+    return (3 * (a + 2) * x - 2 * (a + 3)) * x
+
+
+def outer_slope(x, a):
+    return (3 * a * x - 10 * a) * x + 8 * a
+
+
+# ------------------------------------------------------------------------------------------------------ the operators
+# Images looked at where a grid says: grid_sampler, and affine_grid_generator, which makes such grids.
+#
+# In PyTorch: `aten/src/ATen/native/{GridSampler,AffineGridGenerator}.cpp`. Explained in the chapter "Layers, functional, init".
 
 _SETTINGS = "int interpolation_mode, int padding_mode, bool align_corners"
 grid_sampler = native_function(f"grid_sampler(Tensor input, Tensor grid, {_SETTINGS}) -> Tensor", direct=True)
@@ -219,3 +360,118 @@ def affine_grid_generator_backward_composite(grad, size, align_corners):
 class AffineGridGeneratorBackward0:
     def theta(grad, size, align_corners):
         return affine_grid_generator_backward.call(grad, size, align_corners)
+
+
+# ---------------------------------------------------------------------------------------------- the second derivative
+# The gradients of grid_sampler's gradients, made of tensor operations, so that they have gradients in turn.
+#
+# Note [ The second derivative of sampling ]
+# A sample is  out = Σ value[k] · w[k](point)  over the corners k (Note [ Taps ]). Backward gives
+#     grad_input[k] += grad_output · w[k]          grad_grid[d] = Σ grad_output · value[k] · ∂w[k]/∂d
+# Let `v` be the gradient of the first and `t` that of the second. All that both contribute to a loss is
+#     Σ grad_output · (v[k] · w[k] + value[k] · Σ t[d] · ∂w[k]/∂d)
+# and what stands below are the derivatives of this sum by grad_output, by value[k] and by the point.
+#
+# In PyTorch: `grid_sampler_2d_double_backward` and its 3-D twin, in `torch/csrc/autograd/FunctionsManual.cpp`.
+
+
+class SmoothTap(NamedTuple):
+    """A tap whose weight, and the first two derivatives of that by the coordinate, are tensors (or 0)."""
+
+    index: np.ndarray
+    inside: np.ndarray
+    weight: TensorImpl
+    slope: TensorImpl
+    curvature: TensorImpl
+
+
+def taps_of(coordinate, size, mode, padding_mode, align_corners):
+    """The taps of `taps_along`, with weights that autograd can follow back to the coordinate."""
+    values = coordinate._array
+    fixed = taps_along(values, size, mode, padding_mode, align_corners)
+    place, slope = places(values, size, ZEROS if mode == BICUBIC else padding_mode, align_corners)
+    slope = constant_beside(coordinate, slope)
+    part = constant_beside(coordinate, place - np.floor(place)) + (coordinate - coordinate.detach()) * slope
+    derivatives = {BILINEAR: linear_derivatives, BICUBIC: cubic_derivatives}.get(mode, no_derivatives)
+    return [SmoothTap(tap.index, tap.inside, *by_place(weights, slope))
+            for tap, weights in zip(fixed, derivatives(part))]
+
+
+def by_place(weights, slope):
+    weight, first, second = weights
+    return weight, first * slope, second if second is None else second * slope * slope
+
+
+def no_derivatives(t):
+    return [(at.ones_like(t), at.zeros_like(t), None)]
+
+
+def linear_derivatives(t):
+    return [(1 - t, -at.ones_like(t), None), (t, at.ones_like(t), None)]
+
+
+def cubic_derivatives(t):
+    """(weight, slope, curvature) by t of the four taps; the last two are the first two mirrored."""
+    def mirrored(weights):
+        return weights[0], -weights[1], weights[2]
+    return [outer(t + 1), inner(t), mirrored(inner(1 - t)), mirrored(outer(2 - t))]
+
+
+def inner(x, a=-0.75):
+    return inner_cubic(x), (x * (3 * (a + 2)) - 2 * (a + 3)) * x, x * (6 * (a + 2)) - 2 * (a + 3)
+
+
+def outer(x, a=-0.75):
+    return outer_cubic(x), (x * (3 * a) - 10 * a) * x + 8 * a, x * (6 * a) - 10 * a
+
+
+class SmoothCorner:
+    """One tap of each dimension."""
+
+    def __init__(self, taps, sizes, channels, like):
+        self.taps = taps
+        steps = np.cumprod([1, *reversed(sizes)])
+        index = constant_beside(like, sum([tap.index * step for tap, step in zip(taps, steps)]))
+        n, points = index._array.shape
+        self.index = index.unsqueeze(1).expand((n, channels, points))
+        self.inside = constant_beside(like, np.logical_and.reduce([tap.inside for tap in taps])).unsqueeze(1)
+
+    def values(self, images):
+        return images.gather(2, self.index) * self.inside
+
+    def weight(self, *by):
+        """The product of the weights, differentiated once by each of the dimensions `by`; None if that is 0."""
+        factors = [(tap.weight, tap.slope, tap.curvature)[by.count(d)] for d, tap in enumerate(self.taps)]
+        return None if any(f is None for f in factors) else functools.reduce(operator.mul, factors)
+
+
+def double_backward(grads, grad_output, input, grid, *settings):
+    """The gradients of grad_output, input and grid, given those of grad_input and grad_grid (one may be None)."""
+    n, channels, *sizes = input._array.shape
+    dims = range(len(sizes))
+    images, arriving = input.reshape(n, channels, -1), grad_output.reshape(n, channels, -1)
+    v = None if grads[0] is None else grads[0].reshape(n, channels, -1)
+    is_flat = grads[1] is None or settings[0] == NEAREST  # weights of 1 throughout: grad_grid is 0, come what may
+    t = None if is_flat else grads[1].reshape(n, -1, len(sizes)).unbind(-1)
+    if v is None and t is None:
+        return None, None, None
+    points = grid.reshape(n, -1, len(sizes)).unbind(-1)
+    of_output, of_images, of_points = (at.zeros_like(x) for x in (arriving, images, points[0]))
+    of_points = [of_points for _ in dims]
+    taps = [taps_of(coordinate, size, *settings) for coordinate, size in zip(points, reversed(sizes))]
+    for chosen in itertools.product(*taps):
+        corner = SmoothCorner(chosen, sizes, channels, grid)
+        if v is not None:
+            values = corner.values(v)
+            of_output = of_output + values * corner.weight().unsqueeze(1)
+            share = (arriving * values).sum(1)
+            of_points = [of_points[d] + share * corner.weight(d) for d in dims]
+        if t is not None:
+            values, drift = corner.values(images), sum([t[d] * corner.weight(d) for d in dims]).unsqueeze(1)
+            of_output = of_output + values * drift
+            of_images = of_images.scatter_add(2, corner.index, arriving * corner.inside * drift)
+            share = (arriving * values).sum(1)
+            bends = [[t[d] * bend for d in dims if (bend := corner.weight(d, e)) is not None] for e in dims]
+            of_points = [sum([share * bend for bend in bends[e]], of_points[e]) for e in dims]
+    of_output, of_grid = of_output.reshape(grad_output._array.shape), at.stack(of_points, -1).reshape(grid._array.shape)
+    return of_output, None if t is None else of_images.reshape(input._array.shape), of_grid

@@ -15,9 +15,9 @@ from ..dispatcher import NOT_IMPLEMENTED
 from ..native_function import native_function, packets, python_face
 from ..parallel import parallel_for
 from ..python_arg_parser import make_parser
-from .batch_norm_loops import layout_of
-from .normalization_common import PIECE, are_plain, filled, loops_serve, statistics_type
-from .scalar_ops import mul_scalar
+from .normalization import layout_of
+from .normalization import PIECE, are_plain, filled, loops_serve, statistics_type
+from .binary_ops.arithmetic import mul_scalar
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 group_norm = native_function(

@@ -2,15 +2,16 @@
 
 In PyTorch: `aten/src/ATen/native/Histogram.cpp`, `cpu/HistogramKernel.cpp`.
 """
-
 import numpy as np
 
-from ...c10.tensor_impl import dtype_of, wrap
-from ..dispatcher import NOT_IMPLEMENTED
-from ..native_function import native_function
+from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.native_function import native_function
+from readtorch.c10.tensor_impl import dtype_of, wrap
+
 from . import return_types
 from .exact_out import c_name, exact_out
 from .range_factories import even_steps
+from .reduce_ops.min_max import comparable
 from .tensor_iterator import not_implemented
 
 BOTH = "function, method"
@@ -246,3 +247,40 @@ def same_type_as_input(what):
 for _operator in (histogram_at, histogram):
     _operator.backward(NOT_IMPLEMENTED)
     exact_out(_operator, same_type_as_input("hist"), same_type_as_input("bin_edges"))
+
+
+# -------------------------------------------------------------------------------------------------------------- histc
+# Searching and counting: unique, searchsorted, bucketize, bincount, histc.
+#
+# In PyTorch: `aten/src/ATen/native/{Unique,Bucketization,SummaryOps}.cpp`, `cpu/HistogramKernel.cpp`.
+
+histc = native_function("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", BOTH,
+                        out=True)
+exact_out(histc, lambda out, result, *_: ("torch.histogram: input tensor and hist tensor should have the "
+                                          "same dtype, but got input "
+                                          f"{c_name(result)} and hist {c_name(out)}"))
+
+
+@histc.kernel
+def histc_cpu(self, bins, min, max):
+    x, dtype = self._array, dtype_of(self)
+    if not dtype.is_floating_point:
+        raise not_implemented("histogram_cpu")(dtype)
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    low, high = histogram_range(x, float(min), float(max))
+    x = comparable(x)
+    inside = x[(x >= low) & (x <= high)]
+    places = ((inside - low) * (bins / (high - low))).astype(np.int64)
+    return wrap(np.bincount(np.minimum(places, bins - 1), minlength=bins).astype(dtype.numpy))
+
+
+def histogram_range(x, low, high):
+    """The outer edges: as given; those of the data if both are the same; never of width 0."""
+    if low == high and x.size:
+        low, high = float(x.min()), float(x.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
+    if low > high:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    return (low - 1, high + 1) if low == high else (low, high)

@@ -7,8 +7,8 @@ from ...c10.scalar_type import uint8
 from ...c10.wrap_dim import wrap_dim, wrap_dims
 from ..functions import at
 from ..native_function import native_function
-from .scalar_ops import div_scalar, mul_scalar
-from .slicing import slice_
+from .binary_ops.arithmetic import div_scalar, mul_scalar
+from .tensor_shape.slice import slice_
 
 # -------------------------------------------------------------------------------------------------- trapezoid
 

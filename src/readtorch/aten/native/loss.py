@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.aten.tensor_utils import check_broadcasts
+from readtorch.c10.tensor_impl import wrap_result
 
-from ..functions import at
-from ..native_function import below_autograd, native_function
-from .gradient_sizes import check_broadcasts
-from .scalar_ops import add_scalar, div_scalar, mul_scalar
+from .binary_ops.arithmetic import add_scalar, div_scalar, mul_scalar, sub_scalar
 from .tensor_iterator import computing, not_implemented, result_type
 
 # What becomes of the losses of the single elements (`at::Reduction`).
@@ -291,3 +292,213 @@ def poisson_nll_loss_composite(input, target, log_input, full, eps, reduction):
         stirling = target * target.log() - target + mul_scalar.call(mul_scalar.call(target, 2 * math.pi).log(), 0.5)
         loss += stirling.masked_fill(target <= 1, 0)
     return apply_loss_reduction(loss, reduction)
+
+
+# --------------------------------------------------------------------------------------- binary cross entropy, kl_div
+# Losses that compare probabilities: binary cross entropy and the Kullback-Leibler divergence.
+#
+# In PyTorch: `aten/src/ATen/native/Loss.cpp`. Explained in the chapter "Layers, functional, init".
+
+_SELF_TARGET = "Tensor self, Tensor target, Tensor? weight=None"
+
+# ------------------------------------------------------------------------------------------- of probabilities
+
+binary_cross_entropy = native_function(f"binary_cross_entropy({_SELF_TARGET}, int reduction=Mean) -> "
+                                       f"Tensor", module="nn", out=True)
+binary_cross_entropy_backward = native_function(
+    f"binary_cross_entropy_backward(Tensor grad_output, {_SELF_TARGET}, int reduction=Mean) -> "
+    f"Tensor", module="nn")
+
+
+def cross_entropy_of_bits(x, t):
+    """Logarithms stop at -100, so that a certain but wrong prediction costs much and not infinitely much."""
+    least = x.dtype.type(-100)
+    return (t - x.dtype.type(1)) * np.maximum(np.log1p(-x), least) - t * np.maximum(np.log(x), least)
+
+
+@binary_cross_entropy.kernel
+def binary_cross_entropy_cpu(self, target, weight, reduction):
+    for name, t in (("input", self), ("target", target)):
+        if ((t._array < 0) | (t._array > 1)).any():
+            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+    if self._array.dtype.itemsize == 2:  # PyTorch rounds each step to 16 bits
+        loss = wrap_result(cross_entropy_of_bits(self._array, target._array))
+    else:
+        loss = computing(cross_entropy_of_bits, self, target)
+    return finish(loss, weight, reduction)
+
+
+def finish(loss, weight, reduction):
+    """Weigh the elements' losses and reduce them."""
+    with below_autograd():
+        return apply_loss_reduction(loss if weight is None else loss * weight, reduction)
+
+
+@binary_cross_entropy.backward
+class BinaryCrossEntropyBackward0:
+    def self(grad, self, target, weight, reduction):
+        return binary_cross_entropy_backward.call(grad, self, target, weight, reduction)
+
+    def target(grad, self, target, weight, reduction):
+        slope = (1 - self).log().clamp(min=-100) - self.log().clamp(min=-100)
+        return share(slope * grad, weight, reduction)
+
+
+def share(gradients, weight, reduction):
+    """The elements' gradients, weighed, and divided by their number if the loss was a mean."""
+    return scaled(gradients if weight is None else gradients * weight, gradients._array.size, reduction)
+
+
+@binary_cross_entropy_backward.kernel
+def binary_cross_entropy_backward_cpu(grad_output, self, target, weight, reduction):
+    slope = computing(
+        lambda g, x, t: g * (x - t) / np.maximum((1 - x) * x, x.dtype.type(1e-12)), grad_output, self, target
+    )
+    with below_autograd():
+        return share(slope, weight, reduction)
+
+
+@binary_cross_entropy_backward.backward
+class BinaryCrossEntropyBackwardBackward0:
+    def grad_output(grad, self, target, weight, reduction):
+        return share(grad * (self - target) / room(self), weight, reduction)
+
+    def self(grad, grad_output, self, target, weight, reduction):
+        below, above = self + 1e-12, 1 - self + 1e-12
+        curvature = target / (below * below) + (1 - target) / (above * above)
+        return share(grad * grad_output * curvature, weight, reduction)
+
+    def target(grad, grad_output, self, weight, reduction):
+        return share(-grad * grad_output / room(self), weight, reduction)
+
+
+def room(x):
+    """x (1 - x), kept away from 0 where it divides."""
+    return ((1 - x) * x).clamp(min=1e-12)
+
+
+# -------------------------------------------------------------------------------------------------- of logits
+
+binary_cross_entropy_with_logits = native_function(
+    f"binary_cross_entropy_with_logits({_SELF_TARGET}, Tensor? pos_weight=None, int reduction=Mean) -> "
+    f"Tensor", out=True)
+
+
+@binary_cross_entropy_with_logits.kernel
+def binary_cross_entropy_with_logits_cpu(self, target, weight, pos_weight, reduction):
+    """(1 - t) x - (1 + (pos_weight - 1) t) log sigmoid(x): sigmoid's logarithm is never taken of a rounded
+    0."""
+    with below_autograd():
+        log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
+        loss = (1 - target) * self - at.log_sigmoid(self) * log_weight
+    return finish(loss, weight, reduction)
+
+
+@binary_cross_entropy_with_logits.backward
+class BinaryCrossEntropyWithLogitsBackward0:
+    def self(grad, self, target, weight, pos_weight, reduction):
+        if pos_weight is None:
+            slope = self.sigmoid() - target
+        else:
+            positive = pos_weight * target
+            slope = (positive + 1 - target) * self.sigmoid() - positive
+        return share(slope * grad, weight, reduction)
+
+    def target(grad, self, weight, pos_weight, reduction):
+        if pos_weight is None:
+            return share(-self * grad, weight, reduction)
+        slope = at.log_sigmoid(-self) - pos_weight * at.log_sigmoid(self)
+        return share(slope * grad, weight, reduction)
+
+
+# ------------------------------------------------------------------------------------- of whole distributions
+
+kl_div = native_function("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) "
+                         "-> Tensor")
+
+
+@kl_div.compose
+def kl_div_composite(self, target, reduction, log_target):
+    """target · (log target - self): `self` holds logarithms."""
+    if self.is_complex() or target.is_complex():
+        raise RuntimeError("kl_div: Complex inputs not supported.")
+    if log_target:
+        divergence = target.exp() * (target - self)
+    else:
+        divergence = at.xlogy(target, target) - target * self
+    return apply_loss_reduction(divergence, reduction)
+
+
+# ------------------------------------------------------------------------------------------------------------ margins
+# Losses that ask for a margin between what belongs together and what does not.
+#
+# In PyTorch: `aten/src/ATen/native/Loss.cpp`. No loss here has a derivative of its own: the graph shows its parts.
+
+margin_ranking_loss = native_function(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor")
+hinge_embedding_loss = native_function(
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor")
+cosine_embedding_loss = native_function(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor")
+triplet_margin_loss = native_function(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, "
+    "bool swap=False, int reduction=Mean) -> Tensor")
+
+SQUARED_LENGTH_IS_POSITIVE = 1e-12
+
+
+def number_minus(number, t):
+    """As PyTorch's C++ writes it: the number is rounded to the tensor's type first."""
+    return at.full_like(t, number) - t
+
+
+@margin_ranking_loss.compose
+def margin_ranking_loss_composite(input1, input2, target, margin, reduction):
+    """max(0, -target · (input1 - input2) + margin): target 1 wants input1 larger, -1 input2."""
+    return apply_loss_reduction(at.clamp_min(add_scalar.call(-target * (input1 - input2), margin, 1), 0), reduction)
+
+
+@hinge_embedding_loss.compose
+def hinge_embedding_loss_composite(self, target, margin, reduction):
+    """The distance itself where target is 1, max(0, margin - distance) where it is -1."""
+    zeros = at.zeros_like(self)
+    apart = at.where(target != 1, at.clamp_min(number_minus(margin, self), 0), zeros)
+    together = at.where(target != -1, self, zeros)
+    return apply_loss_reduction(apart + together, reduction)
+
+
+@cosine_embedding_loss.compose
+def cosine_embedding_loss_composite(input1, input2, target, margin, reduction):
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
+    dim = target.dim()
+    check_embeddings(input1, input2, dim)
+    squared1 = add_scalar.call((input1 * input1).sum(dim), SQUARED_LENGTH_IS_POSITIVE, 1)
+    squared2 = add_scalar.call((input2 * input2).sum(dim), SQUARED_LENGTH_IS_POSITIVE, 1)
+    cos = (input1 * input2).sum(dim) / (squared1 * squared2).sqrt()
+    zeros = at.zeros_like(cos)
+    together = at.where(target == 1, number_minus(1, cos), zeros)
+    apart = at.where(target == -1, at.clamp_min(sub_scalar.call(cos, margin, 1), 0), zeros)
+    return apply_loss_reduction(together + apart, reduction)
+
+
+def check_embeddings(input1, input2, target_dim):
+    """Raises RuntimeError unless the target has one dimension less than the inputs: none or one."""
+    if target_dim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if input1.dim() != target_dim + 1:
+        raise RuntimeError(f"{target_dim}D target tensor expects {target_dim + 1}D input tensors, but found inputs with "
+                           f"sizes {list(input1.shape)} and {list(input2.shape)}.")
+
+
+@triplet_margin_loss.compose
+def triplet_margin_loss_composite(anchor, positive, negative, margin, p, eps, swap, reduction):
+    """max(0, margin + |anchor - positive| - |anchor - negative|); swap: or |positive - negative| if that is less."""
+    dims = (anchor.dim(), positive.dim(), negative.dim())
+    if len(set(dims)) > 1:
+        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
+                           "but got: anchor {}D, positive {}D, and negative {}D inputs".format(*dims))
+    near = at.pairwise_distance(anchor, positive, p, eps)
+    far = at.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = at.minimum(far, at.pairwise_distance(positive, negative, p, eps))
+    return apply_loss_reduction(at.clamp_min(add_scalar.call(near, margin, 1) - far, 0), reduction)

@@ -13,7 +13,7 @@ from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function
 from .loss import MEAN, NONE, SUM
-from .scalar_ops import add_scalar, div_scalar, mul_scalar
+from .binary_ops.arithmetic import add_scalar, div_scalar, mul_scalar
 from .softmax import FROM_SIZE, _log_softmax
 from .tensor_iterator import F4
 

@@ -1,18 +1,155 @@
-"""Batch normalization, and instance normalization, which is batch normalization of every example by itself.
+"""What all normalizations share: which types may be mixed, and the second derivative.
 
-In PyTorch: `aten/src/ATen/native/Normalization.cpp` and `cpu/batch_norm_kernel.cpp`.
+Note [ Normalizations ]
+Every one of them is y = (x - mean) · rstd · weight + bias, where rstd = 1 / √(variance + eps). They differ in
+what shares a mean: the elements of a channel (batch norm), of a channel of one example (instance norm), of a
+group of channels (group norm), of the last dimensions (layer norm). With x̂ = (x - mean) · rstd, the gradient
+for x is
+
+    rstd · (g - mean of g - x̂ · mean of (g · x̂))        where g = the gradient for y, times weight
+
+which is g without what would only move the mean or the deviation: those are fixed again in the next forward.
+
+In PyTorch: `aten/src/ATen/native/cpu/mixed_data_type.h`, `torch/csrc/autograd/FunctionsManual.cpp`.
 Explained in the chapter on normalization.
 """
+import functools
+
 import numpy as np
 
-from ...c10 import scalar_type
-from ...c10.tensor_impl import dtype_of, wrap
-from ...c10.wrap_dim import wrap_dim
-from ..functions import at
-from ..native_function import native_function
-from . import batch_norm_loops
-from .normalization_common import SecondDerivative, loops_serve, statistics_type
-from .tensor_iterator import WIDENED, cast, not_implemented
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import below_autograd, native_function, write_out
+from readtorch.aten.parallel import parallel_for
+from readtorch.c10 import scalar_type
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, op_math_type
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
+from readtorch.c10.wrap_dim import wrap_dim
+
+from .binary_ops.arithmetic import mul_scalar
+from .linear_algebra.norm import norm_gradient, vector_norm
+from .tensor_iterator import F4, F8, WIDENED, cast, conj, not_implemented
+
+BOTH = "function, method"
+
+
+# Compiled loops serve from so many numbers on: fewer are not worth loading the compiler for.
+FROM_SIZE = 256
+# So many numbers are work enough for a thread.
+PIECE = 65536
+
+
+def loops_serve(x, *parameters):
+    """Whether the loops in `cpu/` can take these arrays (None for one that is not there)."""
+    if x.size < FROM_SIZE or x.dtype is not F4 and x.dtype is not F8:
+        return False
+    for p in parameters:
+        if p is not None and (p.dtype is not x.dtype or not p.flags.c_contiguous):
+            return False
+    return True
+
+
+def filled(parameter, number, like, size):
+    """A weight or bias as a vector: one that is not there is 1 or 0 everywhere."""
+    return np.full(size, number, like.dtype) if parameter is None else parameter.reshape(-1)
+
+
+def are_plain(input, weight, bias, sizes, eps):
+    """Whether these arguments need no conversion, so that a call may skip the argument parser."""
+    return (isinstance(input, TensorImpl) and (weight is None or isinstance(weight, TensorImpl))
+            and (bias is None or isinstance(bias, TensorImpl)) and type(eps) is float
+            and type(sizes) is tuple and all([type(n) is int for n in sizes]))
+
+
+def statistics_type(input, *parameters):
+    """The NumPy dtype of mean and rstd: the input's, but float32 where a 16-bit input has float32 parameters.
+
+    Raises RuntimeError for any other mixture.
+    """
+    own = input._array.dtype
+    for p in parameters:
+        if p is not None and p._array.dtype is not own:
+            return type_of_mixture(input, [p for p in parameters if p is not None])
+    return own
+
+
+def type_of_mixture(input, given):
+    own = input._array.dtype
+    if given[0]._array.dtype is not own:
+        if any([p._array.dtype is not F4 for p in given]):
+            raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+        if own not in WIDENED:
+            raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+        return F4
+    other = next(p for p in given if p._array.dtype is not own)
+    raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(input)]} but found "
+                       f"{SCALAR_TYPE_NAMES[dtype_of(other)]}")
+
+
+def without_projections(v, xhat, mean):
+    """v without its component along (1, …, 1) and along x̂. See Note [ Normalizations ]."""
+    return v - mean(v) - xhat * mean(v * xhat)
+
+
+def plus(a, b):
+    return b if a is None else a + b
+
+
+class SecondDerivative:
+    """The gradients of a normalization's backward: dx = P(dy · w), dw = Σ dy · x̂, db = Σ dy.
+
+    P v is rstd · v without its projections; it is its own transpose. `mean`, `rstd`, `weight` and the
+    gradients `to_dw` and `to_db` of dw and db must broadcast against `input`. over: the dimensions that share
+    a mean; None if the mean was given, so that P v is rstd · v. rows: those over which dw and db are sums.
+    """
+
+    def __init__(self, dy, input, mean, rstd, weight, over, rows):
+        self.dy, self.rstd, self.weight, self.over, self.rows = dy, rstd, weight, over, rows
+        self.xhat = (input - mean) * rstd
+
+    def mean(self, v):
+        return v.mean(self.over, True)
+
+    def project(self, v):
+        return self.rstd * (v if self.over is None else without_projections(v, self.xhat, self.mean))
+
+    def scale(self, v):
+        return v if self.weight is None else v * self.weight
+
+    def through_dx(self, to_dx):
+        """What flows back to dy, the input and the weight, if `to_dx` is the gradient of dx."""
+        projected = self.project(to_dx)
+        for_weight = None if self.weight is None else self.sum(self.dy * projected)
+        for_input = None if self.over is None else self.through_statistics(to_dx)
+        return self.scale(projected), for_input, for_weight
+
+    def through_statistics(self, to_dx):
+        """P itself depends on the input, through x̂ and rstd."""
+        a, g, xhat = to_dx, self.scale(self.dy), self.xhat
+        c, d = self.mean(g * xhat), self.mean(a * xhat)
+        agreement = self.mean(a * g) - self.mean(a) * self.mean(g) - c * d
+        return -self.project(self.rstd * (g * d + a * c)) - self.rstd * self.rstd * xhat * agreement
+
+    def sum(self, v):
+        return v.sum(self.rows) if self.rows else v
+
+    def gradients(self, to_dx, to_dw, to_db):
+        """For dy, the input, the weight; each None if nothing flows there."""
+        for_dy = for_input = for_weight = None
+        if to_dx is not None:
+            for_dy, for_input, for_weight = self.through_dx(to_dx)
+        if to_dw is not None:
+            for_dy = plus(for_dy, self.xhat * to_dw)
+            for_input = plus(for_input, self.project(to_dw * self.dy))
+        if to_db is not None:
+            for_dy = plus(for_dy, to_db.expand(self.dy.shape))
+        return for_dy, for_input, for_weight
+
+
+# ------------------------------------------------------------------------------------------ batch_norm, instance_norm
+# Batch normalization, and instance normalization, which is batch normalization of every example by itself.
+#
+# In PyTorch: `aten/src/ATen/native/Normalization.cpp` and `cpu/batch_norm_kernel.cpp`.
+# Explained in the chapter on normalization.
 
 _AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
 _STATISTICS = "Tensor? running_mean, Tensor? running_var"
@@ -108,14 +245,14 @@ def forward(input, weight, bias, running_mean, running_var, training, momentum, 
     kept = statistics_type(input, weight, bias, running_mean, running_var)
     check_forward(x, weight, bias, running_mean, running_var, training)
     w, b, m, v = [None if t is None else t._array for t in (weight, bias, running_mean, running_var)]
-    layout = batch_norm_loops.layout_of(x) if loops_serve(x, w, b, m, v) else None
+    layout = layout_of(x) if loops_serve(x, w, b, m, v) else None
     if layout is None:
         y, mean, rstd = forward_by_numpy(x, w, b, m, v, kept, training, momentum, eps)
         return wrap(cast(y, x.dtype)), wrap(mean), wrap(rstd)
     if training:
-        return batch_norm_loops.train(x, layout, w, b, m, v, momentum, eps)
+        return train_by_loops(x, layout, w, b, m, v, momentum, eps)
     slope, start = line(*given_statistics(m, v, x.dtype, eps), w, b)
-    y = batch_norm_loops.evaluate(x, layout, slope, start)
+    y = evaluate_by_loops(x, layout, slope, start)
     return wrap(y), wrap(np.empty(0, kept)), wrap(np.empty(0, kept))
 
 
@@ -133,7 +270,7 @@ def check_forward(x, weight, bias, running_mean, running_var, training):
 def forward_by_numpy(x, weight, bias, running_mean, running_var, kept, training, momentum, eps):
     """The same for any type and layout. `kept`: the dtype of the mean and 1 / deviation."""
     parameters = [p for p in (weight, bias, running_mean, running_var) if p is not None]
-    has_gaps = batch_norm_loops.layout_of(x) is None or not all([p.flags.c_contiguous for p in parameters])
+    has_gaps = layout_of(x) is None or not all([p.flags.c_contiguous for p in parameters])
     wide = WIDENED.get(x.dtype, x.dtype)
     saved = np.empty(0, kept), np.empty(0, kept)
     if training:
@@ -227,9 +364,9 @@ def native_batch_norm_backward_cpu(
     else:
         mean, rstd = given_statistics(running_mean._array, running_var._array, wide, eps)
     w, dy = None if weight is None else weight._array, cast(grad_out._array, wide)
-    layout = batch_norm_loops.layout_of(x) if loops_serve(x, w, mean, rstd) else None
+    layout = layout_of(x) if loops_serve(x, w, mean, rstd) else None
     if layout is not None:
-        dx, dw, db = batch_norm_loops.backward(dy, x, layout, w, mean, rstd, train, output_mask[0])
+        dx, dw, db = backward_by_loops(dy, x, layout, w, mean, rstd, train, output_mask[0])
     else:
         dx, dw, db = backward_by_numpy(dy, cast(x, wide), mean, rstd, w, train)
     results = zip((dx, dw, db), (x.dtype, kept, kept), output_mask)
@@ -269,3 +406,291 @@ class NativeBatchNormBackwardBackward0:
             grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps):
         return double_backward(
             grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps)
+
+
+# ----------------------------------------------------------------------------------------------------- compiled loops
+# Batch normalization through the loops of `cpu/batch_norm_kernels.py`: for float32 and float64 without gaps.
+#
+# In PyTorch: the choice between `batch_norm_cpu_contiguous_impl` and `…_channels_last_impl`.
+
+
+@functools.cache
+def loops():
+    """The compiled loops; imported when first needed."""
+    from .cpu import batch_norm_kernels
+    return batch_norm_kernels
+
+
+def loop_for(name, layout):
+    """`name`_planes or `name`_columns."""
+    return getattr(loops(), f"{name}_{'planes' if layout.ndim == 3 else 'columns'}")
+
+
+def layout_of(x):
+    """`x` as planes (N, C, L) or columns (rows, C), as it lies in memory; None if it has gaps."""
+    shape = x.shape
+    if x.flags.c_contiguous:
+        return x.reshape(shape[0], shape[1], -1) if x.size > shape[0] * shape[1] else x.reshape(shape[:2])
+    if x.ndim in (4, 5):
+        pixels = np.moveaxis(x, 1, -1)
+        if pixels.flags.c_contiguous:
+            return pixels.reshape(-1, shape[1])
+    return None
+
+
+def in_layout(x, layout):
+    """Another tensor of the same shape in the same layout, copied if need be."""
+    found = layout_of(x)
+    if found is not None and found.ndim == layout.ndim:
+        return found
+    if layout.ndim == 2 and x.ndim > 2:
+        x = np.moveaxis(x, 1, -1)
+    return np.ascontiguousarray(x).reshape(layout.shape)
+
+
+def share(loop, layout, *arguments):
+    """Run a loop over all channels, by some threads."""
+    channels = layout.shape[1]
+    grain = max(1, PIECE * channels // layout.size)
+    if layout.ndim == 2:
+        grain = max(grain, 16)  # neighbours in memory: fewer of them fill no cache line
+    parallel_for(0, channels, grain, lambda begin, end: loop(*arguments, begin, end))
+
+
+def train_by_loops(x, layout, weight, bias, running_mean, running_var, momentum, eps):
+    """The result, the mean, 1 / deviation; moves the running statistics."""
+    nothing = np.empty(0, x.dtype)
+    out, mean, rstd = np.empty_like(x), *np.empty((2, layout.shape[1]), x.dtype)
+    running_mean, running_var = [nothing if v is None else v for v in (running_mean, running_var)]
+    weight, bias = filled(weight, 1, x, mean.size), filled(bias, 0, x, mean.size)
+    share(loop_for("train", layout), layout, layout, weight, bias, x.dtype.type(momentum), float(eps),
+          running_mean, running_var, layout_of(out), mean, rstd)
+    return wrap(out), wrap(mean), wrap(rstd)
+
+
+def evaluate_by_loops(x, layout, slope, start):
+    """x · slope + start, two numbers a channel."""
+    out = np.empty_like(x)
+    share(loop_for("evaluate", layout), layout, layout, slope, start, layout_of(out))
+    return out
+
+
+def backward_by_loops(dy, x, layout, weight, mean, rstd, train, wants_dx):
+    """The gradients of the input (if wanted), the weight and the bias, as arrays."""
+    dx = np.empty_like(x) if wants_dx else None
+    dw, db = np.empty((2, layout.shape[1]), x.dtype)
+    into = np.empty((0,) * layout.ndim, x.dtype) if dx is None else layout_of(dx)
+    weight = filled(weight, 1, x, mean.size)
+    dy = in_layout(dy, layout)
+    share(loop_for("backward", layout), layout, dy, layout, weight, mean, rstd, train, into, dw, db)
+    return dx, dw, db
+
+
+# ---------------------------------------------------------------------------------- schemas that name what is written
+# Batch normalization under its other schemas: those say which arguments are written to.
+#
+# In PyTorch: `aten/src/ATen/native/Normalization.cpp`: the same kernels again, for `torch.export`.
+
+_WRITTEN_STATISTICS = "Tensor(a!) running_mean, Tensor(b!) running_var"
+_OUTPUTS = ("out", "save_mean", "save_invstd")
+
+_native_batch_norm_legit = native_function(
+    f"_native_batch_norm_legit({_AFFINE}, {_WRITTEN_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)",
+    out=_OUTPUTS)
+_native_batch_norm_legit_no_stats = native_function(
+    f"_native_batch_norm_legit.no_stats({_AFFINE}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)", out=_OUTPUTS)
+_native_batch_norm_legit_no_training = native_function(
+    f"_native_batch_norm_legit_no_training({_AFFINE}, Tensor running_mean, Tensor running_var, "
+    "float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+
+
+# in PyTorch: these, too, leave the version counters of the running statistics as they are.
+_native_batch_norm_legit.kernel(forward)
+
+
+@_native_batch_norm_legit_no_stats.kernel
+def native_batch_norm_legit_no_stats_cpu(input, weight, bias, training, momentum, eps):
+    return forward(input, weight, bias, None, None, training, momentum, eps)
+
+
+@_native_batch_norm_legit_no_training.kernel
+def native_batch_norm_legit_no_training_cpu(input, weight, bias, running_mean, running_var, momentum, eps):
+    return forward(input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
+def compute_then_write(*arguments):
+    """The `out=` form. Statistics that were not computed are not written, but their outputs must be vectors."""
+    arguments, outs = arguments[:-3], arguments[-3:]
+    for out in outs:
+        if out._array.dtype is not arguments[0]._array.dtype:
+            raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(arguments[0])]} but found "
+                               f"{SCALAR_TYPE_NAMES[dtype_of(out)]}")
+    results = native_batch_norm.call(*arguments)
+    if arguments[5]:
+        return write_out(results, outs)
+    for out in outs[1:]:
+        if out._array.ndim != 1:
+            raise RuntimeError(f"TensorAccessor expected 1 dims but tensor has {out._array.ndim}")
+    write_out(results[0], outs[:1])
+    return outs
+
+
+@_native_batch_norm_legit_no_stats.out.kernel
+def no_stats_compute_then_write(input, weight, bias, training, momentum, eps, out, save_mean, save_invstd):
+    return compute_then_write(
+        input, weight, bias, None, None, training, momentum, eps, out, save_mean, save_invstd)
+
+
+native_batch_norm.out.kernel(compute_then_write)
+_native_batch_norm_legit.out.kernel(compute_then_write)
+
+
+@_native_batch_norm_legit.backward
+class NativeBatchNormLegitBackward0:
+    output_differentiability = [True, False, False]
+    input__weight__bias = NativeBatchNormBackward0.input__weight__bias
+
+
+@_native_batch_norm_legit_no_stats.backward
+class NativeBatchNormLegitBackward1:
+    output_differentiability = [True, False, False]
+
+    def input__weight__bias(grad, input, weight, result1, result2, training, eps, grad_input_mask):
+        return native_batch_norm_backward.call(
+            grad, input, weight, None, None, result1, result2, training, eps, grad_input_mask)
+
+
+@_native_batch_norm_legit_no_training.backward
+class NativeBatchNormLegitNoTrainingBackward0:
+    output_differentiability = [True, False, False]
+
+    def input__weight__bias(
+            grad, input, weight, running_mean, running_var, result1, result2, eps, grad_input_mask):
+        return native_batch_norm_backward.call(
+            grad, input, weight, running_mean, running_var, result1, result2, False, eps, grad_input_mask)
+
+
+# ------------------------------------------- with a fourth result: what cuDNN would keep for backward
+
+_batch_norm_with_update = native_function(
+    f"_batch_norm_with_update({_AFFINE}, {_WRITTEN_STATISTICS}, float momentum, float eps) -> "
+    "(Tensor, Tensor, Tensor, Tensor)")
+_batch_norm_no_update = native_function(
+    f"_batch_norm_no_update({_AFFINE}, {_STATISTICS}, float momentum, float eps) -> "
+    "(Tensor, Tensor, Tensor, Tensor)")
+batch_norm_backward = native_function(
+    f"batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, {_STATISTICS}, Tensor? save_mean, "
+    "Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> "
+    "(Tensor, Tensor, Tensor)")
+
+
+def reserve():
+    """Nothing: only cuDNN keeps something."""
+    return wrap(np.empty(0, np.uint8))
+
+
+@_batch_norm_with_update.kernel
+def batch_norm_with_update_cpu(input, weight, bias, running_mean, running_var, momentum, eps):
+    return (*forward(input, weight, bias, running_mean, running_var, True, momentum, eps), reserve())
+
+
+@_batch_norm_no_update.kernel
+def batch_norm_no_update_cpu(input, weight, bias, running_mean, running_var, momentum, eps):
+    return (*forward(input, weight, bias, running_mean, running_var, False, momentum, eps), reserve())
+
+
+@batch_norm_backward.kernel
+def batch_norm_backward_cpu(
+        grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask,
+        reserve):
+    return native_batch_norm_backward.call(
+        grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask)
+
+
+@_batch_norm_with_update.backward
+class BatchNormWithUpdateBackward0:
+    output_differentiability = [True, False, False, False]
+
+    def input__weight__bias(
+            grad, input, weight, running_mean, running_var, result1, result2, result3, eps, grad_input_mask):
+        return batch_norm_backward.call(
+            grad, input, weight, running_mean, running_var, result1, result2, True, eps, grad_input_mask,
+            result3)
+
+
+@_batch_norm_no_update.backward
+class BatchNormNoUpdateBackward0:
+    output_differentiability = [True, False, False, False]
+
+    def input__weight__bias(
+            grad, input, weight, running_mean, running_var, result1, result2, result3, eps, grad_input_mask):
+        return batch_norm_backward.call(
+            grad, input, weight, running_mean, running_var, result1, result2, False, eps, grad_input_mask,
+            result3)
+
+
+@batch_norm_backward.backward
+class BatchNormBackwardBackward0:
+    def grad_out__input__weight(
+            grads, grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps):
+        return double_backward(
+            grads, grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps)
+
+
+# ------------------------------------------------------------------------------------------------------------- renorm
+# Scaling: ldexp and frexp, which multiply by powers of two and take them out, and renorm.
+#
+# In PyTorch: `aten/src/ATen/native/{BinaryOps,UnaryOps,Normalization}.cpp`; derivatives in
+# `FunctionsManual.cpp`.
+
+# ----------------------------------------------------------------------------------------------------- renorm
+
+renorm = native_function(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", BOTH, inplace=True, out=True
+)
+
+
+def check_renorm(self, p, maxnorm):
+    if isinstance(p, complex):
+        raise RuntimeError("renorm: p must be real-valued")
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if isinstance(maxnorm, complex):
+        raise RuntimeError("renorm: maxnorm must be real-valued")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    if self._array.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self._array.ndim} dimensions")
+
+
+def other_dims(self, dim):
+    dim = wrap_dim(dim, self._array.ndim)
+    return tuple([d for d in range(self._array.ndim) if d != dim])
+
+
+@renorm.kernel
+def renorm_cpu(self, p, dim, maxnorm):
+    """Each slice along `dim` whose norm is greater than maxnorm is scaled down to it."""
+    check_renorm(self, p, maxnorm)
+    dims = other_dims(self, dim)
+    with below_autograd():
+        norm = vector_norm.call(self, p, dims, True, None)._array
+    wide = norm.astype(op_math_type(dtype_of(self).to_real()).numpy)
+    factor = np.where(wide > maxnorm, maxnorm / (wide + wide.dtype.type(1e-7)), wide.dtype.type(1)).astype(
+        norm.dtype
+    )
+    return wrap((self._array * factor).astype(self._array.dtype))
+
+
+@renorm.backward
+class RenormBackward0:
+    def self(grad, self, p, dim, maxnorm):
+        """Where a slice was scaled, its norm depends on each of its elements."""
+        dims = other_dims(self, dim)
+        norm = vector_norm.call(self, p, dims, True, None)
+        along = conj(self) * grad
+        along = (along.real if dtype_of(along).is_complex else along).sum(dims, True)
+        through_norm = norm_gradient(along, self, p, norm, dims, True)
+        inverse = (norm + 1e-7).reciprocal()
+        scaled = mul_scalar.call(inverse, maxnorm) * (grad - inverse * through_norm)
+        return at.where(norm > maxnorm, scaled.to(grad.dtype), grad)

@@ -12,7 +12,7 @@ from ..functions import at
 from ..native_function import native_function
 from .copy import allocate_like
 from .tensor_factories import check_size
-from .views import sizes_face
+from .tensor_shape.view import sizes_face
 
 BOTH = "function, method"
 

@@ -3,10 +3,12 @@
 In PyTorch: `aten/src/ATen/native/TypeProperties.cpp`, operators bound by hand past the dispatcher
 (`manual_cpp_binding`). Explained in the chapter "Tensor and Storage".
 """
-from ...c10.dispatch_key import INFERENCE_TENSOR
-from ...c10.tensor_impl import TensorImpl, dtype_of
-from ..native_function import python_face
+from readtorch.aten.native_function import python_face
+from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import INFERENCE_TENSOR
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of
 
+from .tensor_iterator import number_of, result_type, scalar_tensor
 
 def question(answer):
     """Decorator: `answer(tensor)` as function and method; the function raises TypeError for what is no tensor."""
@@ -47,7 +49,7 @@ def is_inference(t):
 
 @question
 def is_conj(t):
-    """Whether the memory holds the conjugates of the elements. Here it never does: see complex_views.py."""
+    """Whether the memory holds the conjugates of the elements. Here it never does: see unary_ops/complex.py."""
     return False
 
 
@@ -71,3 +73,31 @@ def is_same_size(input, other):
             raise TypeError(f"is_same_size(): argument '{name}' (position {position}) must be Tensor, not "
                             f"{type(t).__name__}")
     return input._array.shape == other._array.shape
+
+
+# ---------------------------------------------------------------------------------------------------------- promotion
+# Comparisons and logic: eq, lt, isnan, logical_and, where the result is a mask of bools.
+#
+# In PyTorch: `aten/src/ATen/native/{BinaryOps,TensorCompare}.cpp`.
+
+
+# ------------------------------------------------------------------------------------- questions about dtypes
+
+
+@python_face("result_type", "function")
+def result_type_face(tensor, other):
+    """The dtype of an operation on two tensors or numbers."""
+    return result_type(*[t if isinstance(t, TensorImpl) else scalar_tensor(number_of(t))
+                         for t in (tensor, other)])
+
+
+@python_face("promote_types", "function")
+def promote_types(type1, type2):
+    """The smallest dtype to which both may be cast."""
+    return scalar_type.promote_types(type1, type2)
+
+
+@python_face("can_cast", "function")
+def can_cast(from_, to):
+    """Whether a result of the first dtype may be written to a tensor of the second."""
+    return scalar_type.can_cast(from_, to)

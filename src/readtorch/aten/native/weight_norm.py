@@ -12,7 +12,7 @@ from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
 from ..functions import at
 from ..native_function import native_function
-from .distance import p_norm, p_norm_of_all
+from .linear_algebra.norm import p_norm, p_norm_of_all
 from .tensor_iterator import WIDENED, cast, not_implemented
 
 norm_except_dim = native_function("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")

@@ -7,8 +7,8 @@ Explained in the chapters "Tensor and Storage" and "Autograd".
 import weakref
 
 from ...aten import python_arg_parser, gen_python_functions
-from ...aten.native.complex_views import imag, real
-from ...aten.native.tensor_shape import mH, mT, matrix_H, numpy_T
+from ...aten.native.unary_ops.complex import imag, real
+from ...aten.native.tensor_shape.reshape import mH, mT, matrix_H, numpy_T
 from ...aten.native_function import packets
 from ...aten.sparse_tensor_impl import is_sparse
 from ...c10 import scalar_type

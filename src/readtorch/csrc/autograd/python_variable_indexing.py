@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...aten.functions import at
-from ...aten.native.indexing import index as _index
-from ...aten.native.slicing import select, slice_
-from ...aten.native.squeezing import unsqueeze
-from ...aten.native.views import alias_
+from ...aten.native.tensor_advanced_indexing.index import index as _index
+from ...aten.native.tensor_shape.slice import select, slice_
+from ...aten.native.tensor_shape.view import unsqueeze
+from ...aten.native.tensor_shape.view import alias_
 from ...c10.dispatch_key import DEFAULT_MASK, changed, tls
 from ...c10.overflows import number_as
 from ...c10.scalar_type import SCALAR_TYPE_NAMES

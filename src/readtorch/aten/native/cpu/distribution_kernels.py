@@ -1,7 +1,7 @@
 """Random numbers into NumPy arrays of any strides, bit for bit those of PyTorch's CPU kernels.
 
 Every function takes a `CPUGeneratorImpl`, draws from it in PyTorch's order, and checks nothing: errors are
-the operators' business (`native/random.py`). The loops are compiled by numba, which the first draw loads, not
+the operators' business (`native/tensor_factories.py`). The loops are compiled by numba, which the first draw loads, not
 `import readtorch`. In PyTorch: `aten/src/ATen/native/cpu/DistributionTemplates.h` and
 `DistributionKernels.cpp`, `MultinomialKernel.cpp`.
 """

@@ -14,7 +14,7 @@ from ...cpu.compile import kernel, scalar
 @kernel
 def search_row(volume, front, back, top, bottom, columns, steps, best, places, begin, end):
     """The greatest number and its place for the windows begin … end of one row. See `greatest` in
-    `pooling_max.py`."""
+    `pooling/max.py`."""
     height, width = volume.shape[1:]
     deeper, lower, further = steps
     for j in range(begin, end):

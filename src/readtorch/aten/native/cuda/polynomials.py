@@ -1,6 +1,6 @@
 """Orthogonal polynomials of single elements, for `pointwise` (loops.py): each from the two before it.
 
-The steps are those of the CPU's kernels (../special_polynomials.py).
+The steps are those of the CPU's kernels (../binary_ops/polynomials.py).
 
 In PyTorch: a file for each family,
 `aten/src/ATen/native/cuda/{chebyshev_polynomial_t,hermite_polynomial_h,…}.cu`.
@@ -8,7 +8,7 @@ In PyTorch: a file for each family,
 import functools
 import math
 
-from ..special_polynomials import POLYNOMIALS
+from ..binary_ops.polynomials import POLYNOMIALS
 
 UNLIMITED = 2.0**63
 

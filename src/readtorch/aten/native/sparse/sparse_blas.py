@@ -15,12 +15,12 @@ from ...dispatcher import NOT_IMPLEMENTED
 from ...functions import at
 from ...native_function import check_result_type, native_function, python_face, write_out
 from ...sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
-from ..blas import addmm
+from ..linear_algebra.addmm import addmm
 from ..copy import cast
-from ..linear_algebra import bmm, matmul, matmul_composite, mm, mm_mat2_backward, mv
-from ..scalar_ops import maybe_multiply
+from ..linear_algebra.matmul import bmm, matmul, matmul_composite, mm, mm_mat2_backward, mv
+from ..binary_ops.arithmetic import maybe_multiply
 from ..tensor_iterator import conj
-from ..views import permute, t, transpose
+from ..tensor_shape.view import permute, t, transpose
 from .sparse_tensor import coalesced_array, replace
 
 # ------------------------------------------------------------------------------------------------- turned over

@@ -11,7 +11,7 @@ from ...native_function import native_function
 from ...sparse_tensor_impl import SparseArray, flatten, is_sparse, wrap_sparse
 from ..copy import _to_copy, cast, clone, copy_
 from ..tensor_factories import empty_like, zeros_like
-from ..views import detach
+from ..tensor_shape.view import detach
 
 METHOD = "method"
 

@@ -13,14 +13,14 @@ from ....c10.scalar_type import SCALAR_TYPE_NAMES
 from ....c10.tensor_impl import dtype_of, wrap
 from ...sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
 from ...python_arg_parser import number_as_tensor
-from ..binary_ops import add, check_alpha, mul, sub
-from ..complex_views import _conj
-from ..division import div
+from ..binary_ops.arithmetic import add, check_alpha, mul, sub
+from ..unary_ops.complex import _conj
+from ..binary_ops.division import div
 from ..fill import zero_
-from ..reduce_ops import sum_all
-from ..scalar_ops import mul_scalar
+from ..reduce_ops.sum import sum_all
+from ..binary_ops.arithmetic import mul_scalar
 from ..tensor_iterator import broadcast_error, cast, cast_error, compute, float_result_type, result_type
-from ..unary_ops import neg
+from ..unary_ops.elementary import neg
 from .conversions import look_up
 from .sparse_tensor import coalesced_array, empty_sparse, replace
 

@@ -2,12 +2,12 @@
 
 In PyTorch: `aten/src/ATen/native/sparse/SparseUnaryOps.cpp`.
 """
-from ....c10.dispatch_key import CPU, SPARSE_CPU
-from ....c10.tensor_impl import wrap
-from ...dispatcher import registry
-from ...sparse_tensor_impl import wrap_sparse
-# They declare the operators:
-from .. import activation, pow_ops, special_functions, trigonometry, unary_ops  # noqa: F401
+from readtorch.aten.dispatcher import registry
+from readtorch.aten.native import activation, pow, unary_ops  # noqa: F401  (they declare the operators)
+from readtorch.aten.sparse_tensor_impl import wrap_sparse
+from readtorch.c10.dispatch_key import CPU, SPARSE_CPU
+from readtorch.c10.tensor_impl import wrap
+
 from .sparse_tensor import coalesced_array
 
 NAMES = ("abs", "asin", "asinh", "atan", "atanh", "ceil", "erf", "expm1", "floor", "log1p", "relu", "round",

@@ -12,7 +12,7 @@ from ....c10.tensor_impl import dtype_of
 from ...functions import at
 from ...native_function import below_autograd, native_function
 from ...sdp_backend import SDPBackend
-from ..scalar_ops import mul_scalar
+from ..binary_ops.arithmetic import mul_scalar
 from ..softmax import _softmax_backward_data
 from ..tensor_iterator import WIDENED
 from .flash_attention import _scaled_dot_product_flash_attention_for_cpu

@@ -11,9 +11,9 @@ from .....c10.tensor_impl import dtype_of, type_name
 from .....c10.wrap_dim import wrap_dim
 from ....functions import at
 from ...embedding import check_indices
-from ...indexing import BOOL, BYTE, check_index_vector
-from ...masking import mask_error
-from ...scatter_gather import check_index
+from ...tensor_advanced_indexing.index import BOOL, BYTE, check_index_vector
+from ...tensor_advanced_indexing.masked import mask_error
+from ...tensor_advanced_indexing.scatter_gather import check_index
 from ...tensor_iterator import refuse_overlap, result_type
 from .. import embedding as embedding_kernels
 from .. import functions as f

@@ -7,7 +7,7 @@ from .....c10.scalar_type import int64
 from ....functions import at
 from ...embedding import check_indices
 from ...embedding_bag import MAX, MEAN, SUM, check_dims, check_per_sample_weights, of_one_type
-from ...scatter_gather import check_index, neutral, reduction
+from ...tensor_advanced_indexing.scatter_gather import check_index, neutral, reduction
 from .. import bags as bag_kernels
 from .. import embedding as embedding_kernels
 from .. import indexing

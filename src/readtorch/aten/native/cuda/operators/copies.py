@@ -21,7 +21,7 @@ from ....sparse_tensor_impl import refuse_sparse
 from ... import copy as native_copy
 from ... import fill as native_fill
 from ...copy import copy_in_format
-from ...joining import cat, check_cat, check_equal_sizes, common_format, stack
+from ...tensor_shape.cat import cat, check_cat, check_equal_sizes, common_format, stack
 from ...tensor_iterator import broadcast_error, inplace_shape_error, refuse_overlap, result_type
 from ..copy import cat as copy_parts
 from ..copy import copy as copy_kernel

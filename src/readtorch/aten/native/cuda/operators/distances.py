@@ -9,7 +9,7 @@ from .....c10.scalar_type import op_math_type
 from .....c10.tensor_impl import dtype_of, type_name
 from .....c10.wrap_dim import wrap_dim
 from ....functions import at
-from ...cdist import check_cdist
+from ...distance import check_cdist
 from ...segment_reduce import NAMES, REDUCTIONS
 from ...tensor_iterator import not_implemented
 from .. import distances as kernels

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from .....c10.memory_format import format_strides
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
-from ...convolution_geometry import check_room, check_same_type, check_shapes, geometry_of, output_shape
-from ...gradient_sizes import check_adaptive, check_dim_sizes, check_like_indices, check_pooled
-from ...pooling_adaptive import check_dimensions, check_not_empty
-from ...pooling_avg import window_of_2d
-from ...pooling_windows import pool2d_outputs, sliding
+from ...convolution.params import check_room, check_same_type, check_shapes, geometry_of, output_shape
+from ....tensor_utils import check_adaptive, check_dim_sizes, check_like_indices, check_pooled
+from ...pooling.adaptive import check_dimensions, check_not_empty
+from ...pooling.average import window_of_2d
+from ...pooling.windows import pool2d_outputs, sliding
 from ...tensor_iterator import not_implemented
 from .. import convolution as kernels
 from .. import pooling

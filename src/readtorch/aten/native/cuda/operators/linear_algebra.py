@@ -12,15 +12,16 @@ import numpy as np
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
 from ... import return_types
-from ...linalg_common import (
+from ...linear_algebra_utils import (
     check_floating,
     check_info,
     check_square_floating,
     describe_indefinite,
     describe_singular,
 )
-from ...linalg_solve import check_singular, check_solve
-from ...linalg_triangular import check_lu_solve, check_triangular
+from ...batch_linear_algebra.solve import check_singular, check_solve
+from ...batch_linear_algebra.lu import check_lu_solve
+from ...batch_linear_algebra.triangular import check_triangular
 from ...tensor_iterator import not_implemented
 from .. import factors, jacobi
 from ..copy import copy as copy_kernel

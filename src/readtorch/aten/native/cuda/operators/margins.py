@@ -7,7 +7,7 @@ There as here, labels that are out of range are found by the device.
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
 from ...loss import MEAN, NONE
-from ...loss_multi import check_multi_margin, check_multilabel, rows_of
+from ...loss_multi_margin import check_multi_margin, check_multilabel, rows_of
 from .pointwise import operator_named
 from .registration import cuda_kernel, owned
 

@@ -12,11 +12,11 @@ import numpy as np
 from .....c10.wrap_dim import wrap_dim
 from ....functions import at
 from ... import return_types
-from ...linalg_common import check_floating, check_square
-from ...linalg_factors import check_systems
-from ...linalg_householder import check_householder_product, check_lapack_type, check_matrices, check_ormqr
-from ...linear_algebra import check_dot
-from ...norms import check_norm_type
+from ...linear_algebra_utils import check_floating, check_square
+from ...batch_linear_algebra.cholesky import check_systems
+from ...batch_linear_algebra.qr import check_householder_product, check_lapack_type, check_matrices, check_ormqr
+from ...linear_algebra.matmul import check_dot
+from ...linear_algebra.norm import check_norm_type
 from ...tensor_iterator import result_type
 from .. import factors
 from .factories import filled
@@ -169,7 +169,7 @@ def on_this_device(number, dtype):
 
 
 def tolerance(A, values, atol, rtol):
-    """Singular values up to this count as zero: see `tolerance` in ../../linalg_triangular.py."""
+    """Singular values up to this count as zero: see `tolerance` in ../../linear_algebra/pinv.py."""
     dtype = values._array.dtype
     eps = float(np.finfo(dtype).eps) * max(A._array.shape[-2:])
     atol, rtol = (None if t is None else on_this_device(t, dtype) for t in (atol, rtol))

@@ -10,7 +10,7 @@ from .....c10.wrap_dim import wrap_dim
 from ....functions import at
 from ...group_norm import check as check_groups
 from ...layer_norm import check_layer_norm
-from ...normalization_common import statistics_type
+from ...normalization import statistics_type
 from ...tensor_iterator import WIDENED, not_implemented
 from .. import batch_norm, layer_norm, softmax
 from ..rows import contiguous, flat

@@ -11,10 +11,10 @@ from .....c10.scalar_type import op_math_type
 from .....c10.tensor_impl import dtype_of, type_name
 from .....c10.wrap_dim import wrap_dim
 from ....functions import at
-from ...index_reduce import check_index_reduce
-from ...indexing import BOOL, INT
-from ...scaling import check_renorm, other_dims
-from ...searching import histogram_range
+from ...tensor_advanced_indexing.index import check_index_reduce
+from ...tensor_advanced_indexing.index import BOOL, INT
+from ...normalization import check_renorm, other_dims
+from ...histogram import histogram_range
 from ...tensor_iterator import not_implemented, refuse_overlap
 from .. import indexing as kernels
 from .. import scan

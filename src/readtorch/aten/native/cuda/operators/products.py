@@ -5,8 +5,8 @@ In PyTorch: `aten/src/ATen/native/cuda/Blas.cpp`.
 
 from .....c10.tensor_impl import type_name
 from ....functions import at
-from ...blas import check_addmm
-from ...linear_algebra import check_batches, check_mm
+from ...linear_algebra.addmm import check_addmm
+from ...linear_algebra.matmul import check_batches, check_mm
 from .. import matmul as kernels
 from ..fills import fill
 from .pointwise import operator_named

@@ -13,16 +13,11 @@ from .....c10.device import current_device
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
 from ....native_function import resize
-from ...distributions import (
-    check_no_internal_overlap,
-    check_std,
-    check_uniform_bounds,
-    closed_range,
-    open_range,
-)
-from ...indexing import BOOL
-from ...integer_ranges import check_from_to_in_range
-from ...sampling import check_multinomial
+from ...distributions import check_no_internal_overlap, check_std, check_uniform_bounds
+from ...distribution_templates import closed_range, open_range
+from ...tensor_advanced_indexing.index import BOOL
+from ...distribution_templates import check_from_to_in_range
+from ...distributions import check_multinomial
 from ...tensor_iterator import WIDENED
 from .. import distributions as kernels
 from .. import samples

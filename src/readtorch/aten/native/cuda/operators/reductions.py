@@ -15,8 +15,8 @@ from .....c10.tensor_impl import dtype_of
 from .....c10.wrap_dim import wrap_dim
 from ....functions import at
 from ... import return_types
-from ...extremes import check_not_empty, check_reducible
-from ...reduce_ops import check_mean_type, reduced_axes, reduced_count, sum_type
+from ...reduce_ops.min_max import check_not_empty, check_reducible
+from ...reduce_ops.sum import check_mean_type, reduced_axes, reduced_count, sum_type
 from ...tensor_iterator import not_implemented
 from .. import arg_reduce, scan, sort
 from .. import reduce as kernels

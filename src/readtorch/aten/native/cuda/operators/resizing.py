@@ -15,12 +15,12 @@ from .....c10.tensor_impl import dtype_of
 from ... import im2col as columns
 from ... import padding as checks
 from ... import upsample
-from ...gradient_sizes import check_adaptive, check_resized
+from ....tensor_utils import check_adaptive, check_resized
 from ...pixel_shuffle import check_arguments
-from ...pooling_adaptive import check_dimensions
-from ...pooling_adaptive import check_not_empty as check_pooled
+from ...pooling.adaptive import check_dimensions
+from ...pooling.adaptive import check_not_empty as check_pooled
 from ...tensor_iterator import not_implemented
-from ...upsample_bands import Band, band_of
+from ...upsample import Band, band_of
 from ...grid_sampler import check_dimensions as check_dimensions_of_grid
 from ...grid_sampler import check_dtypes, check_shapes
 from .. import bands, grid_sampler

@@ -15,9 +15,9 @@ from .....c10.tensor_impl import dtype_of
 from ....functions import at
 from ....native_function import resize
 from ...distributions import check_kernel_type
-from ...integer_ranges import CPP_NAMES, DRAWN, DRAWN_FLOATS
-from ...random import check_randperm
-from ...sampling import FLOAT_OR_DOUBLE
+from ...distribution_templates import CPP_NAMES, DRAWN, DRAWN_FLOATS
+from ...tensor_factories import check_randperm
+from ...distributions import FLOAT_OR_DOUBLE
 from ...tensor_factories import check_options, check_size
 from .. import distributions as kernels
 from .. import permutations, rejection, sort

@@ -13,7 +13,8 @@ from .....c10.tensor_impl import dtype_of
 from .....c10.wrap_dim import wrap_dim
 from ....functions import at
 from ... import return_types
-from ...searching import check_rows, check_search
+from ...unique import check_rows
+from ...bucketization import check_search
 from ...tensor_iterator import not_implemented, result_type
 from ...tensor_iterator import scalar_tensor as weak
 from .. import ordered as kernels

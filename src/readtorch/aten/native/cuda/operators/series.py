@@ -14,7 +14,7 @@ from ....dispatcher import registry
 from ....functions import at
 from ... import range_factories as ranges
 from ... import tensor_factories as factories
-from ...diagonals import check_rectangle
+from ...triangular_ops import check_rectangle
 from ..fills import arange as arange_kernel
 from .factories import linspace_cuda
 from .pointwise import operator_named

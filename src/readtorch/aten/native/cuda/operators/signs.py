@@ -11,7 +11,7 @@ from .....c10.scalar_type import COMPLEX, FLOAT, INTEGRAL
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
 from ... import return_types
-from ...complex_parts import complex_type
+from ...unary_ops.complex import complex_type
 from ...tensor_iterator import float_result_type, not_implemented, result_type
 from ...tensor_iterator import scalar_tensor as weak
 from .. import bits

@@ -10,7 +10,7 @@ from .....c10 import scalar_type
 from .....c10.scalar_type import COMPLEX, op_math_type
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
-from ...special_polynomials import POLYNOMIALS
+from ...binary_ops.polynomials import POLYNOMIALS
 from ...tensor_iterator import float_result_type, not_implemented, result_type
 from ...tensor_iterator import scalar_tensor as weak
 from .. import bessel, bits, oscillating, polynomials

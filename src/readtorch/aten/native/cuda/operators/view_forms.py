@@ -11,10 +11,10 @@ from .....c10.tensor_impl import storage_impl, strides_of
 from .....c10.tensor_impl import storage_offset as storage_offset_of
 from .....c10.wrap_dim import wrap_dim
 from ....functions import at
-from ...joining import check_chunk_cat
+from ...tensor_shape.cat import check_chunk_cat
 from ...tensor_iterator import result_type
 from ...tensor_transformations import check_rot90
-from ...view_copies import COPIED
+from ...composite_view_copy_kernels import COPIED
 from .arranging import flip_cuda
 from .copies import clone_cuda, copy_elements
 from .factories import filled

@@ -9,12 +9,12 @@ import math
 
 from .....c10.memory_format import contiguous_format, format_strides, suggested_format
 from .....c10.tensor_impl import dtype_of, type_name
-from ... import pooling_fractional as fractional
-from ... import pooling_unpool as unpooling
-from ...gradient_sizes import check_like_indices, check_picked, check_pooled
-from ...pooling_adaptive import check_dimensions, check_not_empty
-from ...pooling_avg import window_of_3d
-from ...pooling_windows import check_sizes, pool3d_outputs, sliding
+from ...pooling import fractional_max as fractional
+from ...pooling import max_unpool as unpooling
+from ....tensor_utils import check_like_indices, check_picked, check_pooled
+from ...pooling.adaptive import check_dimensions, check_not_empty
+from ...pooling.average import window_of_3d
+from ...pooling.windows import check_sizes, pool3d_outputs, sliding
 from ...tensor_iterator import not_implemented
 from .. import indexing
 from .. import volume_pooling as kernels

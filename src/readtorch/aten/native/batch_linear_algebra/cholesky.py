@@ -1,0 +1,195 @@
+"""Factorizations: Cholesky, QR, SVD, eigenvalues.
+
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
+`torch/csrc/autograd/FunctionsManual.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native import return_types
+from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.linear_algebra_utils import (
+    check_info,
+    check_square,
+    check_square_floating,
+    describe_indefinite,
+    each_matrix,
+    lapack,
+    wrap_columns,
+)
+from readtorch.aten.native.tensor_iterator import broadcast_shape
+from readtorch.aten.native_function import native_function
+from readtorch.c10.tensor_impl import type_name, wrap
+
+BOTH = "function, method"
+
+
+# --------------------------------------------------------------------------------------------------- Cholesky
+
+cholesky_ex = native_function(
+    "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor "
+    "info)",
+    module="linalg", name="cholesky_ex", out=True)
+linalg_cholesky = native_function("linalg_cholesky(Tensor self, *, bool upper=False) -> "
+                                  "Tensor", module="linalg",
+                                  name="cholesky", out=True)
+cholesky = native_function("cholesky(Tensor self, bool upper=False) -> Tensor", BOTH, out=True)
+
+
+def cholesky_one(a, upper):
+    if not a.size:
+        return a.copy(), np.int32(0)
+    factor, info = lapack("potrf", a)(a, lower=not upper, clean=True)
+    return factor, np.int32(info)
+
+
+def cholesky_arrays(self, upper, name):
+    check_square_floating(self, name)
+    factor, info = each_matrix(lambda a: cholesky_one(a, upper), self._array)
+    return wrap_columns(factor), wrap(info)
+
+
+@cholesky_ex.kernel
+def cholesky_ex_cpu(self, upper, check_errors):
+    factor, info = cholesky_arrays(self, upper, "linalg.cholesky")
+    if check_errors:
+        check_info(info, "linalg.cholesky_ex", describe_indefinite)
+    return return_types.linalg_cholesky_ex(factor, info)
+
+
+def cholesky_backward(grad, upper, factor):
+    """With A = L Lᴴ: L⁻ᴴ Φ(Lᴴ grad) L⁻¹, where Φ keeps the lower triangle, halves its diagonal and makes the
+    result Hermitian (I. Murray: Differentiation of the Cholesky decomposition, 2016)."""
+    L, g = (factor.mH, grad.mH) if upper else (factor, grad)
+    phi = L.mH.matmul(g).tril()
+    phi = phi + phi.tril(-1).mH
+    half = at.linalg_solve_triangular(L.mH, phi, upper=True)
+    result = at.linalg_solve_triangular(L, half, upper=False, left=False)
+    return result / 2
+
+
+@cholesky_ex.backward
+class LinalgCholeskyExBackward0:
+    output_differentiability = [True, False]
+
+    def self(grad, upper, L):
+        return cholesky_backward(grad, upper, L)
+
+
+@linalg_cholesky.compose
+def linalg_cholesky_composite(self, upper):
+    factor, info = cholesky_ex.call(self, upper, False)
+    check_info(info, "linalg.cholesky", describe_indefinite)
+    return factor
+
+
+@cholesky.kernel
+def cholesky_cpu(self, upper):
+    factor, info = cholesky_arrays(self, upper, "cholesky")
+    check_info(info, "cholesky", describe_indefinite)
+    return factor
+
+
+@cholesky.backward
+class CholeskyBackward0:
+    def self(grad, upper, result):
+        return cholesky_backward(grad, upper, result)
+
+
+
+
+# -------------------------------------------------------------------------------------------- solving with the factor
+# Working with factors: lu, lu_unpack, lu_solve, cholesky_inverse, cholesky_solve, triangular_solve, LDL.
+#
+# In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
+# `torch/csrc/autograd/FunctionsManual.cpp`.
+
+# --------------------------------------------------------------------------------------------------- Cholesky
+
+cholesky_inverse = native_function(
+    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", BOTH, out=True
+)
+cholesky_solve = native_function(
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", BOTH, out=True
+)
+
+
+def cholesky_inverse_one(factor, upper):
+    if not factor.size:
+        return (factor.copy(),)
+    half, _ = lapack("potri", factor)(factor, lower=not upper)
+    other = np.triu(half, 1) if upper else np.tril(half, -1)
+    return ((np.triu(half) if upper else np.tril(half)) + other.conj().T,)
+
+
+@cholesky_inverse.kernel
+def cholesky_inverse_cpu(self, upper):
+    """The inverse of the matrix that has this factor."""
+    check_square(self, "cholesky_inverse")
+    return wrap_columns(each_matrix(lambda a: cholesky_inverse_one(a, upper), self._array)[0])
+
+
+@cholesky_inverse.backward
+class CholeskyInverseBackward0:
+    def self(grad, self, upper, result):
+        both = result.matmul((grad + grad.mH).matmul(result))
+        return -self.matmul(both) if upper else -both.matmul(self)
+
+
+def check_systems(b, A, name, few_dimensions):
+    """Raises RuntimeError unless A X = b makes sense."""
+    for which, t in (("b", b), ("A" if name == "triangular_solve" else "u", A)):
+        if t._array.ndim < 2:
+            raise RuntimeError(few_dimensions.format(which, t._array.ndim))
+    if b._array.dtype != A._array.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {type_name(b)} and A of type "
+            f"{type_name(A)} instead."
+        )
+    rows, columns = A._array.shape[-2:]
+    if rows != columns:
+        raise RuntimeError(
+            f"A must be batches of square matrices, but they are {columns} by {rows} matrices"
+            if name != "cholesky_solve"
+            else f"A must be batches of square matrices, but they are {rows} by {columns} matrices"
+        )
+    if columns != b._array.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {columns} by {columns} but each b "
+            f"matrix is {b._array.shape[-2]} by {b._array.shape[-1]}"
+        )
+
+
+def broadcast_systems(b, A):
+    """Arrays of both with the batch dimensions they have in common."""
+    batch = broadcast_shape(b._array.shape[:-2], A._array.shape[:-2])
+    return [np.broadcast_to(t._array, batch + t._array.shape[-2:]) for t in (b, A)]
+
+
+@cholesky_solve.kernel
+def cholesky_solve_cpu(self, input2, upper):
+    """X in A X = self, where input2 is A's Cholesky factor."""
+    check_systems(
+        self, input2, "cholesky_solve", "{} should have at least 2 dimensions, but has {} dimensions instead"
+    )
+    b, factor = broadcast_systems(self, input2)
+    if not b.size:
+        return wrap(np.zeros(b.shape, b.dtype))
+    solve = lapack("potrs", b)
+    return wrap_columns(each_matrix(lambda x, c: (solve(c, x, lower=not upper)[0],), b, factor)[0])
+
+
+@cholesky_solve.backward
+class CholeskySolveBackward0:
+    def self__input2(grad, self, input2, result, upper, grad_input_mask):
+        to_self = cholesky_solve.call(grad, input2, upper)
+        if not grad_input_mask[1]:
+            return to_self, None
+        common = to_self.matmul(result.mH)
+        common = common + common.mH
+        return to_self, -input2.matmul(common) if upper else -common.matmul(input2)
+
+
+for _operator in (cholesky_ex, linalg_cholesky, cholesky_inverse, cholesky_solve):
+    exact_out(_operator)
+exact_out(cholesky, row_major=True)

@@ -1,0 +1,115 @@
+"""Factorizations: Cholesky, QR, SVD, eigenvalues.
+
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
+`torch/csrc/autograd/FunctionsManual.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native import return_types
+from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.linear_algebra_utils import check_square_floating, wrap_columns
+from readtorch.aten.native.tensor_iterator import conj
+from readtorch.aten.native_function import native_function
+from readtorch.c10.tensor_impl import dtype_of, wrap
+
+from .svd import check_gauge, offdiagonal_difference, skew
+
+BOTH = "function, method"
+
+
+# ------------------------------------------------------------------------------------------------ eigenvalues
+
+eigh_full = native_function(
+    "_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)")
+eigh = native_function("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+                       module="linalg", name="eigh", out=True)
+eigvalsh = native_function("linalg_eigvalsh(Tensor self, str UPLO='L') -> "
+                           "Tensor", module="linalg", name="eigvalsh",
+                           out=True)
+eig = native_function("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", module="linalg",
+                      name="eig", out=True)
+eigvals = native_function("linalg_eigvals(Tensor self) -> Tensor", module="linalg", name="eigvals", out=True)
+
+
+@eigh_full.kernel
+def eigh_cpu(A, UPLO, compute_v):
+    check_square_floating(A, "linalg.eigh")
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    if not compute_v:
+        return return_types.linalg_eigh(
+            wrap(np.linalg.eigvalsh(A._array, UPLO.upper())), wrap(np.empty(0, A._array.dtype))
+        )
+    values, vectors = np.linalg.eigh(A._array, UPLO.upper())
+    return return_types.linalg_eigh(wrap(values), wrap_columns(vectors))
+
+
+@eigh_full.backward
+class LinalgEighBackward0:
+    def A(grads, eigenvalues, eigenvectors):
+        """V (diag(gL) + skew(Vᴴ gV) / 2E) Vᴴ, E the differences of the eigenvalues: Hermitian, as A is."""
+        gL, gV = grads
+        V = eigenvectors
+        if gV is None:
+            return (V * gL.unsqueeze(-2)).matmul(V.mH) if gL is not None else None
+        turn = V.mH.matmul(gV)
+        if V.is_complex():
+            check_gauge(turn.diagonal(0, -2, -1), "linalg_eigh_backward", "eigenvectors")
+        inner = skew(turn) / 2 / offdiagonal_difference(eigenvalues)
+        inner = inner - at.diag_embed(inner.diagonal(0, -2, -1))
+        if gL is not None:
+            inner = inner + at.diag_embed(gL)
+        return V.matmul(inner.matmul(V.mH))
+
+
+@eigh.compose
+def eigh_composite(self, UPLO):
+    return return_types.linalg_eigh(*eigh_full.call(self, UPLO, True))
+
+
+@eigvalsh.compose
+def eigvalsh_composite(self, UPLO):
+    return eigh_full.call(self, UPLO, self.requires_grad)[0]
+
+
+@eig.kernel
+def eig_cpu(self):
+    """Always complex, as a real matrix may have complex eigenvalues."""
+    check_square_floating(self, "linalg.eig")
+    x = self._array.astype(dtype_of(self).to_complex().numpy)
+    values, vectors = np.linalg.eig(self._array)
+    return return_types.linalg_eig(wrap(values.astype(x.dtype)), wrap_columns(vectors.astype(x.dtype)))
+
+
+@eig.backward
+class LinalgEigBackward0:
+    def self(grads, self_scalar_type, eigenvalues, eigenvectors):
+        """As for eigh, but V⁻ᴴ in the place of V; and vectors of length 1 cannot grow: their gradient's part
+        along
+        themselves is taken away."""
+        gL, gV = grads
+        V = eigenvectors
+        if gV is None:
+            inner = None if gL is None else gL.unsqueeze(-1) * V.mH
+        else:
+            turn = V.mH.matmul(gV)
+            along = at.real(turn.diagonal(0, -2, -1))
+            inner = turn - V.mH.matmul(V * along.unsqueeze(-2))
+            inner = inner / offdiagonal_difference(conj(eigenvalues))
+            inner = inner - at.diag_embed(inner.diagonal(0, -2, -1))
+            inner = (inner if gL is None else inner + at.diag_embed(gL)).matmul(V.mH)
+        if inner is None:
+            return None
+        result = at.linalg_solve(V.mH, inner)
+        return result if self_scalar_type.is_complex else at.real(result)
+
+
+@eigvals.compose
+def eigvals_composite(self):
+    return eig.call(self)[0]
+
+
+for _operator in (eigh, eigvalsh, eigvals):
+    exact_out(_operator)
+exact_out(eig, row_major=True)

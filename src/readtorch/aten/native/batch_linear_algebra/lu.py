@@ -1,0 +1,318 @@
+"""LU factors, triangular equations, pseudo-inverse, rank, least squares.
+
+In PyTorch: `aten/src/ATen/native/{BatchLinearAlgebra,LinearAlgebra}.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native import return_types
+from readtorch.aten.native.copy import constant_beside
+from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.linear_algebra_utils import (
+    check_floating,
+    check_square,
+    lu_factor_arrays,
+    lu_solve_arrays,
+    wrap_columns,
+)
+from readtorch.aten.native.tensor_iterator import broadcast_shape, not_implemented
+from readtorch.aten.native_function import native_function, python_face
+from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
+
+from .triangular import check_equation, solve_triangular
+
+BOTH = "function, method"
+
+
+# --------------------------------------------------------------------------------------------------------- LU
+
+lu_factor_ex = native_function(
+    "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor "
+    "pivots, Tensor info)",
+    module="linalg", name="lu_factor_ex", out=True)
+lu_factor = native_function("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor "
+                            "pivots)", module="linalg",
+                            name="lu_factor", out=True)
+linalg_lu = native_function("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor "
+                     "U)", module="linalg", name="lu",
+                     out=True)
+linalg_lu_solve = native_function(
+    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> "
+    "Tensor", module="linalg",
+    name="lu_solve", out=True)
+
+
+def check_pivot(pivot, name):
+    if not pivot:
+        raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
+
+
+@lu_factor_ex.kernel
+def lu_factor_ex_cpu(A, pivot, check_errors):
+    check_floating(A, "torch.lu_factor")
+    check_pivot(pivot, "linalg.lu_factor")
+    packed, pivots, info = lu_factor_arrays(A._array)
+    if check_errors:
+        check_zero_pivot(info)
+    return return_types.linalg_lu_factor_ex(wrap_columns(packed), wrap(pivots), wrap(np.asarray(info)))
+
+
+def check_zero_pivot(info):
+    from readtorch.aten.native.linear_algebra_utils import first_failure
+    failure = first_failure(np.asarray(info))
+    if failure is not None:
+        prefix, i = failure
+        raise RuntimeError(f"torch.linalg.lu_factor: {prefix}U[{i},{i}] is zero and using it on lu_solve "
+                           f"would result in a division "
+                           "by zero. If you still want to perform the factorization, consider calling "
+                           "linalg.lu(A, pivot) or "
+                           "linalg.lu_factor_ex(A, pivot)")
+
+
+@lu_factor.compose
+def lu_factor_composite(A, pivot):
+    packed, pivots, info = lu_factor_ex.call(A, pivot, False)
+    check_zero_pivot(host_array(info))
+    return return_types.linalg_lu_factor(packed, pivots)
+
+
+def permutation_arrays(pivots, m):
+    """The permutation matrices P for which A = P L U, from the row exchanges that LAPACK reports."""
+    result = np.empty(pivots.shape[:-1] + (m, m))
+    for index in np.ndindex(pivots.shape[:-1]):
+        rows = np.arange(m)
+        for i, p in enumerate(pivots[index] - 1):
+            rows[[i, p]] = rows[[p, i]]
+        result[index] = np.eye(m)[:, rows]
+    return result
+
+
+@linalg_lu.kernel
+def lu_cpu(A, pivot):
+    check_floating(A, "linalg.lu")
+    check_pivot(pivot, "linalg.lu")
+    packed, pivots, _ = lu_factor_arrays(A._array)
+    m, n = packed.shape[-2:]
+    k = min(m, n)
+    lower = np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype)
+    upper = np.triu(packed[..., :k, :])
+    P = permutation_arrays(pivots, m).astype(packed.dtype)
+    return return_types.linalg_lu(
+        wrap(P), wrap(np.ascontiguousarray(lower)), wrap(np.ascontiguousarray(upper))
+    )
+
+
+def lu_backward_square(gL, gU, L, U):
+    """L⁻ᴴ [tril(Lᴴ gL, -1) + triu(gU Uᴴ)] U⁻ᴴ for square factors."""
+    inner = 0
+    if gL is not None:
+        inner = L.mH.matmul(gL).tril(-1)
+    if gU is not None:
+        inner = gU.matmul(U.mH).triu() + inner
+    half = solve_triangular.call(L.mH, inner, True, True, True)
+    return solve_triangular.call(U.mH, half, False, False, False)
+
+
+def lu_backward(gL, gU, L, U):
+    """A tall or wide matrix has a square block with square factors, and a rest which is linear in one of
+    them."""
+    m, k, n = L.shape[-2], L.shape[-1], U.shape[-1]
+    if m > k:  # L₂ = A₂ U⁻¹
+        if gL is None:
+            return at.cat([lu_backward_square(None, gU, L[..., :k, :], U), at.zeros_like(L[..., k:, :])], -2)
+        below = solve_triangular.call(U.mH, gL[..., k:, :], False, False, False)
+        from_u = -L[..., k:, :].mH.matmul(below).triu()
+        top = lu_backward_square(
+            gL[..., :k, :],
+            from_u.matmul(at.eye(k, dtype=U.dtype, device=U.device)) if gU is None else gU + from_u,
+            L[..., :k, :],
+            U,
+        )
+        return at.cat([top, below], -2)
+    if n > k:  # U₂ = L⁻¹ A₂
+        if gU is None:
+            return at.cat([lu_backward_square(gL, None, L, U[..., :k]), at.zeros_like(U[..., k:])], -1)
+        beside = solve_triangular.call(L.mH, gU[..., k:], True, True, True)
+        from_l = -beside.matmul(U[..., k:].mH).tril(-1)
+        left = lu_backward_square(from_l if gL is None else gL + from_l, gU[..., :k], L, U[..., :k])
+        return at.cat([left, beside], -1)
+    return lu_backward_square(gL, gU, L, U)
+
+
+@linalg_lu.backward
+class LinalgLuBackward0:
+    output_differentiability = [False, True, True]
+
+    def A(grads, P, L, U):
+        return P.matmul(lu_backward(grads[0], grads[1], L, U))
+
+
+@lu_factor_ex.backward
+class LinalgLuFactorExBackward0:
+    output_differentiability = [True, False, False]
+
+    def A(grad, LU, pivots):
+        m, n = LU.shape[-2:]
+        k = min(m, n)
+        L = LU[..., :k].tril(-1) + at.eye(m, k, dtype=LU.dtype, device=LU.device)
+        U = LU[..., :k, :].triu()
+        P = constant_beside(LU, permutation_arrays(host_array(pivots), m).astype(LU._array.dtype))
+        return P.matmul(lu_backward(grad[..., :k].tril(-1), grad[..., :k, :].triu(), L, U))
+
+
+def check_lu_solve(LU, pivots, B, left):
+    """Raises RuntimeError for what is no matrix with pivots of its size, or does not fit B."""
+    if dtype_of(LU) is not dtype_of(B):
+        raise RuntimeError(f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {type_name(LU)} "
+                           f"and B of type {type_name(B)} instead")
+    if pivots._array.dtype != np.int32:
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    check_square(LU, "torch.linalg.lu_solve")
+    check_equation(LU, B, left, "linalg.lu_solve")
+    if LU._array.shape[-1] != (pivots._array.shape or (0,))[-1]:
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if LU._array.shape[:-2] != pivots._array.shape[:-1]:
+        raise RuntimeError(f"linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+                           f"{list(pivots._array.shape)} instead")
+    check_floating(LU, "torch.linalg.lu_solve", low_precision=True)
+
+
+def check_rows(pivots, rows):
+    """Raises RuntimeError for a pivot that names no row: LAPACK would exchange what lies outside."""
+    if pivots.size and pivots.min() < 1:
+        raise RuntimeError("Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of "
+                           "lu_factor?")
+    if pivots.size and pivots.max() > rows:
+        raise RuntimeError("Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the "
+                           "result of lu_factor?")
+
+
+@linalg_lu_solve.kernel
+def lu_solve_cpu(LU, pivots, B, left, adjoint):
+    """XA = B is solved as Aᴴ Xᴴ = Bᴴ."""
+    check_lu_solve(LU, pivots, B, left)
+    broadcast_shape(B._array.shape[:-2], LU._array.shape[:-2])
+    if dtype_of(LU).itemsize == 2:
+        raise not_implemented("linalg.lu_solve_cpu")(dtype_of(LU))
+    if B._array.size:
+        check_rows(pivots._array, LU._array.shape[-1])
+    if left:
+        return wrap_columns(lu_solve_arrays(LU._array, pivots._array, B._array, adjoint))
+    b = B._array.conj().swapaxes(-1, -2)
+    x = lu_solve_arrays(LU._array, pivots._array, b, not adjoint).conj().swapaxes(-1, -2)
+    return wrap(np.ascontiguousarray(x))
+
+
+@linalg_lu_solve.backward
+class LinalgLuSolveBackward0:
+    def LU__B(grad, LU, pivots, result, left, adjoint, grad_input_mask):
+        """B's gradient solves the adjoint equation; A's is minus a product, and is handed on to A's
+        factors."""
+        to_b = linalg_lu_solve.call(LU, pivots, grad, left, not adjoint)
+        if not grad_input_mask[0]:
+            return None, to_b
+        a, b = (to_b, result.mH) if left else (result.mH, to_b)
+        to_a = -(b.mH.matmul(a.mH) if adjoint else a.matmul(b))
+        n = LU.shape[-1]
+        P = constant_beside(LU, permutation_arrays(host_array(pivots), n).astype(LU._array.dtype))
+        L, U = LU.tril(-1) + at.eye(n, dtype=LU.dtype, device=LU.device), LU.triu()
+        moved = P.mT.matmul(to_a)
+        return moved.matmul(U.mH).tril(-1) + L.mH.matmul(moved).triu(), to_b
+
+
+# ----------------------------------------------------------------------------------------- torch.lu and its relatives
+# Working with factors: lu, lu_unpack, lu_solve, cholesky_inverse, cholesky_solve, triangular_solve, LDL.
+#
+# In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
+# `torch/csrc/autograd/FunctionsManual.cpp`.
+
+# --------------------------------------------------------------------------------------------------------- LU
+
+lu_with_info = native_function(
+    "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, "
+    "Tensor info)"
+)
+lu_unpack = native_function(
+    "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> "
+    "(Tensor P, Tensor L, Tensor U)",
+    out=True,
+)
+lu_solve = native_function(
+    "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", BOTH, out=True
+)
+
+
+@lu_with_info.compose
+def lu_with_info_composite(self, pivot, check_errors):
+    return return_types._lu_with_info(*lu_factor_ex.call(self, pivot, check_errors))
+
+
+@python_face("lu", BOTH)
+def lu(A, pivot=True, get_infos=False, out=None):
+    """(LU, pivots), and with get_infos what LAPACK reports. In PyTorch: `torch.functional.lu`."""
+    result = lu_with_info.call(A, pivot, not get_infos)
+    result = result if get_infos else tuple(result[:2])
+    if out is None:
+        return result
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    if len(out) != len(result):
+        raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
+    for target, value in zip(out, result):
+        target.resize_as_(value).copy_(value)
+    return out
+
+
+lu_solve.compose(lambda self, LU_data, LU_pivots: linalg_lu_solve.call(LU_data, LU_pivots, self, True, False))
+
+
+@lu_unpack.kernel
+def lu_unpack_cpu(LU_data, LU_pivots, unpack_data, unpack_pivots):
+    """P, L and U as matrices; an empty tensor for what is not asked for."""
+    packed, pivots = LU_data._array, LU_pivots._array
+    if packed.ndim < 2:
+        raise RuntimeError(
+            "torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
+            f"{list(packed.shape)} instead"
+        )
+    if unpack_pivots and pivots.dtype != np.int32:
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
+            "Note: this function is intended to be used with the output produced by "
+            "torch.linalg.lu_factor"
+        )
+    m, n = packed.shape[-2:]
+    k = min(m, n)
+    P = L = U = wrap(np.empty(0, packed.dtype))
+    if unpack_pivots:
+        if pivots.size and not (1 <= pivots.min() and pivots.max() <= m):
+            raise RuntimeError(
+                "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly "
+                "pass the result of lu_factor?"
+            )
+        P = wrap(permutation_arrays(pivots, m).astype(packed.dtype))
+    if unpack_data:
+        L = wrap(np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype))
+        U = wrap(np.triu(packed[..., :k, :]))
+    return return_types.lu_unpack(P, L, U)
+
+
+@lu_unpack.backward
+class LuUnpackBackward0:
+    output_differentiability = [False, True, True]
+
+    def LU_data(grads, LU_data_sym_sizes):
+        """Both halves lie side by side in one matrix."""
+        m, n = LU_data_sym_sizes[-2:]
+        lower = upper = None
+        if grads[0] is not None:
+            lower = grads[0].tril(-1)
+            lower = at.pad(lower, (0, n - m)) if n > m else lower
+        if grads[1] is not None:
+            upper = grads[1].triu()
+            upper = at.pad(upper, (0, 0, 0, m - n)) if m > n else upper
+        return lower if upper is None else upper if lower is None else lower + upper
+
+
+for _operator in (lu_factor_ex, lu_factor, linalg_lu, linalg_lu_solve, lu_unpack, lu_solve):
+    exact_out(_operator)

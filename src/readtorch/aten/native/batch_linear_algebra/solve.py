@@ -1,0 +1,315 @@
+"""Inverse, determinant, linear equations.
+
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
+`torch/csrc/autograd/FunctionsManual.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native import return_types
+from readtorch.aten.native.copy import constant_beside
+from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.linear_algebra_utils import (
+    check_info,
+    check_square_floating,
+    column_major,
+    describe_singular,
+    each_matrix,
+    lu_factor_arrays,
+    lu_factor_one,
+    lu_solve_arrays,
+    lu_solve_one,
+    parity,
+    wrap_columns,
+)
+from readtorch.aten.native.tensor_iterator import conj
+from readtorch.aten.native_function import native_function
+from readtorch.aten.numpy_errors import _LinAlgError
+from readtorch.c10.dispatch_key import grad_mode_enabled
+from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
+
+BOTH = "function, method"
+
+
+# ---------------------------------------------------------------------------------------------------- inverse
+
+inv_ex = native_function("linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor "
+                         "info)", module="linalg",
+                         name="inv_ex", out=True)
+inv = native_function("linalg_inv(Tensor A) -> Tensor", module="linalg", name="inv", out=True)
+inverse = native_function("inverse(Tensor self) -> Tensor", BOTH, out=True)
+
+
+def inverse_one(a):
+    """(X with A X = I, info); info says which pivot was zero."""
+    lu, pivots, info = lu_factor_one(a)
+    return lu_solve_one(lu, pivots, np.eye(*a.shape, dtype=a.dtype), False), info
+
+
+@inv_ex.kernel
+def inv_ex_cpu(A, check_errors):
+    check_square_floating(A, "linalg.inv")
+    result, info = each_matrix(inverse_one, A._array)
+    info = wrap(info)
+    if check_errors:
+        check_info(info, "linalg.inv_ex", describe_singular)
+    return return_types.linalg_inv_ex(wrap_columns(result), info)
+
+
+@inv_ex.backward
+class LinalgInvExBackward0:
+    output_differentiability = [True, False]
+
+    def A(grad, inverse):
+        """d(A⁻¹) = -A⁻¹ dA A⁻¹."""
+        return -inverse.mH.matmul(grad.matmul(inverse.mH))
+
+
+@inv.compose
+def inv_composite(A):
+    result, info = inv_ex.call(A, False)
+    check_info(info, "linalg.inv", describe_singular)
+    return result
+
+
+@inverse.compose
+def inverse_composite(self):
+    return inv_composite(self)
+
+
+# ------------------------------------------------------------------------------------------------ determinant
+
+det_with_factors = native_function("_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)")
+det = native_function("linalg_det(Tensor A) -> Tensor", module="linalg", name="det", out=True)
+torch_det = native_function("det(Tensor self) -> Tensor", BOTH)
+
+
+@det_with_factors.kernel
+def det_cpu(A):
+    """The product of U's diagonal, and a sign for the rows that were exchanged."""
+    check_square_floating(A, "linalg.det")
+    lu, pivots, _ = lu_factor_arrays(A._array)
+    result = np.diagonal(lu, axis1=-2, axis2=-1).prod(-1) * parity(pivots).astype(lu.dtype)
+    return wrap(np.asarray(result)), wrap_columns(lu), wrap(pivots)
+
+
+@det_with_factors.backward
+class LinalgDetBackward0:
+    output_differentiability = [True, False, False]
+
+    def A(grad, result, A, LU, pivots):
+        """d det(A) = det(A) tr(A⁻¹ dA), so the gradient G solves Aᴴ G = conj(det) grad · I."""
+        if not A.numel():
+            return at.zeros_like(A)
+        if A.shape[-1] == 1:
+            return grad.unsqueeze(-1).unsqueeze(-1).expand(A.shape)
+        d = grad * conj(result)
+        if grad_mode_enabled():
+            return det_gradient(A, result, d, grad)
+        return lu_solve_adjoint(without_zeros(LU), pivots, diagonal_matrices(d, A))
+
+
+def diagonal_matrices(d, like):
+    """d · I for each d of a batch."""
+    return at.diag_embed(d.unsqueeze(-1).expand((*d.shape, like.shape[-1])))
+
+
+def without_zeros(LU):
+    """The factors of a matrix next to a singular one: det is smooth, so its gradient may be taken there."""
+    missing = (LU.diagonal(0, -2, -1) == 0).to(LU.dtype)
+    return LU + at.diag_embed(missing * float(np.finfo(LU._array.dtype).eps))
+
+
+def lu_solve_adjoint(LU, pivots, B):
+    return at.linalg_lu_solve(LU, pivots, B, adjoint=True)
+
+
+def det_gradient(A, det, d, grad):
+    """The differentiable form: by solving where A is regular, by singular values where it is not."""
+    singular = host_array(det) == 0
+    if not singular.any():
+        return at.linalg_solve(A.mH, diagonal_matrices(d, A))
+    if singular.all():
+        return det_gradient_singular(A, grad)
+    mask = constant_beside(det, singular)
+    regular = mask.logical_not()
+    solved = at.linalg_solve(A[regular].mH, diagonal_matrices(d[regular], A))
+    result = at.zeros_like(A).index_put((regular,), solved)
+    return result.index_put((mask,), det_gradient_singular(A[mask], grad[mask]))
+
+
+def det_gradient_singular(A, grad):
+    """conj(det(U Vᴴ)) U · (products of the other singular values) · Vᴴ: no division by a singular value."""
+    U, S, Vh = at.linalg_svd(A, full_matrices=True)
+    alpha = conj(torch_det.call(U) * torch_det.call(Vh)) * grad
+    return U.matmul((alpha.unsqueeze(-1) * products_of_others(S)).unsqueeze(-1) * Vh)
+
+
+def products_of_others(s):
+    """For each element along the last dimension the product of all the others."""
+    n = s.shape[-1]
+    one = at.ones_like(s[..., :1])
+    before = at.cat([one, s[..., :n - 1]], -1).cumprod(-1)
+    after = at.cat([one, s.flip([-1])[..., :n - 1]], -1).cumprod(-1).flip([-1])
+    return before * after
+
+
+@det.compose
+@torch_det.compose
+def det_composite(A):
+    return det_with_factors.call(A)[0]
+
+
+slogdet_with_factors = native_function("_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor "
+                                       "LU, Tensor pivots)")
+slogdet = native_function("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor "
+                          "logabsdet)", module="linalg", name="slogdet", out=True)
+torch_slogdet = native_function("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", BOTH)
+logdet = native_function("logdet(Tensor self) -> Tensor", BOTH)
+
+
+@slogdet_with_factors.kernel
+def slogdet_cpu(A):
+    check_square_floating(A, "linalg.slogdet")
+    lu, pivots, _ = lu_factor_arrays(A._array)
+    diagonal = np.diagonal(lu, axis1=-2, axis2=-1)
+    size = np.abs(diagonal)
+    signs = np.where(size == 0, 0, diagonal / np.where(size == 0, 1, size))
+    sign = (signs.prod(-1) * parity(pivots)).astype(lu.dtype)
+    return wrap(np.asarray(sign)), wrap(np.asarray(np.log(size).sum(-1))), wrap_columns(lu), wrap(pivots)
+
+
+@slogdet_with_factors.backward
+class LinalgSlogdetBackward0:
+    output_differentiability = [True, True, False, False]
+
+    def A(grads, A, sign, LU, pivots):
+        """d log|det| is the real part of tr(A⁻¹ dA), and the sign turns by its imaginary part."""
+        to_sign, to_log = grads[0], grads[1]
+        if to_sign is None and to_log is None:
+            return None
+        g = to_log
+        if A.is_complex():
+            g = 0 if to_log is None else to_log + 0j
+            if to_sign is not None:
+                g = g + at.imag(to_sign * sign.conj()) * 1j
+        elif to_log is None:
+            return at.zeros_like(A)
+        d = diagonal_matrices(g, A)
+        return at.linalg_solve(A.mH, d) if grad_mode_enabled() else lu_solve_adjoint(LU, pivots, d)
+
+
+@slogdet.compose
+@torch_slogdet.compose
+def slogdet_composite(A):
+    sign, logabsdet, _, _ = slogdet_with_factors.call(A)
+    return return_types.linalg_slogdet(sign, logabsdet)
+
+
+@logdet.compose
+def logdet_composite(self):
+    """log det(A): nan where the determinant is negative."""
+    check_square_floating(self, "logdet")
+    sign, logabsdet = slogdet_composite(self)
+    if self.is_complex():
+        return sign.log() + logabsdet
+    return at.where(sign == -1.0, float("nan"), logabsdet)
+
+
+# ------------------------------------------------------------------------------------------------------ solve
+
+_LEFT = "Tensor A, Tensor B, *, bool left=True"
+solve_with_factors = native_function(f"_linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, "
+                                     f"Tensor LU, Tensor pivots, Tensor info)")
+solve_ex = native_function(f"linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, Tensor "
+                           f"info)", module="linalg",
+                           name="solve_ex", out=True)
+solve = native_function(f"linalg_solve({_LEFT}) -> Tensor", module="linalg", name="solve", out=True)
+
+
+def is_vector(A, B):
+    """Whether B holds vectors: it is one, or a batch shaped as A without its last dimension."""
+    a, b = A._array.shape, B._array.shape
+    return len(b) == 1 or (len(a) - 1 == len(b) and b == a[:-1])
+
+
+def check_solve(A, B, left):
+    check_square_floating(A, "linalg.solve")
+    if dtype_of(A) is not dtype_of(B):
+        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type "
+                           f"{type_name(A)} and B of type "
+                           f"{type_name(B)} instead")
+    vector = is_vector(A, B)
+    if vector and not left:
+        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for "
+                           "left=False. In this case "
+                           "linalg.solve is equivalent to B / A.squeeze(-1)")
+    sizes = B._array.shape[-2:] if not vector else (B._array.shape[-1], 1)
+    n = A._array.shape[-1]
+    if sizes[0 if left else 1] != n:
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation {equation} "
+                           f"({n}x{n} and {sizes[0]}x{sizes[1]})")
+    return vector
+
+
+@solve_with_factors.kernel
+def solve_cpu(A, B, left, check_errors):
+    """XA = B is solved as AᵀXᵀ = Bᵀ."""
+    vector = check_solve(A, B, left)
+    b = B._array[..., None] if vector else B._array
+    a = A._array if left else A._array.swapaxes(-1, -2)
+    lu, pivots, info = lu_factor_arrays(a)
+    info = wrap(np.asarray(info))
+    x = lu_solve_arrays(lu, pivots, b if left else b.swapaxes(-1, -2))
+    if check_errors:
+        check_singular(info)
+    return wrap(laid_out(x, vector, left)), wrap_columns(lu), wrap(pivots), info
+
+
+def laid_out(x, vector, left):
+    """The solution in the memory format that PyTorch gives it: column by column, also where the columns hold
+    a batch."""
+    if vector:
+        return column_major(x[..., 0]) if x.ndim > 2 else np.ascontiguousarray(x[..., 0])
+    return column_major(x) if left else column_major(x).swapaxes(-1, -2)
+
+
+def check_singular(info):
+    failure = np.flatnonzero(host_array(info).reshape(-1))
+    if len(failure):
+        place = f"(Batch element {failure[0]}): " if info._array.ndim else ""
+        raise _LinAlgError(f"torch.linalg.solve: {place}The solver failed because the input matrix is "
+                           f"singular.")
+
+
+@solve_with_factors.backward
+class LinalgSolveExBackward0:
+    output_differentiability = [True, False, False, False]
+
+    def A__B(grad, A, B, result, left, grad_input_mask):
+        """B's gradient solves the adjoint equation; A's is minus its product with the solution."""
+        vector = is_vector(A, B)
+        to_b = solve.call(A.mH, grad, left) if not vector else solve.call(A.mH, grad.unsqueeze(-1), True)
+        x = result.unsqueeze(-1) if vector else result
+        to_a = None
+        if grad_input_mask[0]:
+            to_a = -to_b.matmul(x.mH) if left else -x.mH.matmul(to_b)
+        return to_a, to_b.squeeze(-1) if vector else to_b
+
+
+@solve_ex.compose
+def solve_ex_composite(A, B, left, check_errors):
+    result, _, _, info = solve_with_factors.call(A, B, left, check_errors)
+    return return_types.linalg_solve_ex(result, info)
+
+
+@solve.compose
+def solve_composite(A, B, left):
+    result, _, _, info = solve_with_factors.call(A, B, left, False)
+    check_singular(info)
+    return result
+
+
+for _operator in (inv, inverse, det, solve, inv_ex, slogdet, solve_ex):
+    exact_out(_operator)

@@ -1,0 +1,138 @@
+"""Factorizations: Cholesky, QR, SVD, eigenvalues.
+
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
+`torch/csrc/autograd/FunctionsManual.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native import return_types
+from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.linear_algebra_utils import check_floating, svd as lapack_svd, wrap_columns
+from readtorch.aten.native_function import native_function
+from readtorch.c10.tensor_impl import wrap
+
+def offdiagonal_difference(values):
+    """E[i, j] = values[j] - values[i], with 1 on the diagonal so that it may divide."""
+    difference = values.unsqueeze(-2) - values.unsqueeze(-1)
+    return difference + at.eye(values.shape[-1], dtype=values.dtype, device=values.device)
+
+
+BOTH = "function, method"
+
+
+# -------------------------------------------------------------------------------------------------------- SVD
+
+svd_full = native_function(
+    "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor "
+    "U, Tensor S, Tensor Vh)")
+linalg_svd = native_function(
+    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+    module="linalg", name="svd", out=True)
+svdvals = native_function("linalg_svdvals(Tensor A, *, str? driver=None) -> "
+                          "Tensor", module="linalg", name="svdvals",
+                          out=True)
+svd = native_function("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor "
+                      "V)", BOTH,
+                      out=True)
+
+
+@svd_full.kernel
+def svd_cpu(A, full_matrices, compute_uv, driver):
+    check_floating(A, "linalg.svd")
+    if driver is not None:
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs "
+                           "with cuSOLVER "
+                           "backend.")
+    x = A._array
+    if not compute_uv:
+        nothing = wrap(np.empty(0, x.dtype))
+        return return_types.linalg_svd(nothing, wrap(lapack_svd(x, compute_uv=False)), nothing)
+    U, S, Vh = lapack_svd(x, full_matrices)
+    return return_types.linalg_svd(wrap_columns(U), wrap(S), wrap_columns(Vh))
+
+
+def skew(x):
+    return x - x.mH
+
+
+def check_gauge(diagonal, name, vectors):
+    """A loss must not depend on the phase of a complex vector, which is arbitrary: raises RuntimeError if it
+    does."""
+    turning = np.abs(diagonal._array.imag)
+    if turning.size and turning.max() > 1e-2 + 1e-2 * np.abs(diagonal._array.real).max():
+        raise RuntimeError(f"{name}: The {vectors} in the complex case are specified up to multiplication by "
+                           f"e^{{i phi}}. The "
+                           "specified loss function depends on this quantity, so it is ill-defined.")
+
+
+def svd_backward(gU, gS, gVh, U, S, Vh):
+    """In the basis of the singular vectors: gS on the diagonal, beside it what turns the vectors within their
+    span;
+    outside the span what moves them out of it (J. Townsend: Differentiating the SVD, 2016)."""
+    if gU is None and gVh is None:
+        return U.matmul(gS.unsqueeze(-1) * Vh) if gS is not None else None
+    m, k, n = U.shape[-2], S.shape[-1], Vh.shape[-1]
+    UhgU = skew(U.mH.matmul(gU)) if gU is not None else None
+    VhgV = skew(Vh.matmul(gVh.mH)) if gVh is not None else None
+    if U.is_complex():
+        turns = [t.diagonal(0, -2, -1) for t in (UhgU, VhgV) if t is not None]
+        check_gauge(sum(turns[1:], turns[0]), "svd_backward", "singular vectors")
+    E = offdiagonal_difference(S * S)
+    inner = 0
+    if UhgU is not None:
+        inner = (UhgU / E) * S.unsqueeze(-2)
+    if VhgV is not None:
+        inner = inner + S.unsqueeze(-1) * (VhgV / E)
+    inner = inner - at.diag_embed(inner.diagonal(0, -2, -1))
+    if gS is not None:
+        inner = inner + at.diag_embed(gS)
+    if U.is_complex() and UhgU is not None:
+        inner = inner + at.diag_embed(UhgU.diagonal(0, -2, -1) / (2 * S))
+    result = U.matmul(inner).matmul(Vh)
+    if gU is not None and m > k:
+        result = result + ((gU - U.matmul(U.mH.matmul(gU))) / S.unsqueeze(-2)).matmul(Vh)
+    if gVh is not None and n > k:
+        result = result + U.matmul((gVh - gVh.matmul(Vh.mH).matmul(Vh)) / S.unsqueeze(-1))
+    return result
+
+
+@svd_full.backward
+class LinalgSvdBackward0:
+    def A(grads, full_matrices, U, S, Vh):
+        """Vectors beyond the first min(m, n) have no gradient."""
+        gU, gS, gVh = grads
+        if full_matrices:
+            k = S.shape[-1]
+            U, Vh = U[..., :k], Vh[..., :k, :]
+            gU = None if gU is None else gU[..., :k]
+            gVh = None if gVh is None else gVh[..., :k, :]
+        return svd_backward(gU, gS, gVh, U, S, Vh)
+
+
+@linalg_svd.compose
+def linalg_svd_composite(A, full_matrices, driver):
+    return return_types.linalg_svd(*svd_full.call(A, full_matrices, True, driver))
+
+
+@svdvals.compose
+def svdvals_composite(A, driver):
+    """The singular values alone; the vectors are computed only if backward will want them."""
+    check_floating(A, "linalg.svd")
+    return svd_full.call(A, False, A.requires_grad, driver)[1]
+
+
+@svd.compose
+def svd_composite(self, some, compute_uv):
+    check_floating(self, "linalg.svd")
+    if not compute_uv:
+        m, n = self.shape[-2:]
+        batch = self.shape[:-2]
+        empty = [at.zeros((*batch, size, size), dtype=self.dtype, device=self.device) for size in (m, n)]
+        return return_types.svd(empty[0], svdvals_composite(self, None), empty[1])
+    U, S, Vh = svd_full.call(self, not some, True, None)
+    return return_types.svd(U, S, Vh.mH)
+
+
+for _operator in (linalg_svd, svdvals, svd):
+    exact_out(_operator)

@@ -1,0 +1,132 @@
+"""LU factors, triangular equations, pseudo-inverse, rank, least squares.
+
+In PyTorch: `aten/src/ATen/native/{BatchLinearAlgebra,LinearAlgebra}.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.native import return_types
+from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.linear_algebra_utils import check_square, each_matrix, lapack, wrap_columns
+from readtorch.aten.native.tensor_iterator import broadcast_shape, conj, not_implemented
+from readtorch.aten.native_function import native_function
+from readtorch.c10.scalar_type import FLOAT
+from readtorch.c10.tensor_impl import dtype_of
+
+from .cholesky import broadcast_systems, check_systems
+
+BOTH = "function, method"
+
+
+# --------------------------------------------------------------------------------------- triangular equations
+
+solve_triangular = native_function(
+    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) "
+    "-> Tensor",
+    module="linalg", name="solve_triangular", out=True)
+
+
+def solve_triangular_one(a, b, upper, unitriangular):
+    if not b.size:
+        return b.copy()
+    return lapack("trtrs", a)(a, b, lower=not upper, unitdiag=unitriangular)[0]
+
+
+def check_triangular(A, B, left):
+    check_square(A, "linalg.solve_triangular")
+    check_equation(A, B, left, "linalg.solve_triangular")
+    if dtype_of(A).category < FLOAT or dtype_of(A).itemsize == 2:
+        raise not_implemented("triangular_solve_cpu")(dtype_of(A))
+
+
+def check_equation(A, B, left, name):
+    """Raises RuntimeError unless AX = B, or XA = B, can be written down. In PyTorch: `linearSolveCheckInputs`."""
+    if B._array.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+    if A._array.shape[-1] != B._array.shape[-2 if left else -1]:
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation {equation} "
+                           f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")
+
+
+@solve_triangular.kernel
+def solve_triangular_cpu(self, B, upper, left, unitriangular):
+    """X in A X = B; X A = B is solved as Aᵀ Xᵀ = Bᵀ. Batches broadcast."""
+    check_triangular(self, B, left)
+    a, b = self._array, B._array
+    if not left:
+        a, b, upper = a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper
+    batch = broadcast_shape(b.shape[:-2], a.shape[:-2])
+    a, b = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:])
+    x, = each_matrix(lambda a, b: (solve_triangular_one(a, b, upper, unitriangular),), a, b)
+    return wrap_columns(x) if left else wrap_columns(x.swapaxes(-1, -2))
+
+
+@solve_triangular.backward
+class LinalgSolveTriangularBackward0:
+    def self__B(grad, self, result, upper, left, unitriangular, grad_input_mask):
+        to_b = solve_triangular.call(self.mH, grad, not upper, left, unitriangular)
+        to_a = None
+        if grad_input_mask[0]:
+            to_a = -(to_b.matmul(result.mH) if left else result.mH.matmul(to_b))
+            edge = int(unitriangular)
+            to_a = to_a.triu(edge) if upper else to_a.tril(-edge)
+        return to_a, to_b
+
+
+
+
+# --------------------------------------------------------------------------------------------------- triangular_solve
+# Working with factors: lu, lu_unpack, lu_solve, cholesky_inverse, cholesky_solve, triangular_solve, LDL.
+#
+# In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
+# `torch/csrc/autograd/FunctionsManual.cpp`.
+
+# ------------------------------------------------------------------------------------------- triangular_solve
+
+triangular_solve = native_function(
+    "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool "
+    "unitriangular=False) -> "
+    "(Tensor solution, Tensor cloned_coefficient)",
+    BOTH,
+    out=("X", "M"),
+)
+
+
+@triangular_solve.kernel
+def triangular_solve_cpu(self, A, upper, transpose, unitriangular):
+    """(X in A X = self, or Aᵀ X = self; a copy of A)"""
+    check_systems(
+        self,
+        A,
+        "triangular_solve",
+        "torch.triangular_solve: Expected {} to have at least 2 dimensions, but it has {} dimensions instead",
+    )
+    b, a = broadcast_systems(self, A)
+    solution = b
+    if b.size:
+        solve = lapack("trtrs", b)
+        solution = each_matrix(
+            lambda x, m: (solve(m, x, lower=not upper, trans=int(transpose), unitdiag=unitriangular)[0],),
+            b,
+            a,
+        )[0]
+    return return_types.triangular_solve(wrap_columns(solution), wrap_columns(a))
+
+
+@triangular_solve.backward
+class TriangularSolveBackward0:
+    def self__A(grads, A, solution, upper, transpose, unitriangular, grad_input_mask):
+        to_x, to_copy = grads
+        to_b = to_a = None
+        if to_x is not None:
+            to_b = triangular_solve.call(to_x, conj(A), upper, not transpose, unitriangular)[0]
+            if grad_input_mask[1]:
+                to_a = -conj(solution).matmul(to_b.mT) if transpose else -to_b.matmul(solution.mH)
+                to_a = to_a.triu(int(unitriangular)) if upper else to_a.tril(-int(unitriangular))
+        if to_copy is not None and grad_input_mask[1]:
+            to_a = to_copy if to_a is None else to_a + to_copy
+        return to_b, to_a
+
+
+exact_out(solve_triangular)
+exact_out(triangular_solve)

@@ -1,0 +1,273 @@
+"""Arithmetic on two tensors: add, sub, mul. Division has a file of its own.
+
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `cpu/BinaryOpsKernel.cpp`.
+Explained in the chapter "One operator call".
+"""
+import numpy as np
+
+from readtorch.aten.native.tensor_iterator import (
+    BOOL,
+    NUMBERS,
+    binary_inplace_kernel,
+    binary_kernel,
+    broadcast_error,
+    compute,
+    conj,
+    number_of,
+    result_type,
+    scalar_tensor,
+)
+from readtorch.aten.native_function import alias_of, native_function, python_face, write_result
+from readtorch.c10 import scalar_type
+from readtorch.c10.overflows import check_fits
+from readtorch.c10.scalar_type import FLOAT
+from readtorch.c10.tensor_impl import TensorImpl, wrap_result
+
+from .division import div
+
+BOTH = "function, method"
+
+
+def check_alpha(common, alpha):
+    """Raises RuntimeError when `alpha` is of a higher category than the result."""
+    if isinstance(alpha, bool) and common is not scalar_type.bool:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if common.category < FLOAT and isinstance(alpha, (float, complex)):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if not common.is_complex and isinstance(alpha, complex):
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    check_fits(alpha, common)
+
+
+def with_factor(ufunc, alpha, common, size):
+    """(x, y) -> `ufunc(x, alpha * y)`, where alpha is an element of the result's type.
+
+    In PyTorch: 16-bit numbers that do not fill a vector register go through a loop that rounds the product
+    to 16 bits.
+    """
+    factor = np.asarray(alpha).astype(common.numpy).astype(scalar_type.op_math_type(common).numpy)
+    if common.itemsize == 2 and common.category >= FLOAT and size < 32:
+        return lambda x, y: ufunc(x, (factor * y).astype(common.numpy).astype(factor.dtype))
+    return lambda x, y: ufunc(x, factor * y)
+
+
+def size_of(self, other):
+    """How many elements the larger of two operands has."""
+    return max(self._array.size, other._array.size)
+
+
+def maybe_scale(grad, alpha):
+    return grad if alpha == 1 else grad * (alpha.conjugate() if type(alpha) is complex else alpha)
+
+
+# -------------------------------------------------------------------------------------------------- add, sub
+
+add = native_function("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", BOTH,
+                      inplace=True, out=True,
+                      direct=True, numbers_as_tensors=True)
+_add, _add_ = binary_kernel(np.add), binary_inplace_kernel(np.add)
+
+
+@add.kernel
+def add_cpu(self, other, alpha):
+    if alpha == 1 and type(alpha) is int:
+        return _add(self, other)
+    common = result_type(self, other)
+    check_alpha(common, alpha)
+    try:
+        return wrap_result(compute(with_factor(np.add, alpha, common, size_of(self, other)),
+                                   (self._array, other._array), common))
+    except ValueError:
+        raise broadcast_error(self._array.shape, other._array.shape) from None
+
+
+@add.inplace.kernel
+def add_cpu_(self, other, alpha):
+    if alpha == 1 and type(alpha) is int:
+        return _add_(self, other)
+    return write_result(self, add_cpu(self, other, alpha))
+
+
+@add.backward
+class AddBackward0:
+    def self(grad):
+        return grad
+
+    def other(grad, alpha):
+        return maybe_scale(grad, alpha)
+
+
+sub = native_function("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", BOTH,
+                      inplace=True, out=True,
+                      direct=True, numbers_as_tensors=True)
+_sub, _sub_ = binary_kernel(np.subtract), binary_inplace_kernel(np.subtract)
+
+
+def check_sub(self, other):
+    """PyTorch refuses `-` on bools rather than guess what it means."""
+    a, b = self._array.dtype.kind, other._array.dtype.kind
+    if a == "b" and b == "b":
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the "
+                           "`^` or "
+                           "`logical_xor()` operator instead.")
+    if a == "b" or b == "b":
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are "
+                           "trying to invert a "
+                           "mask, use the `~` or `logical_not()` operator instead.")
+
+
+@sub.kernel
+def sub_cpu(self, other, alpha):
+    if self._array.dtype is not other._array.dtype or self._array.dtype is BOOL:
+        check_sub(self, other)
+    if alpha == 1 and type(alpha) is int:
+        return _sub(self, other)
+    common = result_type(self, other)
+    check_alpha(common, alpha)
+    try:
+        return wrap_result(compute(with_factor(np.subtract, alpha, common, size_of(self, other)),
+                                   (self._array, other._array), common))
+    except ValueError:
+        raise broadcast_error(self._array.shape, other._array.shape) from None
+
+
+@sub.inplace.kernel
+def sub_cpu_(self, other, alpha):
+    if self._array.dtype is not other._array.dtype or self._array.dtype is BOOL:
+        check_sub(self, other)
+    if alpha == 1 and type(alpha) is int:
+        return _sub_(self, other)
+    return write_result(self, sub_cpu(self, other, alpha))
+
+
+@sub.backward
+class SubBackward0:
+    def self(grad):
+        return grad
+
+    def other(grad, alpha):
+        return -maybe_scale(grad, alpha)
+
+
+alias_of("subtract", "sub")
+
+rsub = native_function("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", "function")
+rsub_scalar = native_function("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", "function")
+
+
+@rsub.kernel
+def rsub_cpu(self, other, alpha):
+    return sub_cpu(other, self, alpha)
+
+
+@rsub_scalar.kernel
+def rsub_scalar_cpu(self, other, alpha):
+    return sub_cpu(scalar_tensor(other), self, alpha)
+
+
+@rsub.backward
+class RsubBackward0:
+    def self(grad, alpha):
+        return -maybe_scale(grad, alpha)
+
+    def other(grad):
+        return grad
+
+
+@rsub_scalar.backward
+class RsubBackward1:
+    def self(grad, alpha):
+        return -maybe_scale(grad, alpha)
+
+
+@python_face("__rsub__", "method")
+def __rsub__(self, other):
+    """`other - self`, where `other` is not a tensor."""
+    if isinstance(other, NUMBERS):
+        return rsub_scalar.call(self, number_of(other), 1)
+    return rsub.call(self, other, 1) if isinstance(other, TensorImpl) else NotImplemented
+
+
+# ------------------------------------------------------------------------------------------------------- mul
+
+mul = native_function("mul.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True,
+                      direct=True,
+                      numbers_as_tensors=True)
+mul.kernel(binary_kernel(np.multiply, exact_numbers=True))
+mul.inplace.kernel(binary_inplace_kernel(np.multiply, exact_numbers=True))
+
+
+@mul.backward
+class MulBackward0:
+    def self(grad, other):
+        return grad * conj(other)
+
+    def other(grad, self):
+        return grad * conj(self)
+
+
+alias_of("multiply", "mul")
+
+
+# ---------------------------------------------------------------------------------------------- a tensor and a number
+# A tensor and a number, as PyTorch's C++ code combines them: add.Scalar, sub.Scalar, mul.Scalar, div.Scalar.
+#
+# Python's `t * 2` becomes `mul.Tensor` with a wrapped number; the same line in C++ calls `mul.Scalar`, whose
+# node bears another number (MulBackward1). Composites and formulas that are to leave PyTorch's graph use the
+# functions below.
+#
+# In PyTorch: `aten/src/ATen/native/BinaryOps.cpp`.
+
+add_scalar = native_function("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", "")
+sub_scalar = native_function("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", "")
+mul_scalar = native_function("mul.Scalar(Tensor self, Scalar other) -> Tensor", "")
+div_scalar = native_function("div.Scalar(Tensor self, Scalar other) -> Tensor", "")
+
+
+@add_scalar.kernel
+def add_scalar_cpu(self, other, alpha):
+    return add.call(self, scalar_tensor(other), alpha)
+
+
+@sub_scalar.kernel
+def sub_scalar_cpu(self, other, alpha):
+    return sub.call(self, scalar_tensor(other), alpha)
+
+
+@mul_scalar.kernel
+def mul_scalar_cpu(self, other):
+    return mul.call(self, scalar_tensor(other))
+
+
+@div_scalar.kernel
+def div_scalar_cpu(self, other):
+    return div.call(self, scalar_tensor(other))
+
+
+@add_scalar.backward
+class AddBackward1:
+    def self(grad):
+        return grad
+
+
+@sub_scalar.backward
+class SubBackward1:
+    def self(grad):
+        return grad
+
+
+@mul_scalar.backward
+class MulBackward1:
+    def self(grad, other):
+        return mul_scalar.call(grad, other.conjugate())
+
+
+@div_scalar.backward
+class DivBackward1:
+    def self(grad, other):
+        return div_scalar.call(grad, other.conjugate())
+
+
+def maybe_multiply(t, factor):
+    """`t * factor`, or `t` itself when that changes nothing."""
+    return t if factor == 1 else mul_scalar.call(t, factor)

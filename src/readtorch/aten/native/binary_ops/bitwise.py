@@ -1,0 +1,149 @@
+"""Operators on the bits of integers: and, or, xor, not, shifts.
+
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `cpu/BinaryOpsKernel.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.native.exact_out import exact_out, found_dtype
+from readtorch.aten.native.tensor_iterator import (
+    NUMBERS,
+    computing,
+    not_implemented,
+    number_of,
+    result_type,
+    scalar_tensor,
+    unary_kernel,
+)
+from readtorch.aten.native_function import native_function, python_face
+from readtorch.c10.scalar_type import BOOL, FLOAT, INTEGRAL
+from readtorch.c10.tensor_impl import type_name, wrap_result
+from readtorch.c10.wrap_dim import wrap_dim
+
+BOTH = "function, method"
+
+
+def bitwise(name, ufunc, refusal, least=BOOL):
+    """Declare the overloads (tensor, tensor), (number, tensor) and (tensor, number) of a bitwise operator."""
+    of_tensors = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
+                                 out=True, direct=True)
+    number_name = "Scalar" if least == BOOL else "Tensor_Scalar"
+    with_number = native_function(f"{name}.{number_name}(Tensor self, Scalar other) -> Tensor", BOTH,
+                                  inplace=True, out=True)
+    of_number = native_function(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "function",
+                                out=True)
+
+    @of_tensors.kernel
+    def kernel(self, other):
+        common = result_type(self, other)
+        if not least <= common.category < FLOAT:
+            raise refusal(common)
+        return computing(ufunc, self, other, common=common)
+
+    with_number.kernel(lambda self, other: kernel(self, scalar_tensor(other)))
+    of_number.kernel(lambda self, other: kernel(scalar_tensor(self), other))
+    return of_tensors
+
+
+def shift_left(x, y):
+    """Shifting by the width or more, or by a negative number, gives 0."""
+    width = x.dtype.itemsize * 8
+    return np.where((y < 0) | (y >= width), x.dtype.type(0), np.left_shift(x, np.clip(y, 0, width - 1)))
+
+
+def shift_right(x, y):
+    """Shifting by the width or more, or by a negative number, leaves only the sign."""
+    width = x.dtype.itemsize * 8
+    outside = (y < 0) | (y >= width)
+    shifted = np.right_shift(x, np.where(outside, x.dtype.type(width - 1), y))
+    return shifted if x.dtype.kind == "i" else np.where(outside, x.dtype.type(0), shifted)
+
+
+bitwise_and = bitwise("bitwise_and", np.bitwise_and, not_implemented("bitwise_and_cpu"))
+bitwise_or = bitwise("bitwise_or", np.bitwise_or, not_implemented("bitwise_or_cpu"))
+bitwise_xor = bitwise("bitwise_xor", np.bitwise_xor, not_implemented("bitwise_xor_cpu"))
+bitwise_left_shift = bitwise("bitwise_left_shift", shift_left, not_implemented("lshift_cpu"), least=BOOL + 1)
+bitwise_right_shift = bitwise("bitwise_right_shift", shift_right, not_implemented("rshift_cpu"),
+                              least=BOOL + 1)
+
+bitwise_not = native_function("bitwise_not(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+bitwise_not.kernel(unary_kernel(np.invert, not_implemented("bitwise_not_cpu"), refused="fcV"))
+exact_out(bitwise_not, found_dtype)
+
+
+@python_face("__invert__", "method")
+def __invert__(self):
+    """`~self`: the other truth values, or the other bits."""
+    if self.dtype.category >= FLOAT:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return bitwise_not.call(self)
+
+
+@python_face("__rlshift__", "method")
+def __rlshift__(self, other):
+    """`other << self`, where `other` is not a tensor."""
+    if not isinstance(other, NUMBERS):
+        return NotImplemented
+    return bitwise_left_shift.call(scalar_tensor(number_of(other)), self)
+
+
+@python_face("__rrshift__", "method")
+def __rrshift__(self, other):
+    """`other >> self`, where `other` is not a tensor."""
+    if not isinstance(other, NUMBERS):
+        return NotImplemented
+    return bitwise_right_shift.call(scalar_tensor(number_of(other)), self)
+
+
+@python_face("__ilshift__", "method")
+def __ilshift__(self, other):
+    """`self <<= other`."""
+    return self.bitwise_left_shift_(other)
+
+
+@python_face("__irshift__", "method")
+def __irshift__(self, other):
+    """`self >>= other`."""
+    return self.bitwise_right_shift_(other)
+
+
+# --------------------------------------------------------------------------------------------------- hash_tensor
+
+hash_tensor = native_function("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", BOTH,
+                              out=True)
+
+
+@hash_tensor.kernel
+def hash_tensor_cpu(self, dim, keepdim, mode):
+    """All elements, as 64 bits (a double or a long), combined by xor: one flipped bit anywhere changes it."""
+    if mode:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    x = self._array
+    axes = tuple([wrap_dim(d, x.ndim) for d in dim]) if dim else tuple(range(x.ndim))
+    bits = np.ascontiguousarray(x).astype(np.int64 if x.dtype.kind in "biu" else np.float64).reshape(x.shape)
+    return wrap_result(np.bitwise_xor.reduce(bits.view(np.uint64), axes if x.ndim else (), keepdims=keepdim))
+
+
+exact_out(hash_tensor, lambda out, *_: f"Expected result to be of dtype uint64, but got {type_name(out)}")
+
+
+# ----------------------------------------------------------------------------------------------------------- gcd, lcm
+# Greatest common divisor and least common multiple.
+#
+# In PyTorch: `aten/src/ATen/native/BinaryOps.cpp`, `cpu/BinaryOpsKernel.cpp`.
+
+
+def of_integers(name, ufunc):
+    """Declare a function of two tensors of integers."""
+    operator = native_function(f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True)
+
+    @operator.kernel
+    def kernel(self, other):
+        common = result_type(self, other)
+        if common.category != INTEGRAL:
+            raise not_implemented(f"{name}_cpu")(common)
+        return computing(ufunc, self, other, common=common)
+    return operator
+
+
+gcd = of_integers("gcd", np.gcd)  # not negative; gcd(0, 0) is 0
+lcm = of_integers("lcm", np.lcm)

@@ -1,0 +1,149 @@
+"""Functions of two or three tensors, element by element: extremes, interpolation, fused products, lengths.
+
+In PyTorch: `aten/src/ATen/native/{BinaryOps,PointwiseOps,Lerp,TensorCompare}.cpp`.
+"""
+import math
+
+import numpy as np
+
+from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.functions import at
+from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.tensor_iterator import computing, conj, float_result_type, not_implemented, scalar_tensor
+from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.c10 import scalar_type
+from readtorch.c10.scalar_type import COMPLEX
+
+from .arithmetic import mul_scalar
+from .maximum import binary
+
+BOTH = "function, method"
+
+
+# --------------------------------------------------------------------------- lengths and sums of exponentials
+
+hypot = binary("hypot", np.hypot, not_implemented("hypot_cpu"), 
+               refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX))
+
+
+@hypot.backward
+class HypotBackward0:
+    def self(grad, self, result):
+        return grad * self / result
+
+    def other(grad, other, result):
+        return grad * other / result
+
+
+def logaddexp_array(x, y):
+    if x.dtype.kind != "c":
+        return np.logaddexp(x, y)
+    larger, smaller = np.where(x.real >= y.real, x, y), np.where(x.real >= y.real, y, x)
+    return np.where(x == y, x + math.log(2), larger + np.log1p(np.exp(smaller - larger))).astype(x.dtype)
+
+
+logaddexp = binary("logaddexp", logaddexp_array, not_implemented("logaddexp_cpu"), inplace=False,
+                   refused=(scalar_type.BOOL, scalar_type.INTEGRAL))
+logaddexp2 = binary("logaddexp2", np.logaddexp2, not_implemented("logaddexp2_cpu"), inplace=False,
+                    refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX))
+
+
+@logaddexp.backward
+class LogaddexpBackward0:
+    def self(grad, self, other):
+        return grad / conj(1 + at.exp(other - self))
+
+    def other(grad, self, other):
+        return grad / conj(1 + at.exp(self - other))
+
+
+@logaddexp2.backward
+class Logaddexp2Backward0:
+    def self(grad, self, other):
+        return grad / (1 + at.pow(2, other - self))
+
+    def other(grad, self, other):
+        return grad / (1 + at.pow(2, self - other))
+
+
+# ------------------------------------------------------------------------------------------- signs and steps
+
+copysign = binary("copysign.Tensor", np.copysign, not_implemented("copysign_cpu"), common_type=float_result_type)
+copysign_scalar = native_function("copysign.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True,
+                                  out=True)
+copysign_scalar.kernel(lambda self, other: copysign.call(self, scalar_tensor(other)))
+
+
+def copysign_gradient(grad, self, result):
+    """The result is self or -self; at 0 it has no slope."""
+    ratio = result / self
+    return grad * ratio.masked_fill(self == 0, 0)
+
+
+@copysign.backward
+class CopysignBackward0:
+    def self(grad, self, result):
+        return copysign_gradient(grad, self, result)
+
+    def other(other):
+        return at.zeros_like(other)
+
+
+@copysign_scalar.backward
+class CopysignBackward1:
+    def self(grad, self, result):
+        return copysign_gradient(grad, self, result)
+
+
+heaviside = native_function("heaviside(Tensor self, Tensor values) -> Tensor", BOTH, inplace=True, out=True)
+heaviside.backward(NOT_IMPLEMENTED)
+exact_out(heaviside, lambda *_: "heaviside is not yet implemented for tensors with different dtypes.")
+
+
+@heaviside.kernel
+def heaviside_cpu(self, values):
+    if "c" in (self._array.dtype.kind, values._array.dtype.kind):
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if self._array.dtype != values._array.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    return computing(lambda x, at_zero: np.where(x == 0, at_zero, (x > 0).astype(x.dtype)), self, values)
+
+
+nextafter = binary("nextafter", np.nextafter, not_implemented("nextafter_cpu"),
+                   refused=(scalar_type.BOOL, scalar_type.INTEGRAL, COMPLEX))
+
+
+@nextafter.backward
+class NextafterBackward0:
+    def self(grad, self, other):
+        return at.where(self != other, grad, 0)
+
+    def other(other):
+        return at.zeros_like(other)
+
+
+# -------------------------------------------------------------------------------------------------------------- ldexp
+# Scaling: ldexp and frexp, which multiply by powers of two and take them out, and renorm.
+#
+# In PyTorch: `aten/src/ATen/native/{BinaryOps,UnaryOps,Normalization}.cpp`; derivatives in
+# `FunctionsManual.cpp`.
+
+# ---------------------------------------------------------------------------------------------- powers of two
+
+ldexp = native_function("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True)
+
+
+@ldexp.kernel
+def ldexp_cpu(self, other):
+    """self · 2 ** other"""
+    with below_autograd():
+        return at.mul(self, at.pow(2.0, other))
+
+
+@ldexp.backward
+class LdexpBackward0:
+    def self(grad, other):
+        return grad * conj(at.pow(2, other))
+
+    def other(grad, result):
+        return mul_scalar.call(grad * conj(result), math.log(2))

@@ -1,0 +1,77 @@
+"""Convolution of any dtype and dimension: one matrix product for each tap, each place of the kernel.
+
+Tap (a, b) of a 3x3 kernel looks at the image shifted by (a, b). So a convolution is nine matrix products
+[out channels, in channels] @ [in channels, pixels], each of a shifted window of the padded input, added up.
+The gradients are the same products with the roles exchanged.
+
+In PyTorch: `ConvolutionMM2d.cpp`, `ConvolutionMM3d.cpp`, `NaiveConvolutionTranspose2d.cpp`,
+`NaiveDilatedConvolution.cpp`, which copy all windows out (im2col) and multiply once.
+Explained in the chapter "Layers, functional, init".
+"""
+import numpy as np
+
+def forward(x, w, bias, shape, geometry):
+    """The convolution of x (N, C, …) with w (out, C / groups, …), plus bias: an array of `shape`."""
+    groups = geometry.groups
+    padded = _padded(x, geometry.padding)
+    w = w.reshape(groups, -1, *w.shape[1:])
+    result = np.zeros((shape[0], groups, shape[1] // groups, int(np.prod(shape[2:]))), x.dtype)
+    for tap, window in _taps(w.shape[3:], shape[2:], geometry):
+        result += w[(..., *tap)] @ _columns(padded[window], groups)
+    if bias is not None:
+        result += bias.reshape(groups, -1, 1)
+    return result.reshape(shape)
+
+
+def grad_input(grad, w, shape, geometry, kept=None):
+    """The gradient of an input of `shape`: each tap sends back what it has looked at.
+
+    kept: the dtype in which the parts are rounded and added, if it is not that of the products.
+    """
+    groups = geometry.groups
+    padded_shape = [n + 2 * p for n, p in zip(shape[2:], geometry.padding)]
+    w = w.reshape(groups, -1, *w.shape[1:])
+    columns = _columns(grad, groups)
+    result = np.zeros((*shape[:2], *padded_shape), kept or grad.dtype)
+    for tap, window in _taps(w.shape[3:], grad.shape[2:], geometry):
+        part = w[(..., *tap)].swapaxes(1, 2) @ columns
+        result[window] += part.reshape(*shape[:2], *grad.shape[2:]).astype(result.dtype, copy=False)
+    inner = [slice(p, p + n) for n, p in zip(shape[2:], geometry.padding)]
+    return np.ascontiguousarray(result[(..., *inner)])
+
+
+def grad_weight(grad, x, shape, geometry):
+    """The gradient of a weight of `shape`: each tap correlates the gradient with what it has looked at."""
+    groups = geometry.groups
+    padded = _padded(x, geometry.padding)
+    result = np.zeros((groups, shape[0] // groups, *shape[1:]), grad.dtype)
+    rows = _all_columns(grad, groups)
+    for tap, window in _taps(shape[2:], grad.shape[2:], geometry):
+        result[(..., *tap)] = rows @ _all_columns(padded[window], groups).swapaxes(1, 2)
+    return result.reshape(shape)
+
+
+def grad_bias(grad):
+    """The gradient of the bias: the sum over images and places."""
+    return grad.sum((0, *range(2, grad.ndim)))
+
+
+def _taps(kernel, out, geometry):
+    """Each place of the kernel, and the slices of the padded input that it looks at."""
+    for tap in np.ndindex(*kernel):
+        places = zip(tap, out, geometry.stride, geometry.dilation)
+        yield tap, (..., *[slice(t * d, t * d + (n - 1) * s + 1, s) for t, n, s, d in places])
+
+
+def _padded(x, padding):
+    return np.pad(x, [(0, 0), (0, 0), *[(p, p) for p in padding]]) if any(padding) else x
+
+
+def _columns(x, groups):
+    """(N, C, …) as (N, groups, C / groups, pixels)."""
+    return x.reshape(x.shape[0], groups, x.shape[1] // groups, -1)
+
+
+def _all_columns(x, groups):
+    """(N, C, …) as (groups, C / groups, pixels of all images)."""
+    return x.swapaxes(0, 1).reshape(groups, x.shape[1] // groups, -1)

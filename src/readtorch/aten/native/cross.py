@@ -1,0 +1,69 @@
+"""Products beyond the matrix product: tensordot, kron, bilinear, multi_dot, cross, vecdot, trace.
+
+In PyTorch: `aten/src/ATen/native/{Linear,LinearAlgebra,Cross,ReduceOps}.cpp`.
+Explained in the chapter "Layers, functional, init".
+"""
+import warnings
+
+import numpy as np
+
+from readtorch.aten.native_function import native_function
+from readtorch.c10.tensor_impl import wrap
+from readtorch.c10.wrap_dim import wrap_dim
+
+from .exact_out import exact_out
+from .tensor_iterator import broadcast_error, compute, conj, result_type
+
+BOTH = "function, method"
+
+
+# ---------------------------------------------------------------------------------------------- cross, vecdot
+
+linalg_cross = native_function("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> "
+                               "Tensor", module="linalg", name="cross", out=True)
+cross = native_function("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", BOTH, out=True)
+
+
+exact_out(linalg_cross)
+exact_out(cross)
+
+
+@linalg_cross.kernel
+def linalg_cross_cpu(self, other, dim):
+    x, y = self._array, other._array
+    if x.ndim != y.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    axis = wrap_dim(dim, x.ndim)
+    if x.shape[axis] != 3 or y.shape[axis] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {x.shape[axis]} "
+                           f"and {y.shape[axis]}")
+    if broadcast_error(x.shape, y.shape) is not None:
+        raise broadcast_error(x.shape, y.shape)
+    common = result_type(self, other)
+    if common.itemsize == 2:  # PyTorch rounds each step of this one to 16 bits
+        return wrap(np.ascontiguousarray(np.cross(x.astype(common.numpy), y.astype(common.numpy), axis=axis)))
+    return wrap(np.ascontiguousarray(compute(lambda x, y: np.cross(x, y, axis=axis), (x, y), common)))
+
+
+@linalg_cross.backward
+class LinalgCrossBackward0:
+    def self(grad, other, dim):
+        return linalg_cross.call(conj(other), grad, dim)
+
+    def other(grad, self, dim):
+        return linalg_cross.call(grad, conj(self), dim)
+
+
+@cross.compose
+def cross_composite(self, other, dim):
+    """Without `dim` it looks for the first dimension of size 3."""
+    if dim is None:
+        warnings.warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass "
+                      "the dim explicitly or simply "
+                      "use torch.linalg.cross.\nThe default value of dim will change to agree with that of "
+                      "linalg.cross in a future "
+                      "release.", stacklevel=3)
+        dim = next((d for d, n in enumerate(self._array.shape) if n == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    return linalg_cross.call(self, other, dim)

@@ -1,0 +1,286 @@
+"""Products that are added to something: addmm, addmv, addr, baddbmm, addbmm.  beta * self + alpha * (a @ b).
+
+In PyTorch: `aten/src/ATen/native/{LinearAlgebra,Blas}.cpp`. Explained in the chapter "One training step,
+end to end".
+"""
+import functools
+
+import numpy as np
+
+from readtorch.aten.native.binary_ops.arithmetic import maybe_multiply
+from readtorch.aten.native.cpu_blas import gemm, multiply
+from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.tensor_iterator import F4, WIDENED, compute, conj, result_type
+from readtorch.aten.native.tensor_shape.view import expand_cpu
+from readtorch.aten.native_function import native_function
+from readtorch.c10.overflows import check_fits, number_as
+from readtorch.c10.scalar_type import op_math_type
+from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
+
+from .matmul import check_batches, check_inner_sizes, mm_mat1_backward, mm_mat2_backward, product, refuse_bool
+
+BOTH = "function, method"
+_SCALES = "*, Scalar beta=1, Scalar alpha=1"
+
+
+def factor(number, t, numpy_dtype):
+    """alpha or beta. Of 16-bit floats it is a float32 number. Raises RuntimeError if the type of `t` has no such number."""
+    return number_as(number, op_math_type(dtype_of(t))).astype(numpy_dtype)
+
+
+def scaled_sum(self, value, beta, alpha):
+    """beta * self + alpha * value, written into `value`, which is ours. With beta 0 even a nan in `self`
+    counts nothing."""
+    x = self._array
+    if x.shape != value.shape:
+        expand_cpu(self, value.shape, False)  # raises if it does not fit
+    if alpha != 1:
+        np.multiply(value, factor(alpha, self, value.dtype), out=value, casting="unsafe")
+    if beta == 1:
+        np.add(value, x, out=value, casting="unsafe")
+    elif beta != 0:
+        np.add(value, np.multiply(x, factor(beta, self, value.dtype), dtype=value.dtype, casting="unsafe"), out=value)
+    return value
+
+
+def add_product(self, left, right, beta, alpha):
+    """beta * self + alpha * left @ right on arrays. 16-bit floats are computed in float32 and rounded
+    once."""
+    wide = WIDENED.get(left.dtype)
+    if wide is None:
+        return wrap(scaled_sum(self, product(left, right), beta, alpha))
+    value = scaled_sum(self, multiply(left.astype(wide), right.astype(wide)), beta, alpha)
+    return wrap(value.astype(left.dtype))
+
+
+# ------------------------------------------------------------------------------------------------------ addmm
+
+addmm = native_function(f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}) -> "
+                        f"Tensor", BOTH, inplace=True, out=True,
+                        direct=True)
+
+
+def check_addmm(self, mat1, mat2):
+    for name, t in (("mat1", mat1), ("mat2", mat2)):
+        if t._array.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {t._array.ndim}-D tensor")
+    check_inner_sizes(mat1._array, mat2._array)
+    expand_cpu(self, (mat1._array.shape[0], mat2._array.shape[1]), False)
+    if self._array.dtype != mat2._array.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and "
+                           f"{type_name(mat2)}")
+    if mat1._array.dtype != mat2._array.dtype:
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(mat1)} and "
+                           f"{type_name(mat2)}")
+    refuse_bool(mat1, "addmm_impl_cpu_")
+
+
+@addmm.kernel
+def addmm_cpu(self, mat1, mat2, beta, alpha):
+    bias, x, y = self._array, mat1._array, mat2._array
+    if beta == 1 == alpha and x.dtype is F4 is y.dtype and bias.dtype is F4 and x.ndim == 2 == y.ndim:
+        result = add_to_bias(bias, x, y)
+        if result is not None:
+            return wrap(result)
+    check_addmm(self, mat1, mat2)
+    return add_product(self, x, y, beta, alpha)
+
+
+def add_to_bias(bias, x, y):
+    """bias + x @ y for float32 matrices that are not empty; None if the sizes do not fit.
+
+    The bias is laid out first: BLAS then adds to it what it computes.
+    """
+    rows, inner = x.shape
+    length, columns = y.shape
+    if length != inner or bias.shape != (columns,) or 0 in (rows, inner, columns):
+        return None
+    if rows == 1:  # one example: to add a vector to a vector NumPy need not set up a broadcast
+        out = x.dot(y)
+        row = out[0]
+        row += bias
+        return out
+    out = np.empty((rows, columns), F4)
+    if inner >= 256 and columns >= 4 * rows and not y.flags.c_contiguous:
+        add_by_columns(bias, x, y, out)
+    else:
+        out[:] = bias
+        gemm(x, y, out)
+    return out
+
+
+def add_by_columns(bias, x, y, out):
+    """The same for a few examples and a wide layer, as yᵀ xᵀ: with the long side first BLAS is up to a quarter
+    faster, which pays for the pass that turns the result."""
+    turned = np.empty(out.shape[::-1], F4)
+    gemm(y.T, x.T, turned, 0.0)
+    add_transposed()(turned, bias, out)
+
+
+@functools.cache
+def add_transposed():
+    """The compiled loop; imported when first needed."""
+    from readtorch.aten.native.cpu.transposed_sum import add_transposed
+    return add_transposed
+
+
+@addmm.backward
+class AddmmBackward0:
+    def self(grad, beta):
+        return maybe_multiply(grad, beta.conjugate())
+
+    def mat1(grad, mat2, mat1_sym_sizes, mat1_byte_strides, alpha):
+        return mm_mat1_backward(grad, mat2, mat1_sym_sizes, mat1_byte_strides, alpha)
+
+    def mat2(grad, mat1, mat2_sym_sizes, mat2_byte_strides, alpha):
+        return mm_mat2_backward(grad, mat1, mat2_sym_sizes, mat2_byte_strides, alpha)
+
+
+# ------------------------------------------------------------------------------------------------ addmv, addr
+
+addmv = native_function(f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> "
+                        f"Tensor", BOTH, inplace=True, out=True, direct=True)
+
+
+@addmv.kernel
+def addmv_cpu(self, mat, vec, beta, alpha):
+    bias, x, y = self._array, mat._array, vec._array
+    if x.ndim != 2 or y.ndim != 1 or bias.ndim > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {bias.ndim}, {x.ndim}, {y.ndim}")
+    if x.shape[1] != y.shape[0] or bias.size not in (1, x.shape[0]):
+        raise RuntimeError(f"size mismatch, got input ({bias.size}), mat ({x.shape[0]}x{x.shape[1]}), vec "
+                           f"({y.shape[0]})")
+    if not x.dtype == y.dtype == bias.dtype:
+        raise RuntimeError("addmv input tensors must have the same dtype, but got "
+                           f"{type_name(self)}, {type_name(mat)}, and {type_name(vec)}")
+    refuse_bool(mat, "addmv_impl_cpu")
+    return add_product(self, x, y, beta, alpha)
+
+
+@addmv.backward
+class AddmvBackward0:
+    def self(grad, beta):
+        return maybe_multiply(grad, beta.conjugate())
+
+    def mat(grad, vec, alpha):
+        return maybe_multiply(grad.ger(conj(vec)), alpha.conjugate())
+
+    def vec(grad, mat, alpha):
+        return maybe_multiply(conj(mat.t()).mv(grad), alpha.conjugate())
+
+
+addr = native_function(f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> "
+                       f"Tensor", BOTH, inplace=True, out=True, direct=True)
+
+
+@addr.kernel
+def addr_cpu(self, vec1, vec2, beta, alpha):
+    """Unlike its relatives, this one promotes its operands' types."""
+    for name, t in (("vec1", vec1), ("vec2", vec2)):
+        if t._array.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {t._array.ndim}-D")
+    expand_cpu(self, (vec1._array.size, vec2._array.size), False)
+    common = result_type(self, vec1, vec2)
+    check_fits(beta, common)
+    check_fits(alpha, common)
+
+    def rounded(a):  # in PyTorch: computed in the type itself, so 16-bit numbers are rounded at each step
+        return a.astype(common.numpy).astype(a.dtype) if common.itemsize == 2 else a
+
+    def rank_one_update(bias, x, y):
+        if bias.dtype.kind == "b":
+            update = np.outer(x, y) if alpha else np.zeros((x.size, y.size), bool)
+            return bias | update if beta else update
+        update = rounded(np.outer(rounded(rounded(np.asarray(alpha, x.dtype)) * x), y))
+        return update if beta == 0 else rounded(rounded(np.asarray(beta, x.dtype)) * bias) + update
+    return wrap(compute(rank_one_update, (self._array, vec1._array, vec2._array), common))
+
+
+@addr.backward
+class AddrBackward0:
+    def self(grad, beta):
+        return maybe_multiply(grad, beta.conjugate())
+
+    def vec1(grad, vec2, alpha):
+        return maybe_multiply(grad.mv(conj(vec2)), alpha.conjugate())
+
+    def vec2(grad, vec1, alpha):
+        return maybe_multiply(grad.t().mv(conj(vec1)), alpha.conjugate())
+
+
+# ------------------------------------------------------------------------------------------- batched products
+
+baddbmm = native_function(f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> "
+                          f"Tensor", BOTH, inplace=True, out=True)
+
+
+@baddbmm.kernel
+def baddbmm_cpu(self, batch1, batch2, beta, alpha):
+    check_batches(batch1, batch2)
+    x, y = batch1._array, batch2._array
+    expand_cpu(self, (x.shape[0], x.shape[1], y.shape[2]), False)
+    if not self._array.dtype == x.dtype == y.dtype:
+        names = [str(t.dtype).removeprefix("torch.") for t in (self, batch1, batch2)]
+        raise RuntimeError(f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, "
+                           f"batch2: {names[2]}")
+    refuse_bool(batch1, "baddbmm")
+    return add_product(self, x, y, beta, alpha)
+
+
+@baddbmm.backward
+class BaddbmmBackward0:
+    def self(grad, beta):
+        return maybe_multiply(grad, beta.conjugate())
+
+    def batch1(grad, batch2, alpha):
+        return maybe_multiply(grad.bmm(conj(batch2.transpose(1, 2))), alpha.conjugate())
+
+    def batch2(grad, batch1, alpha):
+        return maybe_multiply(conj(batch1.transpose(1, 2)).bmm(grad), alpha.conjugate())
+
+
+addbmm = native_function(f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> "
+                         f"Tensor", BOTH, inplace=True, out=True)
+
+
+@addbmm.kernel
+def addbmm_cpu(self, batch1, batch2, beta, alpha):
+    """The sum of a batch of products is one product: of the matrices laid side by side."""
+    check_batches(batch1, batch2)
+    x, y = batch1._array, batch2._array
+    expand_cpu(self, (x.shape[1], y.shape[2]), False)
+    if self._array.dtype != y.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and "
+                           f"{type_name(batch2)}")
+    if x.dtype != y.dtype:
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(batch1)} and "
+                           f"{type_name(batch2)}")
+    refuse_bool(batch1, "addbmm_impl_cpu_")
+    if x.dtype.itemsize == 2:  # PyTorch adds one product at a time, rounding each sum to 16 bits
+        for a, b in zip(x, y):
+            self, beta = add_product(self, a, b, beta, alpha), 1
+        return self
+    wide = x.transpose(1, 0, 2).reshape(x.shape[1], -1)
+    return add_product(self, wide, y.reshape(-1, y.shape[2]), beta, alpha)
+
+
+@addbmm.backward
+class AddbmmBackward0:
+    def self(grad, beta):
+        return maybe_multiply(grad, beta.conjugate())
+
+    def batch1(grad, batch1_sym_sizes, batch2, batch2_sym_sizes, alpha):
+        sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
+        return maybe_multiply(
+            grad.unsqueeze(0).expand(sizes).bmm(conj(batch2.transpose(1, 2))), alpha.conjugate()
+        )
+
+    def batch2(grad, batch1, batch1_sym_sizes, batch2_sym_sizes, alpha):
+        sizes = (batch1_sym_sizes[0], batch1_sym_sizes[1], batch2_sym_sizes[2])
+        return maybe_multiply(
+            conj(batch1.transpose(1, 2)).bmm(grad.unsqueeze(0).expand(sizes)), alpha.conjugate()
+        )
+
+
+for _operator in (addmm, addmv, baddbmm, addbmm):
+    exact_out(_operator)

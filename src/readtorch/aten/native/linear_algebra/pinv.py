@@ -1,0 +1,129 @@
+"""LU factors, triangular equations, pseudo-inverse, rank, least squares.
+
+In PyTorch: `aten/src/ATen/native/{BatchLinearAlgebra,LinearAlgebra}.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.linear_algebra_utils import check_floating, svd as lapack_svd
+from readtorch.aten.native_function import native_function
+from readtorch.c10.tensor_impl import dtype_of, wrap
+
+BOTH = "function, method"
+
+
+# ------------------------------------------------------------------------------------ pseudo-inverse and rank
+
+pinv_tensor = native_function(
+    "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool "
+    "hermitian=False) -> Tensor",
+    module="linalg", name="pinv", out=True)
+pinv_float = native_function(
+    "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) "
+    "-> Tensor",
+    module="linalg", name="pinv", out=True)
+pinv_rcond = native_function("linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> "
+                             "Tensor", module="linalg",
+                             name="pinv", out=True)
+pinverse = native_function("pinverse(Tensor self, float rcond=1e-15) -> Tensor", BOTH)
+
+
+def tolerance(x, values, atol, rtol):
+    """Singular values up to this count as zero: max(atol, rtol · the greatest), by default eps · max(m, n) ·
+    it."""
+    greatest = values.max(-1, initial=0)
+    atol = 0 if atol is None else atol
+    if rtol is None:
+        eps = np.finfo(x.dtype).eps * max(x.shape[-2:])
+        rtol = np.where(np.asarray(atol) > 0, 0, eps)
+    return np.maximum(np.asarray(atol), np.asarray(rtol) * greatest)
+
+
+def as_array(t):
+    return None if t is None else t._array
+
+
+@pinv_tensor.kernel
+def pinv_cpu(self, atol, rtol, hermitian):
+    check_floating(self, "linalg.pinv")
+    x = self._array
+    if not x.size:
+        return wrap(np.empty(x.shape[:-2] + (x.shape[-1], x.shape[-2]), x.dtype))
+    if hermitian:
+        values, vectors = np.linalg.eigh(x)
+        U, S, Vh = vectors, values, vectors.conj().swapaxes(-1, -2)
+    else:
+        U, S, Vh = lapack_svd(x, full_matrices=False)
+    limit = tolerance(x, np.abs(S), as_array(atol), as_array(rtol))
+    inverse = np.where(np.abs(S) > limit[..., None], 1 / S, 0).astype(S.dtype)
+    result = (Vh.conj().swapaxes(-1, -2) * inverse[..., None, :]) @ U.conj().swapaxes(-1, -2)
+    return wrap(np.ascontiguousarray(result.astype(x.dtype, copy=False)))
+
+
+@pinv_tensor.backward
+class LinalgPinvBackward0:
+    def self(grad, result, self):
+        """With P = A⁺: -Pᴴ G Pᴴ, and two terms for the spaces that A and P leave out."""
+        P, G = result, grad
+        A = self
+        through = -P.mH.matmul(G).matmul(P.mH)
+        left = G.mH.matmul(P).matmul(P.mH)
+        right = P.mH.matmul(P).matmul(G.mH)
+        return through + left - A.matmul(P.matmul(left)) + right - right.matmul(P).matmul(A)
+
+
+def number(value, like):
+    return None if value is None else wrap(np.asarray(value, dtype_of(like).to_real().numpy))
+
+
+@pinv_float.compose
+def pinv_float_composite(self, atol, rtol, hermitian):
+    return pinv_tensor.call(self, number(atol, self), number(rtol, self), hermitian)
+
+
+@pinv_rcond.compose
+def pinv_rcond_composite(self, rcond, hermitian):
+    return pinv_tensor.call(self, number(0.0, self), number(rcond, self), hermitian)
+
+
+@pinverse.compose
+def pinverse_composite(self, rcond):
+    return pinv_rcond_composite(self, rcond, False)
+
+
+rank_tensor = native_function(
+    "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
+    "hermitian=False) -> Tensor",
+    module="linalg", name="matrix_rank", out=True)
+rank_float = native_function(
+    "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool "
+    "hermitian=False) -> Tensor",
+    module="linalg", name="matrix_rank", out=True)
+rank_tol = native_function("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> "
+                           "Tensor", module="linalg",
+                           name="matrix_rank", out=True)
+
+
+@rank_float.kernel
+def matrix_rank_cpu(self, atol, rtol, hermitian):
+    check_floating(self, "linalg.matrix_rank")
+    x = self._array
+    if not x.size:
+        return wrap(np.zeros(x.shape[:-2], np.int64))
+    values = np.abs(np.linalg.eigvalsh(x)) if hermitian else lapack_svd(x, compute_uv=False)
+    limit = tolerance(x, values, atol, rtol)
+    return wrap(np.asarray((values > limit[..., None]).sum(-1), np.int64))
+
+
+@rank_tensor.kernel
+def matrix_rank_tensor_cpu(input, atol, rtol, hermitian):
+    return matrix_rank_cpu(input, as_array(atol), as_array(rtol), hermitian)
+
+
+@rank_tol.kernel
+def matrix_rank_tol_cpu(self, tol, hermitian):
+    return matrix_rank_cpu(self, tol, 0.0, hermitian)
+
+
+for _operator in (pinv_tensor, pinv_float, pinv_rcond, rank_tensor, rank_float, rank_tol):
+    exact_out(_operator)

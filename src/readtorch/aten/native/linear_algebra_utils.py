@@ -1,0 +1,149 @@
+"""What the operators of `readtorch.linalg` share: checks, errors, and LAPACK on batches of matrices.
+
+In PyTorch: `aten/src/ATen/native/LinearAlgebraUtils.h`, `BatchLinearAlgebra.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.numpy_errors import _LinAlgError
+from readtorch.c10.scalar_type import FLOAT
+from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
+
+from .tensor_iterator import broadcast_shape
+
+def check_floating(t, name, argument="A", low_precision=False):
+    """Raises RuntimeError unless `t` is a batch of matrices that LAPACK can take."""
+    kind = dtype_of(t)
+    if kind.category < FLOAT:
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
+                           f"{type_name(t)}")
+    if not low_precision and kind.itemsize == 2:
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_name(t)}")
+    if t._array.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
+
+
+def check_square(t, name, argument="A"):
+    if t._array.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
+    n, m = t._array.shape[-2:]
+    if n != m:
+        raise RuntimeError(f"{name}: {argument} must be batches of square matrices, but they are {n} by {m} "
+                           f"matrices")
+
+
+def check_square_floating(t, name, argument="A"):
+    check_square(t, name, argument)
+    check_floating(t, name, argument)
+
+
+def column_major(array):
+    """A copy in which each matrix lies column by column, as LAPACK leaves its results."""
+    return np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def wrap_columns(array):
+    return wrap(column_major(array))
+
+
+def lapack(name, array):
+    """SciPy's binding of a LAPACK routine for the array's dtype."""
+    from scipy.linalg import lapack as bindings
+    return bindings.get_lapack_funcs((name,), (array,))[0]
+
+
+# Note [ Infinite numbers in LAPACK ]
+# OpenBLAS does not come back from the singular values of some matrices that have an infinite number. Such a matrix is not given
+# to it: all that it is made of is nan, as with MKL, which PyTorch has. A nan is refused, by PyTorch and by NumPy.
+
+def infinite(x):
+    """Which matrices have an infinite number; raises NumPy's LinAlgError if there is a nan."""
+    if np.isnan(x).any():
+        raise np.linalg.LinAlgError("SVD did not converge")
+    return np.isinf(x).any((-2, -1))
+
+
+def svd(x, full_matrices=True, compute_uv=True):
+    """NumPy's singular value decomposition. See Note [ Infinite numbers in LAPACK ]."""
+    endless = infinite(x)
+    if not endless.any():
+        return np.linalg.svd(x, full_matrices, compute_uv)
+    parts = np.linalg.svd(np.where(endless[..., None, None], 0, x), full_matrices, compute_uv)
+    for part in parts if compute_uv else [parts]:
+        part[endless] = np.nan
+    return parts
+
+
+def each_matrix(function, *arrays):
+    """Applies `function` to matrices, one batch element at a time; stacks each of the results it returns."""
+    batch = arrays[0].shape[:-2]
+    results = [function(*[a[index] for a in arrays]) for index in np.ndindex(batch)]
+    if not results:
+        probe = function(*[np.eye(*a.shape[-2:], dtype=a.dtype) for a in arrays])
+        return [np.zeros(batch + np.shape(p), np.asarray(p).dtype) for p in probe]
+    return [np.array(parts).reshape(batch + np.shape(parts[0])) for parts in zip(*results)]
+
+
+def first_failure(info):
+    """(batch prefix for a message, the code) of the first matrix that LAPACK failed on, or None."""
+    failed = np.argwhere(info != 0)
+    if not len(failed):
+        return None
+    place = int(np.flatnonzero(info.reshape(-1))[0])
+    prefix = f"(Batch element {place}): " if info.ndim else ""
+    return prefix, int(info.reshape(-1)[place])
+
+
+def check_info(info, name, describe):
+    """Raises _LinAlgError if LAPACK reported a failure; `describe(code)` says what it means."""
+    failure = first_failure(host_array(info))
+    if failure is not None:
+        raise _LinAlgError(f"{name}: {failure[0]}{describe(failure[1])}")
+
+
+def describe_singular(code):
+    return (f"The diagonal element {code} is zero, the inversion could not be completed because the input "
+            f"matrix is singular.")
+
+
+def describe_indefinite(code):
+    return ("The factorization could not be completed because the input is not positive-definite (the "
+            "leading minor of order "
+            f"{code} is not positive-definite).")
+
+
+# ----------------------------------------------------------------------------------------------- LU on arrays
+
+def lu_factor_one(a):
+    """(L and U in one matrix, pivots from 1, info)."""
+    if not a.size:
+        return a.copy(), np.arange(1, min(a.shape) + 1, dtype=np.int32), np.int32(0)
+    lu, pivots, info = lapack("getrf", a)(a)
+    return lu, (pivots + 1).astype(np.int32), np.int32(info)
+
+
+def lu_factor_arrays(a):
+    return each_matrix(lu_factor_one, a)
+
+
+def lu_solve_one(lu, pivots, b, adjoint):
+    if not b.size:
+        return b.copy()
+    trans = 0 if not adjoint else 2 if lu.dtype.kind == "c" else 1
+    return lapack("getrs", lu)(lu, pivots - 1, b, trans)[0]
+
+
+def lu_solve_arrays(lu, pivots, b, adjoint=False):
+    """X in A X = B (or Aᴴ X = B) from A's factors; batches broadcast."""
+    batch = broadcast_shape(b.shape[:-2], lu.shape[:-2])
+    if 0 in batch:
+        return np.zeros(batch + b.shape[-2:], b.dtype)
+    lu = np.broadcast_to(lu, batch + lu.shape[-2:])
+    b = np.broadcast_to(b, batch + b.shape[-2:])
+    pivots = np.broadcast_to(pivots, batch + pivots.shape[-1:])[..., None, :]
+    return each_matrix(lambda lu, p, b: (lu_solve_one(lu, p[0], b, adjoint),), lu, pivots, b)[0]
+
+
+def parity(pivots):
+    """The determinant of the permutation that the pivots spell: -1 for each row that moved."""
+    moved = pivots != np.arange(1, pivots.shape[-1] + 1)
+    return 1 - 2 * (moved.sum(-1) % 2)

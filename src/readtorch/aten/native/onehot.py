@@ -1,0 +1,32 @@
+"""Elements picked by a condition: where, nonzero, masked_fill and their relatives; one_hot.
+
+In PyTorch: `aten/src/ATen/native/{TensorCompare,TensorAdvancedIndexing,Onehot}.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function
+
+# -------------------------------------------------------------------------------------------------- one_hot
+
+one_hot = native_function("one_hot(Tensor self, int num_classes=-1) -> Tensor", "function", module="nn")
+
+
+@one_hot.compose
+def one_hot_composite(self, num_classes):
+    """A new last dimension, 0 everywhere but 1 at the place that the element names."""
+    array = self._array
+    if array.dtype != np.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if array.size == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return at.zeros((*array.shape, num_classes), dtype=self.dtype, device=self.device)
+    if array.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        num_classes = int(array.max()) + 1
+    elif array.max() >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    result = at.zeros((*array.shape, num_classes), dtype=self.dtype, device=self.device)
+    return result.scatter_(-1, self.unsqueeze(-1), 1)

@@ -1,0 +1,137 @@
+"""Fractional max pooling: windows that begin at random places, so that a plane can shrink by any factor.
+
+In PyTorch: `aten/src/ATen/native/{FractionalMaxPooling.h, FractionalMaxPool2d.cpp, FractionalMaxPool3d.cpp}`.
+B. Graham: Fractional max-pooling (2014). Explained in the chapter "Layers, functional, init".
+"""
+import numpy as np
+
+from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native.tensor_iterator import cast
+from readtorch.aten.native_function import native_function
+from readtorch.aten.tensor_utils import check_picked
+from readtorch.c10.tensor_impl import wrap
+
+from .max import check_numbers, greatest, in_float32, picking_backward, put_back_in
+from .windows import check_sizes, planes_of, windows_from
+
+fractional_max_pool2d = native_function(
+    "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> "
+    "(Tensor, Tensor)", module="nn", out=("output", "indices"))
+fractional_max_pool3d = native_function(
+    "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> "
+    "(Tensor, Tensor)", module="nn", out=("output", "indices"))
+fractional_max_pool2d_backward = native_function(
+    "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, "
+    "Tensor indices) -> Tensor", "")
+fractional_max_pool3d_backward = native_function(
+    "fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, "
+    "Tensor indices) -> Tensor", "")
+exact_out(fractional_max_pool2d)
+exact_out(fractional_max_pool3d)
+
+NAMES = {2: ("height", "width"), 3: ("time", "height", "width")}
+
+
+def starts(sample, size, outputs, kernel):
+    """Where `outputs` windows begin among `size` places: (planes, outputs), from one random number in [0, 1)
+    a plane.
+
+    Equal steps of a fractional length, rounded down after a random shift; the last window ends with the
+    plane. The arithmetic is that of the samples' type, rounded after every step.
+    """
+    number = sample.dtype.type
+    places = np.full((len(sample), outputs), size - kernel)
+    if outputs > 1:
+        step = number(size - kernel) / number(outputs - 1)
+        shifted = (np.arange(outputs - 1).astype(sample.dtype) + sample[:, None]) * step
+        places[:, :-1] = shifted.astype(np.int64) - (sample * step).astype(np.int64)[:, None]
+    return places
+
+
+def check(caller, shape, kernel_size, output_size, dims):
+    """Raises RuntimeError unless the windows fit into the planes."""
+    lists = "tuple of Ints" if dims == 2 else "tuple of three Ints"
+    for name, numbers in (("kernel_size", kernel_size), ("output_size", output_size)):
+        if len(numbers) != dims:
+            public = caller.removesuffix("_out")
+            raise RuntimeError(f"{public}: {name} must either be a single Int or {lists}")
+    for dim in range(1, len(shape)):
+        if shape[dim] == 0:
+            raise RuntimeError(f"{caller}(): Expected input to have non-zero size for non-batch dimensions, "
+                               f"but got{list(shape)} with dimension {dim} being empty.")
+    if len(shape) not in (dims + 1, dims + 2):
+        raise RuntimeError(f"{caller}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(shape)}")
+    spare = dims - 2  # in 3d PyTorch wants one place more than the windows need
+    found = list(zip(NAMES[dims], kernel_size, output_size, shape[-dims:]))
+    for name, kernel, outputs, size in found[:-2] + (found[-2:] if dims == 2 else found[:-3:-1]):
+        if outputs + kernel - 1 + spare > size:
+            raise RuntimeError(f"{caller}(): pool {name} {kernel} too large relative to input {name} {size}")
+    check_sizes((*shape[:-dims], *output_size))
+
+
+def check_samples(samples, x, dims):
+    """Raises RuntimeError unless there is a random number for each plane and dimension."""
+    if samples.dtype != x.dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    if samples.ndim != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.ndim}")
+    if samples.shape[0] < (x.shape[0] if x.ndim == dims + 2 else 1):
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    if samples.shape[1] != x.shape[-dims - 1]:
+        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+    if samples.shape[2] != dims:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {dims}; got {samples.shape[2]}.")
+
+
+def pool(caller, self, kernel_size, output_size, random_samples, dims):
+    x, samples = self._array, random_samples._array
+    check(caller, x.shape, kernel_size, output_size, dims)
+    check_samples(samples, x, dims)
+    check_numbers(f"{caller.removesuffix('_out')}_out_frame", self, "fV")
+    planes = planes_of(in_float32(x), dims)
+    samples = samples.reshape(-1, dims)[:len(planes)]
+    if dims == 2:
+        samples = samples[:, ::-1]  # in 2d the width's number comes first
+    sizes = x.shape[-dims:]
+    begins = [starts(samples[:, d], sizes[d], output_size[d], kernel_size[d]) for d in range(dims)]
+    best, places = greatest(planes, windows_from(begins, kernel_size, sizes, output_size))
+    result = (*x.shape[:-dims], *output_size)
+    return wrap(cast(best, x.dtype).reshape(result)), wrap(places.reshape(result))
+
+
+@fractional_max_pool2d.kernel
+def fractional_max_pool2d_cpu(self, kernel_size, output_size, random_samples):
+    return pool("fractional_max_pool2d", self, kernel_size, output_size, random_samples, 2)
+
+
+@fractional_max_pool3d.kernel
+def fractional_max_pool3d_cpu(self, kernel_size, output_size, random_samples):
+    return pool("fractional_max_pool3d_out", self, kernel_size, output_size, random_samples, 3)
+
+
+@fractional_max_pool2d_backward.kernel
+def fractional_max_pool2d_backward_cpu(grad_output, self, kernel_size, output_size, indices):
+    check_picked("fractional_max_pool2d_backward", grad_output, indices, self, 2)
+    return wrap(put_back_in(self, grad_output, indices, 2).reshape(self._array.shape))
+
+
+@fractional_max_pool3d_backward.kernel
+def fractional_max_pool3d_backward_cpu(grad_output, self, kernel_size, output_size, indices):
+    check_picked("fractional_max_pool3d_backward_out", grad_output, indices, self, 3)
+    return wrap(put_back_in(self, grad_output, indices, 3).reshape(self._array.shape))
+
+
+def max_derivative(name, backward):
+    class Derivative:
+        output_differentiability = [True, False]
+
+        def self(grad, self, kernel_size, output_size, result1):
+            return backward.call(grad, self, kernel_size, output_size, result1)
+    Derivative.__name__ = name
+    return Derivative
+
+
+fractional_max_pool2d.backward(max_derivative("FractionalMaxPool2DBackward0", fractional_max_pool2d_backward))
+fractional_max_pool3d.backward(max_derivative("FractionalMaxPool3DBackward0", fractional_max_pool3d_backward))
+fractional_max_pool2d_backward.backward(picking_backward("FractionalMaxPool2DBackwardBackward0", 2))
+fractional_max_pool3d_backward.backward(picking_backward("FractionalMaxPool3DBackwardBackward0", 3))

@@ -1,0 +1,109 @@
+"""Unpooling: numbers back at the places that max pooling took them from, zeros everywhere else.
+
+In PyTorch: `aten/src/ATen/native/MaxUnpooling.cpp`. Explained in the chapter "Layers, functional, init".
+"""
+import math
+
+import numpy as np
+
+from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native_function import native_function
+from readtorch.c10.tensor_impl import type_name, wrap
+
+from .max import check_numbers, found_other_type, pick_again
+from .windows import COUNT, by, laid_out_like, planes_of
+
+max_unpool2d = native_function(
+    "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", module="nn", out=True)
+max_unpool3d = native_function(
+    "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> "
+    "Tensor", module="nn", out=True)
+exact_out(max_unpool2d, found_other_type)
+exact_out(max_unpool3d, found_other_type)
+
+
+def put_at(x, indices, output_size):
+    """The array's numbers in planes of `output_size`, each at its index: (planes, places). The last of
+    several stays.
+
+    Raises RuntimeError for an index that the planes do not have.
+    """
+    dims, count = len(output_size), math.prod(output_size)
+    if count == 0:
+        return np.zeros((0, 0), x.dtype)
+    places = planes_of(indices, dims)
+    wrong = places[(places < 0) | (places >= count)]
+    if wrong.size:
+        raise RuntimeError(f"Found an invalid max index: {wrong[-1]} (output volumes are of size "
+                           f"{by(*output_size)})")
+    result = np.zeros((len(places), count), x.dtype)
+    np.put_along_axis(result, places, planes_of(x, dims), 1)
+    return result
+
+
+def check_length(name, numbers, dims, axes, but="but got"):
+    if len(numbers) != dims:
+        raise RuntimeError(f"There should be exactly {COUNT[dims]} elements {axes} in {name}, {but} "
+                           f"{len(numbers)} elements.")
+
+
+def check_shapes(self, indices, output_size, dims):
+    """Raises RuntimeError unless there is an index for each number, and room for them."""
+    x = self._array
+    if x.shape != indices._array.shape:
+        raise RuntimeError("Expected shape of indices to be same as that of the input tensor "
+                           f"({list(x.shape)}) but got indices tensor with shape: "
+                           f"{list(indices._array.shape)}")
+    for dim in range(1, x.ndim):
+        if x.shape[dim] == 0:
+            raise RuntimeError(f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size "
+                               f"for non-batch dimensions, but got {list(x.shape)} with dimension {dim} being empty.")
+    if min(output_size) < 0:
+        raise RuntimeError(f"max_unpooling{dims}d(): output_size must contain non-negative spatial dimensions, "
+                           f"but got output_size={tuple(output_size)}")
+
+
+def check_ndim(x, dims):
+    if x.ndim not in (dims + 1, dims + 2):
+        raise RuntimeError(f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but "
+                           f"got a tensor with {x.ndim} dimensions.")
+
+
+@max_unpool2d.kernel
+def max_unpool2d_cpu(self, indices, output_size):
+    x = self._array
+    check_length("output_size", output_size, 2, "(height, width)")
+    if indices._array.dtype != np.int64:
+        raise RuntimeError(f"elements in indices should be type int64 but got: {type_name(indices)}")
+    check_ndim(x, 2)
+    check_shapes(self, indices, output_size, 2)
+    check_numbers("max_unpool2d", self, "fV")
+    return wrap(laid_out_like(put_at(x, indices._array, output_size), x, (*x.shape[:-2], *output_size)))
+
+
+@max_unpool3d.kernel
+def max_unpool3d_cpu(self, indices, output_size, stride, padding):
+    x = self._array
+    check_length("output_size", output_size, 3, "(depth, height, width)")
+    if indices._array.dtype != np.int64:
+        raise RuntimeError("elements in indices should be type int64")
+    check_ndim(x, 3)
+    check_length("stride", stride, 3, "(depth, height, width)", "but got:")
+    check_length("padding", padding, 3, "(depth, height, width)", "but got:")
+    if min(stride) <= 0:
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
+    check_shapes(self, indices, output_size, 3)
+    check_numbers("max_unpool3d", self, "fV")
+    return wrap(put_at(x, indices._array, output_size).reshape(*x.shape[:-3], *output_size))
+
+
+@max_unpool2d.backward
+class MaxUnpool2DBackward0:
+    def self(grad, indices):
+        return pick_again(grad, indices, 2)
+
+
+@max_unpool3d.backward
+class MaxUnpool3DBackward0:
+    def self(grad, indices):
+        return pick_again(grad, indices, 3)

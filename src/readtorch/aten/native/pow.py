@@ -1,0 +1,225 @@
+"""Powers: pow with a number or a tensor on either side, and float_power.
+
+In PyTorch: `aten/src/ATen/native/Pow.cpp` and `cpu/PowKernel.cpp`; derivatives in
+`torch/csrc/autograd/FunctionsManual.cpp`.
+"""
+import cmath
+import math
+
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function, python_face
+from readtorch.c10 import scalar_type
+from readtorch.c10.scalar_type import FLOAT
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap_result
+
+from .binary_ops.arithmetic import mul_scalar
+from .exact_out import exact_out
+from .tensor_iterator import (
+    F4,
+    F8,
+    NUMBERS,
+    broadcast_error,
+    compute,
+    conj,
+    not_implemented,
+    number_of,
+    result_type,
+    scalar_tensor,
+)
+from .vectorized import or_loop
+
+BOTH = "function, method"
+pow_tensor = native_function("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True,
+                             out=True)
+pow_of_number = native_function("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", "function", out=True)
+pow_scalar = native_function("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", BOTH, inplace=True,
+                             out=True)
+
+
+def power(x, y):
+    """x ** y for arrays of one type.
+
+    NumPy refuses integers to negative powers; PyTorch gives 0, or 1 and -1 for those.
+    """
+    if x.dtype.kind != "i" or (np.min(y, initial=0) >= 0):
+        return np.power(x, y)
+    odd = np.where(y & 1, x, np.ones_like(x))
+    return np.where(y >= 0, np.power(x, np.maximum(y, 0)), np.where(x == 1, x,
+                                                                    np.where(x == -1, odd, np.zeros_like(x))))
+
+
+def check_not_bool(common):
+    if common is scalar_type.bool:
+        raise not_implemented("pow")(common)
+
+
+@pow_tensor.kernel
+def pow_tensor_cpu(self, exponent):
+    common = result_type(self, exponent)
+    check_not_bool(common)
+    try:
+        return wrap_result(compute(power, (self._array, exponent._array), common))
+    except ValueError:
+        raise broadcast_error(self._array.shape, exponent._array.shape) from None
+
+
+@pow_of_number.kernel
+def pow_of_number_cpu(self, exponent):
+    return pow_tensor_cpu(scalar_tensor(self), exponent)
+
+
+# Exponents that have a quicker and more exact way than a general power.
+_SPECIAL = {0: np.ones_like, 1: np.copy, 2: np.square, 3: or_loop("cube", lambda x: x * x * x)}
+_SPECIAL_FLOAT = {0.5: np.sqrt, -0.5: or_loop("rsqrt", lambda x: 1 / np.sqrt(x)), -1: np.reciprocal,
+                  -2: lambda x: np.reciprocal(x * x)}
+
+
+_QUICK = {**_SPECIAL, **_SPECIAL_FLOAT}
+
+
+@pow_scalar.kernel
+def pow_scalar_cpu(self, exponent):
+    x = self._array
+    if (x.dtype is F4 or x.dtype is F8) and type(exponent) is not complex and exponent in _QUICK:
+        return wrap_result(_QUICK[exponent](x))
+    number = scalar_tensor(exponent)
+    common = result_type(self, number)
+    if common.category < FLOAT and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    special = _SPECIAL.get(exponent) or (_SPECIAL_FLOAT.get(exponent) if common.category >= FLOAT else None)
+    if special is not None:
+        return wrap_result(compute(special, (x,), common))
+    check_not_bool(common)
+    return wrap_result(compute(np.power, (x, number._array), common))
+
+
+def pow_grad(grad, self, exponent):
+    """d(self ** exponent) for a number `exponent`."""
+    if exponent == 0:
+        return at.zeros_like(self)
+    return grad * conj(mul_scalar.call(self.pow(exponent - 1), exponent))
+
+
+def pow_grad_self(grad, self, exponent):
+    """The same for a tensor; where the exponent is 0 the derivative is 0 even at 0."""
+    slope = grad * conj(exponent * self.pow(exponent - 1))
+    return at.where(exponent == 0, at.zeros_like(slope), slope)
+
+
+def pow_grad_exponent(grad, base, exponent, result):
+    """grad * result * log(base), except that 0 ** exponent does not move where the exponent is not
+    negative.
+    """
+    flat = _flat_at_zero(base, exponent)
+    slope = grad * conj(result * base.log())
+    return at.where(flat, at.zeros_like(slope), slope)
+
+
+def _flat_at_zero(base, exponent):
+    real = exponent.real if exponent._array.dtype.kind == "c" else exponent
+    return (base == 0) & (real >= 0)
+
+
+@pow_scalar.backward
+class PowBackward0:
+    def self(grad, self, exponent):
+        return pow_grad(grad, self, exponent)
+
+
+@pow_tensor.backward
+class PowBackward1:
+    def self(grad, self, exponent):
+        return pow_grad_self(grad, self, exponent)
+
+    def exponent(grad, self, exponent, result):
+        return pow_grad_exponent(grad, self, exponent, result)
+
+
+@pow_of_number.backward
+class PowBackward2:
+    def exponent(grad, self, exponent, result):
+        if self == 0:
+            flat = _flat_at_zero(at.zeros_like(exponent), exponent)
+            slope = grad * conj(result * float("-inf"))
+            return at.where(flat, at.zeros_like(slope), slope)
+        return grad * conj(result * _log_of(self))
+
+
+def _log_of(number):
+    """The logarithm of a Python number; of a negative real one it is nan."""
+    if isinstance(number, complex):
+        return cmath.log(number)
+    return math.log(number) if number > 0 else math.nan
+
+
+@python_face("__pow__", "method")
+def __pow__(self, exponent):
+    """`self ** exponent`."""
+    if isinstance(exponent, TensorImpl):
+        return pow_tensor.call(self, exponent)
+    return pow_scalar.call(self, number_of(exponent)) if isinstance(exponent, NUMBERS) else NotImplemented
+
+
+@python_face("__ipow__", "method")
+def __ipow__(self, exponent):
+    """`self **= exponent`."""
+    return self.pow_(exponent)
+
+
+@python_face("__rpow__", "method")
+def __rpow__(self, base):
+    """`base ** self`, where `base` is not a tensor."""
+    return at.pow(base, self)
+
+
+# ------------------------------------------------------------------------------------------------ float_power
+
+float_power_tensor = native_function("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+                                     BOTH, inplace=True, out=True)
+float_power_of_number = native_function("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+                                        "function", out=True)
+float_power_scalar = native_function("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+                                     BOTH, inplace=True, out=True)
+
+
+def double_type(*operands):
+    is_complex = any(o._array.dtype.kind == "c" if isinstance(o, TensorImpl) else isinstance(o, complex)
+                     for o in operands)
+    return scalar_type.complex128 if is_complex else scalar_type.float64
+
+
+def float_power_composite(self, exponent):
+    """Both sides in double precision, then pow."""
+    wide = double_type(self, exponent)
+    number = complex if wide.is_complex else float
+    base, power_ = [o.to(wide) if isinstance(o, TensorImpl) else number(o) for o in (self, exponent)]
+    return at.pow(base, power_)
+
+
+for _operator in (float_power_tensor, float_power_of_number, float_power_scalar):
+    _operator.compose(float_power_composite)
+
+
+def float_power_(self, exponent):
+    wide, own = double_type(self, exponent), dtype_of(self)
+    if own is not wide:
+        raise RuntimeError(f"the base given to float_power_ has dtype {_name(own)} but the operation's "
+                           "result requires dtype "
+                           f"{_name(wide)}")
+    number = complex if wide.is_complex else float
+    return at.pow_(self, exponent.to(wide) if isinstance(exponent, TensorImpl) else number(exponent))
+
+
+def _name(dtype):
+    return scalar_type.SCALAR_TYPE_NAMES[dtype]
+
+
+for _operator in (float_power_tensor, float_power_scalar):
+    _operator.inplace.kernel(float_power_)
+    _operator.inplace.compose(float_power_)
+for _operator in (float_power_tensor, float_power_of_number, float_power_scalar):
+    exact_out(_operator, lambda out, result, *_: ("the output given to float_power has dtype "
+                                                  f"{type_name(out)} but the operation's "
+                                                  f"result requires dtype {type_name(result)}"))

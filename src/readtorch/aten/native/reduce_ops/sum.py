@@ -1,0 +1,433 @@
+"""Reductions: many elements to one. sum, mean, prod, all, any; extremes and spreads have files of their own.
+
+In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`, `cpu/SumKernel.cpp`; derivatives in `FunctionsManual.cpp`.
+"""
+import functools
+import math
+
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native.binary_ops.arithmetic import div_scalar
+from readtorch.aten.native.tensor_iterator import F4, F8, WIDENED, cast, conj, not_implemented, wrap_reduced
+from readtorch.aten.native.tensor_shape.view import sizes_face
+from readtorch.aten.native.vectorized import FROM_SIZE, are_flat, as_blocks, reduce_blocks, reduce_one
+from readtorch.aten.native_function import alias_of, any_device, native_function, packets, python_face
+from readtorch.aten.python_arg_parser import make_parser
+from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import CPU, DEFAULT_MASK, changed, tls
+from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
+from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
+
+BOTH = "function, method"
+add_up = np.add.reduce
+
+
+def reduced_axes(t, dim):
+    """The axes that `dim` names; no dims at all means every one.
+
+    Raises IndexError or RuntimeError for what is not a dim.
+    """
+    ndim = t._array.ndim
+    if dim and len(dim) == 1:
+        axis = wrap_dim(dim[0], ndim)
+        return (axis,) if ndim else ()
+    axes = wrap_dims(dim, ndim) if dim else range(ndim)
+    return tuple(axes) if ndim else ()
+
+
+def unreduce(grad, sizes, dim, keepdim):
+    """`grad` with the reduced dimensions back, of size 1."""
+    if keepdim or not sizes:
+        return grad
+    axes = wrap_dims(dim, len(sizes)) if dim else range(len(sizes))
+    for axis in sorted(axes):
+        grad = grad.unsqueeze(axis)
+    return grad
+
+
+def sum_type(array, dtype):
+    """Integers and bools add up in int64."""
+    return dtype or (scalar_type.int64 if array.dtype.kind in "iub" else scalar_type.by_numpy[array.dtype])
+
+
+# -------------------------------------------------------------------------------------------------------- sum
+
+sum_all = native_function("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
+sum_dim = native_function(
+    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+                          BOTH, out=True)
+
+
+def sum_array(array, axes, keepdim, dtype):
+    """The sum over `axes`; 16-bit floats add up in float32."""
+    if dtype is None and (array.dtype is F4 or array.dtype is F8):
+        return add_floats("sum", add_up, array, axes, keepdim)
+    target = sum_type(array, dtype)
+    wide = op_math_type(target).numpy
+    return add_up(_as_type(array, wide), axes, wide, None, keepdim).astype(target.numpy, copy=False)
+
+
+def add_floats(name, function, array, axes, keepdim):
+    """`function(array, axes, …)`, or the compiled loops `name` where they serve."""
+    axes = axes and sorted(axes)
+    blocks = as_blocks(array, axes) if array.size >= FROM_SIZE else None
+    if blocks is None:
+        return function(array, axes and tuple(axes), None, None, keepdim)
+    axes = range(array.ndim) if axes is None else axes
+    sizes = [1 if d in axes else n for d, n in enumerate(array.shape) if keepdim or d not in axes]
+    return reduce_blocks(name, blocks).reshape(sizes)
+
+
+def _as_type(array, wide):
+    """Complex numbers and 16-bit floats are converted before they are added: NumPy would not do it by
+    itself.
+    """
+    return cast(array, wide) if array.dtype.kind in "cV" or wide.kind in "biu" else array
+
+
+# A NumPy reduction takes 0.8 µs to begin with; so many numbers are added more quickly by Python, in double
+# precision.
+FEW = 16
+
+
+@sum_all.kernel
+def sum_all_cpu(self, dtype):
+    x = self._array
+    if dtype is None and x.dtype is F4:
+        if x.ndim == 1 and x.size <= FEW:
+            return wrap(np.array(sum(x.tolist()), F4))
+        if x.size >= FROM_SIZE and are_flat(x):
+            return wrap(reduce_one("sum", x.reshape(-1)))
+        return wrap(add_up(x, None, None, np.empty((), F4)))
+    return wrap_result(sum_array(x, None, False, dtype))
+
+
+@sum_all.backward
+class SumBackward0:
+    def self(grad, self_sym_sizes):
+        return grad.expand(self_sym_sizes)
+
+
+@sum_dim.kernel
+def sum_dim_cpu(self, dim, keepdim, dtype):
+    if not keepdim and self._array.ndim == 1 and dim is not None and len(dim) == 1:
+        wrap_dim(dim[0], 1)
+        return sum_all_cpu(self, dtype)
+    value = sum_array(self._array, reduced_axes(self, dim), keepdim, dtype)
+    return wrap_reduced(value) if value.ndim > 1 else wrap_result(value)
+
+
+@sum_dim.backward
+class SumBackward1:
+    def self(grad, self_sym_sizes, dim, keepdim):
+        return unreduce(grad, self_sym_sizes, dim, keepdim).expand(self_sym_sizes)
+
+
+ALL = object()
+
+
+def total_or_dim_face(name, of_all, of_dim):
+    """The Python face of sum and mean: the two plain ways to call them go straight to their operators."""
+    total, along = of_all.table, of_dim.table
+
+    def face(input, dim=ALL, *args, **kwargs):
+        if not args and not kwargs and isinstance(input, TensorImpl):
+            if dim is ALL:
+                return total[input._keys & (tls.mask if changed else DEFAULT_MASK)](input, None)
+            if type(dim) is int:
+                return along[input._keys & (tls.mask if changed else DEFAULT_MASK)](input, (dim,), False, None)
+        return parse((input, *args) if dim is ALL else (input, dim, *args), kwargs)
+    face.__name__ = face.__qualname__ = name
+    parse = make_parser(packets["torch", name], is_method=False)
+    return python_face(name, BOTH)(face)
+
+
+total_or_dim_face("sum", sum_all, sum_dim)
+
+sum_to_size = native_function("sum_to_size(Tensor self, SymInt[] size) -> Tensor", "method")
+sizes_face("sum_to_size", sum_to_size)
+
+
+# BLAS adds up rows, as a product with ones, several times faster than a NumPy reduction begins; up to so many
+# numbers: `ones` are kept for the next call.
+MANY = 1 << 20
+
+
+@functools.lru_cache(maxsize=8)
+def ones(count):
+    return np.ones(count, F4)
+
+
+@sum_to_size.kernel
+def sum_to_size_cpu(self, size):
+    """Without a graph, the gradient of a bias is one reduction, over the dimensions that the bias did not have."""
+    x = self._array
+    added = x.ndim - len(size)
+    if added > 0 and x.shape[added:] == tuple(size):
+        if x.dtype is F4 and x.ndim == 2 and added == 1 and 0 < x.size <= MANY:
+            return wrap(ones(len(x)).dot(x))
+        return wrap_result(sum_array(x, tuple(range(added)), False, None))
+    return sum_to_size_composite(self, size)
+
+
+@sum_to_size.compose
+def sum_to_size_composite(self, size):
+    shape = self._array.shape
+    added = len(shape) - len(size)
+    if added < 0 or any(n not in (1, m) for n, m in zip(size, shape[added:])):
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
+    if not size:
+        return sum_all.call(self, None)
+    dims = [d for d in range(len(shape)) if d < added or (size[d - added] == 1 and shape[d] != 1)]
+    result = sum_dim.call(self, dims, True, None) if dims else self
+    return result.view(size) if added else result
+
+
+nansum = native_function("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+                         "dtype=None) -> Tensor", BOTH,
+                         out=True)
+
+
+@nansum.kernel
+def nansum_cpu(self, dim, keepdim, dtype):
+    x = self._array
+    if x.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    kept = x if x.dtype.kind in "biu" else np.where(np.isnan(x), x.dtype.type(0), x)
+    return wrap_reduced(sum_array(kept, reduced_axes(self, dim), keepdim, dtype))
+
+
+def nansum_out(operator):
+    """The out= form of nansum and nanmean computes in the type of `out`, which must be a floating-point one."""
+    write = operator.out.kernels[CPU]
+
+    @operator.out.kernel
+    @any_device
+    def check_then_write(self, dim, keepdim, dtype, out):
+        if self._array.dtype.kind not in "biu" and out._array.dtype.kind in "biu":
+            raise not_implemented("nansum_cpu")(dtype_of(out))
+        return write(self, dim, keepdim, dtype, out)
+
+
+nansum_out(nansum)
+
+
+@nansum.backward
+class NansumBackward0:
+    def self(grad, self, dim, keepdim):
+        sizes = self._array.shape
+        return unreduce(grad.to(self.dtype), sizes, dim, keepdim).expand(sizes) * ~self.isnan()
+
+
+# ------------------------------------------------------------------------------------------------------- mean
+
+mean_all = native_function("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
+mean_dim = native_function("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
+                           "dtype=None) -> Tensor", BOTH,
+                           out=True)
+
+
+def check_mean_type(target, dtype):
+    if target.category < FLOAT:
+        kind = "Input" if dtype is None else "Optional"
+        raise RuntimeError(f"mean(): could not infer output dtype. {kind} dtype must be either a floating "
+                           "point or complex dtype. "
+                           f"Got: {SCALAR_TYPE_NAMES[target]}")
+
+
+def mean_array(array, axes, keepdim, dtype):
+    target = dtype or scalar_type.by_numpy[array.dtype]
+    check_mean_type(target, dtype)
+    wide = op_math_type(target).numpy
+    if dtype is None and array.dtype is F4:
+        total = sum_array(array, axes, keepdim, None)
+    else:
+        total = add_up(_as_type(array, wide), axes, wide, None, keepdim)
+    count = array.size if axes is None else math.prod([array.shape[d] for d in axes])
+    return (total / wide.type(count)).astype(target.numpy, copy=False)
+
+
+@mean_all.kernel
+def mean_all_cpu(self, dtype):
+    x = self._array
+    if dtype is None and x.dtype is F4 and x.ndim == 1 and 0 < x.size <= FEW:
+        return wrap(np.array(sum(x.tolist()) / x.size, F4))
+    return wrap_result(mean_array(self._array, None, False, dtype))
+
+
+@mean_all.backward
+class MeanBackward0:
+    def self(grad, self_sym_sizes):
+        return div_scalar.call(grad.expand(self_sym_sizes), math.prod(self_sym_sizes))
+
+
+@mean_dim.kernel
+def mean_dim_cpu(self, dim, keepdim, dtype):
+    if not keepdim and self._array.ndim == 1 and dim is not None and len(dim) == 1:
+        wrap_dim(dim[0], 1)
+        return mean_all_cpu(self, dtype)
+    return wrap_reduced(mean_array(self._array, reduced_axes(self, dim), keepdim, dtype))
+
+
+def reduced_count(sizes, dim):
+    """How many elements go into one element of the result."""
+    return math.prod([sizes[d] for d in wrap_dims(dim, len(sizes))] if dim else sizes) if sizes else 1
+
+
+@mean_dim.backward
+class MeanBackward1:
+    def self(grad, self_sym_sizes, dim, keepdim):
+        grad = unreduce(grad, self_sym_sizes, dim, keepdim).expand(self_sym_sizes)
+        return div_scalar.call(grad, max(1, reduced_count(self_sym_sizes, dim)))
+
+
+total_or_dim_face("mean", mean_all, mean_dim)
+
+nanmean = native_function("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+                          "dtype=None) -> Tensor", BOTH,
+                          out=True)
+
+
+nansum_out(nanmean)
+
+
+@nanmean.compose
+def nanmean_composite(self, dim, keepdim, dtype):
+    if self.dtype.category < FLOAT:
+        raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
+                           f"{SCALAR_TYPE_NAMES[self.dtype]}")
+    counts = (~at.isnan(self.detach())).sum(dim, keepdim)
+    return at.nansum(self, dim, keepdim, dtype=dtype).div(counts)
+
+
+# ------------------------------------------------------------------------------------------------------- prod
+
+prod_all = native_function("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", BOTH, out=True)
+prod_dim = native_function("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? "
+                           "dtype=None) -> Tensor", BOTH,
+                           out=True)
+
+
+def prod_array(array, axes, keepdim, dtype):
+    target = sum_type(array, dtype)
+    wide = op_math_type(target).numpy
+    product = np.multiply.reduce(_as_type(array, wide), axes, wide, None, keepdim)
+    return product.astype(target.numpy, copy=False)
+
+
+@prod_all.kernel
+def prod_all_cpu(self, dtype):
+    return wrap_result(prod_array(self._array, None, False, dtype))
+
+
+@prod_dim.kernel
+def prod_dim_cpu(self, dim, keepdim, dtype):
+    return wrap_reduced(prod_array(self._array, reduced_axes(self, (dim,)), keepdim, dtype))
+
+
+def prod_gradient(grad, input, result, dim):
+    """grad * result / input, without the division where an input is 0: there, the product of all others
+    along `dim`.
+    """
+    if not (input._array == 0).any():
+        return grad * conj(result / input)
+    return grad * conj(product_of_others(input, dim))
+
+
+def product_of_others(input, dim):
+    """For each element the product of all other elements along `dim`: what comes before it times what
+    comes after it.
+    """
+    size = input._array.shape[dim]
+    one = at.ones_like(input.narrow(dim, 0, 1))
+    before = at.cat([one, input.narrow(dim, 0, size - 1)], dim).cumprod(dim)
+    after = at.cat([one, input.narrow(dim, 1, size - 1).flip(dim)], dim).cumprod(dim).flip(dim)
+    return before * after
+
+
+@prod_all.backward
+class ProdBackward0:
+    def self(grad, self, result):
+        input = self.to(grad.dtype)
+        if not input._array.ndim:
+            return grad * at.ones_like(input)
+        return prod_gradient(grad, input.reshape(-1), result, 0).reshape(input._array.shape)
+
+
+@prod_dim.backward
+class ProdBackward1:
+    def self(grad, self, result, dim, keepdim):
+        input = self.to(grad.dtype)
+        if not input._array.ndim:
+            return grad * at.ones_like(input)
+        dim = wrap_dim(dim, input._array.ndim)
+        if not keepdim:
+            grad, result = grad.unsqueeze(dim), result.unsqueeze(dim)
+        return prod_gradient(grad, input, result, dim)
+
+
+# -------------------------------------------------------------------------------------------------------------- trace
+# Products beyond the matrix product: tensordot, kron, bilinear, multi_dot, cross, vecdot, trace.
+#
+# In PyTorch: `aten/src/ATen/native/{Linear,LinearAlgebra,Cross,ReduceOps}.cpp`.
+# Explained in the chapter "Layers, functional, init".
+
+# ------------------------------------------------------------------------------------------------------ trace
+
+trace = native_function("trace(Tensor self) -> Tensor", BOTH)
+
+
+@trace.kernel
+def trace_cpu(self):
+    x = self._array
+    if x.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {x.ndim}")
+    target = np.dtype(np.int64) if x.dtype.kind in "iub" else x.dtype
+    return wrap(np.asarray(np.trace(x, dtype=WIDENED.get(x.dtype, target)), target))
+
+
+@trace.backward
+class TraceBackward0:
+    def self(grad, self_sym_sizes):
+        return grad * at.eye(*self_sym_sizes, dtype=grad.dtype, device=grad.device)
+
+
+# ---------------------------------------------------------------------------------------------------------- logsumexp
+# Norms: linalg.vector_norm, dist, and logsumexp, which is a soft maximum.
+#
+# In PyTorch: `aten/src/ATen/native/{LinearAlgebra,ReduceOps,Distance}.cpp`; `norm_backward` in
+# `FunctionsManual.cpp`.
+
+# -------------------------------------------------------------------------------------------------- logsumexp
+
+logsumexp = native_function("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", BOTH,
+                            out=True)
+alias_of("logsumexp", "logsumexp", module="special")
+
+
+def logsumexp_array(x, axes, keepdim):
+    """log(sum(exp(x))), with the largest element taken out so that no exp overflows."""
+    if not x.size:
+        return np.log(add_up(np.exp(x), axes, None, None, keepdim))
+    largest = np.maximum.reduce(x.real, axes, None, None, True)
+    largest = np.where(np.isinf(largest), largest.dtype.type(0), largest)
+    total = np.log(add_up(np.exp(x - largest), axes, None, None, keepdim))
+    return total + (largest if keepdim else largest.reshape(np.shape(total)))
+
+
+@logsumexp.kernel
+def logsumexp_cpu(self, dim, keepdim):
+    dtype = dtype_of(self) if dtype_of(self).category >= FLOAT else scalar_type.get_default_dtype()
+    x = cast(self._array, op_math_type(dtype).numpy)
+    result = np.asarray(logsumexp_array(x, reduced_axes(self, dim), keepdim))
+    return wrap_reduced(result.astype(dtype.numpy, copy=False))
+
+
+@logsumexp.backward
+class LogsumexpBackward0:
+    def self(grad, self, result, dim, keepdim):
+        sizes = self._array.shape
+        return unreduce(grad, sizes, dim, keepdim) * conj((self - unreduce(result, sizes, dim,
+                                                                           keepdim)).exp())

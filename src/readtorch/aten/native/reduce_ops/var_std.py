@@ -1,0 +1,136 @@
+"""Spread: var, std, and both with the mean.
+
+In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` (`std_var_out`); derivatives in `FunctionsManual.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native.tensor_iterator import wrap_reduced
+from readtorch.aten.native_function import native_function
+from readtorch.c10.scalar_type import FLOAT
+from readtorch.c10.tensor_impl import dtype_of
+
+from .sum import add_up, mean_array, mean_dim, reduced_axes, reduced_count, unreduce
+
+BOTH = "function, method"
+
+
+def sum_of_squares(x):
+    return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
+
+
+def variance_array(array, axes, correction, keepdim):
+    """Mean of squared distances from the mean, with `correction` taken from the count; all in double
+    precision. The mean is that of the distances from the first number, so that of equal numbers it is exact.
+    """
+    x = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64, copy=False)
+    if x.size:
+        x = x - x[tuple(slice(0, 1) if d in axes else slice(None) for d in range(x.ndim))]
+        x -= mean_array(x, axes, True, None)
+    squares = sum_of_squares(x)
+    count = max(0, reduced_count(array.shape, axes) - correction)
+    return np.asarray(add_up(squares, axes, None, None, keepdim) / np.float64(count))
+
+
+def spread(self, dim, correction, keepdim, root, name="std and var"):
+    dtype = dtype_of(self)
+    if dtype.category < FLOAT:
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+    variance = variance_array(self._array, reduced_axes(self, dim), 1 if correction is None else correction,
+                              keepdim)
+    return wrap_reduced((np.sqrt(variance) if root else variance).astype(dtype.to_real().numpy))
+
+
+def overloads(name, root):
+    """Declare var or std: the two older overloads call the one with `correction`."""
+    of_all = native_function(f"{name}(Tensor self, bool unbiased=True) -> Tensor", BOTH)
+    of_dim = native_function(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) "
+                             "-> Tensor", BOTH, out=True)
+    general = native_function(
+        f"{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
+        "-> Tensor", BOTH, out=True)
+    general.kernel(lambda self, dim, correction, keepdim: spread(self, dim, correction, keepdim, root))
+    of_all.compose(lambda self, unbiased: general.call(self, None, int(unbiased), False))
+    of_dim.compose(lambda self, dim, unbiased, keepdim: general.call(self, dim, int(unbiased), keepdim))
+    return general
+
+
+var = overloads("var", root=False)
+std = overloads("std", root=True)
+
+
+def var_gradient(grad, self, dim, correction, keepdim):
+    """2 / (n - correction) * (self - mean) for each element."""
+    sizes = self._array.shape
+    freedom = reduced_count(sizes, dim) - (1 if correction is None else correction)
+    grad = unreduce(grad, sizes, dim, keepdim)
+    distance = self - mean_dim.call(self, tuple(dim or range(len(sizes))), True, None)
+    if freedom <= 0:
+        return grad * at.where(distance == 0, float("nan"), float("inf"))
+    return (2.0 / freedom) * grad * distance
+
+
+def std_gradient(grad, self, result, dim, correction, keepdim):
+    """That of the variance over 2 * std; where the spread is 0 the derivative is taken to be 0."""
+    return var_gradient((grad / (result * 2)).masked_fill(result == 0, 0), self, dim, correction, keepdim)
+
+
+def mean_gradient(grad, sizes, dim, keepdim):
+    return unreduce(grad, sizes, dim, keepdim).expand(sizes) / max(1, reduced_count(sizes, dim))
+
+
+@var.backward
+class VarBackward0:
+    def self(grad, self, dim, correction, keepdim):
+        return var_gradient(grad, self, dim, correction, keepdim)
+
+
+@std.backward
+class StdBackward0:
+    def self(grad, self, result, dim, correction, keepdim):
+        return std_gradient(grad, self, result, dim, correction, keepdim)
+
+
+# ---------------------------------------------------------------------------------------------- with the mean
+
+def overloads_with_mean(name, root):
+    of_all = native_function(f"{name}_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
+    of_dim = native_function(f"{name}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
+                             "keepdim=False) -> (Tensor, Tensor)")
+    general = native_function(
+        f"{name}_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
+        "keepdim=False) -> (Tensor, Tensor)")
+
+    @general.kernel
+    def spread_and_mean(self, dim, correction, keepdim):
+        result = spread(self, dim, correction, keepdim, root, f"{name}_mean")
+        return result, wrap_reduced(mean_array(self._array, reduced_axes(self, dim), keepdim, None))
+
+    of_all.compose(lambda self, unbiased: general.call(self, None, int(unbiased), False))
+    of_dim.compose(lambda self, dim, unbiased, keepdim: general.call(self, dim, int(unbiased), keepdim))
+    return general
+
+
+var_mean = overloads_with_mean("var", root=False)
+std_mean = overloads_with_mean("std", root=True)
+
+
+def sum_of_two(first, second):
+    return second if first is None else first if second is None else first + second
+
+
+@var_mean.backward
+class VarMeanBackward0:
+    def self(grads, self, dim, correction, keepdim):
+        from_var = None if grads[0] is None else var_gradient(grads[0], self, dim, correction, keepdim)
+        from_mean = None if grads[1] is None else mean_gradient(grads[1], self._array.shape, dim, keepdim)
+        return sum_of_two(from_var, from_mean)
+
+
+@std_mean.backward
+class StdMeanBackward0:
+    def self(grads, self, result0, dim, correction, keepdim):
+        from_std = None if grads[0] is None else std_gradient(grads[0], self, result0, dim, correction,
+                                                              keepdim)
+        from_mean = None if grads[1] is None else mean_gradient(grads[1], self._array.shape, dim, keepdim)
+        return sum_of_two(from_std, from_mean)

@@ -1,0 +1,226 @@
+"""Elements picked by a condition: where, nonzero, masked_fill and their relatives; one_hot.
+
+In PyTorch: `aten/src/ATen/native/{TensorCompare,TensorAdvancedIndexing,Onehot}.cpp`.
+"""
+from math import prod
+
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native.exact_out import exact_out, keeps_apart
+from readtorch.aten.native.tensor_iterator import broadcast_error
+from readtorch.aten.native_function import native_function, python_face, warn_of_overlap
+from readtorch.c10.overflows import number_as
+from readtorch.c10.scalar_type import C_TYPE_NAMES
+from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
+
+from .index import writes_elements
+
+BOTH = "function, method"
+
+
+# ------------------------------------------------------------------------------------------------- nonzero
+
+nonzero = native_function("nonzero(Tensor self) -> Tensor", BOTH, out=True)
+nonzero_static = native_function("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", BOTH, out=True)
+argwhere = native_function("argwhere(Tensor self) -> Tensor", BOTH, direct=True)
+nonzero_numpy = native_function("nonzero_numpy(Tensor self) -> Tensor[]", "")
+
+
+@nonzero.kernel
+def nonzero_cpu(self):
+    """The indices of all elements that are not 0, one row each."""
+    array = self._array
+    return wrap(np.argwhere(array) if array.ndim else np.empty((int(bool(array)), 0), np.int64))
+
+
+@nonzero_static.kernel
+def nonzero_static_cpu(self, size, fill_value):
+    """The first `size` rows of nonzero; `fill_value` where there are not so many."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    result = np.full((size, self._array.ndim), fill_value, np.int64)
+    found = nonzero_cpu(self)._array[:size]
+    result[:len(found)] = found
+    return wrap(result)
+
+
+@argwhere.compose
+def argwhere_composite(self):
+    return nonzero.call(self)
+
+
+@nonzero_numpy.compose
+def nonzero_numpy_composite(self):
+    """The same, as one tensor a dimension."""
+    if self._array.ndim == 0:
+        return nonzero.call(self.unsqueeze(0)).unbind(1)
+    return nonzero.call(self).unbind(1)
+
+
+@python_face("nonzero")
+def nonzero_face(input, *, as_tuple=False, out=None):
+    """Indices of the elements that are not 0: an (n, dims) tensor, or with `as_tuple` one vector a
+    dimension."""
+    if as_tuple:
+        if isinstance(out, (tuple, list)):
+            raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
+        return tuple(nonzero_numpy.call(input))
+    return nonzero.call(input) if out is None else nonzero.out.call(input, out)
+
+
+# -------------------------------------------------------------------------------------------------- masked_…
+
+masked_fill_tensor = native_function(
+    "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", BOTH, inplace=True)
+masked_fill = native_function(
+    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", BOTH, inplace=True)
+
+
+def mask_error(mask):
+    return RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
+                        f"{C_TYPE_NAMES[dtype_of(mask)]}")
+
+
+def fill_where(self, mask, value):
+    """A new array: `value` where the mask is true, `self` elsewhere."""
+    if mask._array.dtype != bool:
+        raise mask_error(mask)
+    try:
+        return wrap(np.where(mask._array, value, self._array))
+    except ValueError:
+        raise broadcast_error(mask._array.shape, self._array.shape) from None
+
+
+def fill_where_(self, mask, value):
+    if mask._array.dtype != bool:
+        raise mask_error(mask)
+    warn_of_overlap(self, "masked_fill_", "tensor[mask] = scalar")
+    try:
+        np.copyto(self._array, value, where=mask._array)
+    except ValueError:
+        raise broadcast_error(self._array.shape, mask._array.shape) from None
+    self._counter[0] += 1
+    return self
+
+
+def expand_error(self, mask):
+    """What `mask.expand_as(self)` raises."""
+    try:
+        return mask.expand(self._array.shape) and RuntimeError("mask does not fit")
+    except RuntimeError as error:
+        return error
+
+
+def as_element_of(self, value):
+    if value._array.ndim:
+        raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                           f"{value._array.ndim} dimension(s).")
+    return number_as(value.item(), dtype_of(self))
+
+
+masked_fill.kernel(lambda self, mask, value: fill_where(self, mask, number_as(value, dtype_of(self))))
+masked_fill.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, number_as(value,
+dtype_of(self))))
+masked_fill_tensor.kernel(lambda self, mask, value: fill_where(self, mask, as_element_of(self, value)))
+masked_fill_tensor.inplace.kernel(lambda self, mask, value: fill_where_(self, mask, as_element_of(self,
+value)))
+
+
+@python_face("masked_fill", "function, method")
+def masked_fill_face(input, mask, value):
+    """`input` with `value`, a number or a tensor without dimensions, where the mask is true."""
+    return (masked_fill_tensor if hasattr(value, "_array") else masked_fill).call(input, mask, value)
+
+
+@masked_fill.backward
+class MaskedFillBackward0:
+    def self(grad, mask):
+        return grad.masked_fill(mask, 0)
+
+
+@masked_fill_tensor.backward
+class MaskedFillBackward1:
+    def self(grad, mask):
+        return grad.masked_fill(mask, 0)
+
+    def value(grad, mask):
+        return at.where(mask, grad, 0).sum()
+
+
+masked_select = native_function("masked_select(Tensor self, Tensor mask) -> Tensor", BOTH, out=True,
+direct=True)
+masked_scatter = native_function(
+    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", BOTH, inplace=True)
+
+
+exact_out(masked_select, lambda *_: "masked_select(): self and result must have the same scalar type")
+keeps_apart(masked_select)
+exact_out(nonzero, lambda out, *_: "nonzero: Expected out tensor to have scalar type Long but got scalar "
+                                   f"type{type_name(out)}")
+
+
+@masked_select.kernel
+def masked_select_cpu(self, mask):
+    """The elements where the mask is true, in order, in one dimension."""
+    if mask._array.dtype != bool:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    try:
+        array, chosen = np.broadcast_arrays(self._array, mask._array)
+    except ValueError:
+        raise broadcast_error(self._array.shape, mask._array.shape) from None
+    return wrap(array[chosen].reshape(-1))
+
+
+@masked_select.backward
+class MaskedSelectBackward0:
+    def self(grad, self_sym_sizes, mask):
+        shape = np.broadcast_shapes(self_sym_sizes, mask._array.shape)
+        return at.new_zeros(grad, shape).masked_scatter(mask, grad)
+
+
+@writes_elements(masked_scatter, apart=False)
+def masked_scatter_cpu_(self, mask, source):
+    """The elements where the mask is true become those of `source`, in order."""
+    if self._array.dtype != source._array.dtype:
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
+                           f"{type_name(self)} and "
+                           f"{type_name(source)}")
+    if mask._array.dtype != bool:
+        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " +
+        type_name(mask))
+    try:
+        chosen = np.broadcast_to(mask._array, self._array.shape)
+    except ValueError:
+        raise expand_error(self, mask) from None
+    count = int(np.count_nonzero(chosen))
+    if count > source._array.size:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    self._array[chosen] = source._array.reshape(-1)[:count]
+
+
+@masked_scatter.kernel
+def masked_scatter_cpu(self, mask, source):
+    """Not in place the mask may also be the larger one."""
+    try:
+        array = np.broadcast_arrays(self._array, mask._array)[0].copy()
+    except ValueError:
+        raise broadcast_error(self._array.shape, mask._array.shape) from None
+    result = wrap(array)
+    masked_scatter_cpu_(result, mask, source)
+    return result
+
+
+@masked_scatter.backward
+class MaskedScatterBackward0:
+    def self(grad, mask):
+        return grad.masked_fill(mask, 0)
+
+    def source(grad, mask, source_sym_sizes):
+        chosen = grad.masked_select(mask)
+        missing = prod(source_sym_sizes) - chosen._array.size
+        if missing > 0:  # source may have had more elements than were needed
+            chosen = at.cat([chosen, at.new_zeros(grad, (missing,))])
+        return chosen.view(source_sym_sizes)

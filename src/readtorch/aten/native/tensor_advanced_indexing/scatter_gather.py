@@ -1,0 +1,409 @@
+"""One index a element: gather, scatter and their relatives; take and put.
+
+In PyTorch: `aten/src/ATen/native/{TensorAdvancedIndexing,ScatterGatherChecks.h,cpu/ScatterGatherKernel}.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native.exact_out import exact_out, keeps_apart
+from readtorch.aten.native.sparse.sparse_tensor import _sparse_coo_tensor_unsafe
+from readtorch.aten.native_function import native_function
+from readtorch.c10.overflows import number_as
+from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
+from readtorch.c10.wrap_dim import wrap_dim
+
+from .index import INT, LONG, add_at, writes_elements
+
+BOTH = "function, method"
+
+# -------------------------------------------------------------------------------------------------- gather
+
+gather = native_function(
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    BOTH, out=True, direct=True)
+
+
+def at_least_1d(array):
+    return array if array.ndim else array.reshape(1)
+
+
+def window(array, shape, dim):
+    """`array` cut to `shape` in every dimension but `dim`: an index may be smaller than what it indexes."""
+    return array[tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(shape)])]
+
+
+def check_bounds(places, size, dim):
+    if places.size and not (0 <= places.min() and places.max() < size):
+        outside = places[(places < 0) | (places >= size)][0]
+        raise RuntimeError(f"index {outside} is out of bounds for dimension {dim} with size {size}")
+
+
+def check_index(self, dim, index, name):
+    """The dimension, wrapped. Raises RuntimeError for an index of the wrong type or number of dimensions."""
+    dim = wrap_dim(dim, self._array.ndim)
+    places = index._array
+    if places.size and places.dtype not in (LONG, INT):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    if places.size and max(places.ndim, 1) != max(self._array.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as {} tensor".format(
+            "input" if name == "gather" else "self"))
+    return dim
+
+
+exact_out(gather)
+keeps_apart(gather, grows=True)
+
+
+@gather.kernel
+def gather_cpu(self, dim, index, sparse_grad):
+    """`result[i][j] = self[index[i][j]][j]` for dim 0, and so on: the index replaces the coordinate along
+    `dim`."""
+    dim = check_index(self, dim, index, "gather")
+    places = index._array
+    if places.size == 0:
+        return wrap(np.empty(places.shape, self._array.dtype))
+    shape, own = at_least_1d(places).shape, at_least_1d(self._array)
+    for d, (n, m) in enumerate(zip(shape, own.shape)):
+        if d != dim and n > m:
+            raise RuntimeError(f"Size does not match at dimension {d} expected index {list(places.shape)} "
+                               "to be no larger than self "
+                               f"{list(own.shape)} apart from dimension {dim}")
+    check_bounds(places, own.shape[dim], dim)
+    taken = np.take_along_axis(window(own, shape, dim), at_least_1d(places).astype(LONG, copy=False), dim)
+    return wrap(np.ascontiguousarray(taken).reshape(places.shape))
+
+
+@gather.backward
+class GatherBackward0:
+    def self(grad, self_sym_sizes, dim, index, sparse_grad):
+        if sparse_grad:
+            return gather_sparse_backward(grad, self_sym_sizes, dim, index)
+        return at.scatter_add(at.new_zeros(grad, self_sym_sizes), dim, index, grad)
+
+
+def gather_sparse_backward(grad, size, dim, index):
+    """Lists where each element was taken from and its gradient (`_gather_sparse_backward`)."""
+    places = list(np.indices(index._array.shape, LONG))
+    if places:
+        places[dim] = index._array
+    places = np.stack(places).reshape(len(places), -1) if places else np.empty((0, 1), LONG)
+    return _sparse_coo_tensor_unsafe.call(wrap(places), grad.reshape(-1), size, None, None, None, None, None)
+
+
+# -------------------------------------------------------------------------------------------------- scatter
+
+scatter = native_function(
+    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", BOTH, inplace=True, out=True)
+scatter_reduce_src = native_function(
+    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> "
+    "Tensor", BOTH, inplace=True, out=True)
+scatter_value = native_function(
+    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", BOTH, inplace=True, out=True)
+scatter_reduce_value = native_function(
+    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> "
+    "Tensor", BOTH, inplace=True, out=True)
+scatter_add = native_function(
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    BOTH, inplace=True, out=True, direct=True)
+scatter_reduce = native_function(
+    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool "
+    "include_self=True) -> Tensor", BOTH,
+    inplace=True, out=True)
+
+
+for _operator in (scatter, scatter_reduce_src, scatter_value, scatter_reduce_value, scatter_add,
+scatter_reduce):
+    exact_out(_operator)
+
+
+def targets(self, dim, index, src=None):
+    """(array to write, its index, values to write): for each element of `index` one place in `self`, one
+    element of `src`."""
+    dim = check_index(self, dim, index, "scatter")
+    if src is not None and src._array.dtype != self._array.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    places = at_least_1d(index._array)
+    if places.size == 0:
+        return None
+    own = at_least_1d(self._array)
+    values = None if src is None else at_least_1d(src._array)
+    if values is not None and values.ndim != own.ndim:
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+    for d, n in enumerate(places.shape):
+        if d != dim and n > own.shape[d] or values is not None and n > values.shape[d]:
+            raise RuntimeError(f"Expected index {list(index._array.shape)} to be no larger than self "
+                               f"{list(self._array.shape)} apart "
+                               f"from dimension {dim}" + ("" if src is None else
+                                                          " and to be no larger size than src "
+                                                          f"{list(src._array.shape)}"))
+    check_bounds(places, own.shape[dim], dim)
+    where = list(np.ogrid[tuple([slice(n) for n in places.shape])])
+    where[dim] = places
+    return own, tuple(where), None if values is None else values[tuple([slice(n) for n in places.shape])]
+
+
+_REDUCTIONS = {"add": add_at, "multiply": np.multiply.at,
+               "sum": add_at, "mean": add_at, "prod": np.multiply.at,
+               "amax": np.maximum.at, "amin": np.minimum.at}
+
+
+def reduction(reduce, allowed):
+    if reduce not in allowed:
+        raise RuntimeError("reduce argument must be either " + (
+            "add or multiply." if len(allowed) == 2 else f"sum, prod, mean, amax or amin, got {reduce}"))
+    return _REDUCTIONS[reduce]
+
+
+@writes_elements(scatter)
+def scatter_cpu(self, dim, index, src):
+    """`self[index[i][j]][j] = src[i][j]` for dim 0: gather's other way round."""
+    found = targets(self, dim, index, src)
+    if found:
+        own, where, values = found
+        own[where] = values
+
+
+@writes_elements(scatter_value)
+def scatter_value_cpu(self, dim, index, value):
+    found = targets(self, dim, index)
+    if found:
+        found[0][found[1]] = number_as(value, dtype_of(self))
+
+
+@writes_elements(scatter_reduce_src)
+def scatter_reduce_src_cpu(self, dim, index, src, reduce):
+    apply = reduction(reduce, ("add", "multiply"))
+    found = targets(self, dim, index, src)
+    if found:
+        apply(*found)
+
+
+@writes_elements(scatter_reduce_value)
+def scatter_reduce_value_cpu(self, dim, index, value, reduce):
+    apply = reduction(reduce, ("add", "multiply"))
+    found = targets(self, dim, index)
+    if found:
+        apply(found[0], found[1], number_as(value, dtype_of(self)))
+
+
+@writes_elements(scatter_add)
+def scatter_add_cpu(self, dim, index, src):
+    found = targets(self, dim, index, src)
+    if found:
+        add_at(*found)
+
+
+@scatter.backward
+class ScatterBackward0:
+    def self(grad, dim, index):
+        return grad.scatter(dim, index, 0)
+
+    def src(grad, dim, index):
+        return grad.gather(dim, index)
+
+
+@scatter_value.backward
+class ScatterBackward1:
+    def self(grad, dim, index):
+        return grad.scatter(dim, index, 0)
+
+
+@scatter_reduce_src.backward
+class ScatterBackward2:
+    def self__src(grad):
+        raise RuntimeError("derivative for aten::scatter.reduce is not implemented")
+
+
+@scatter_reduce_value.backward
+class ScatterBackward3:
+    def self(grad):
+        raise RuntimeError("derivative for aten::scatter.value_reduce is not implemented")
+
+
+@scatter_add.backward
+class ScatterAddBackward0:
+    def self(grad):
+        return grad
+
+    def src(grad, dim, index):
+        return grad.gather(dim, index)
+
+
+# -------------------------------------------------------------------------------------------- scatter_reduce
+
+_NEUTRAL = {"sum": 0, "mean": 0, "prod": 1, "amax": -np.inf, "amin": np.inf}
+
+
+def neutral(reduce, dtype):
+    """What a reduction starts from when `self`'s own elements do not count."""
+    value = _NEUTRAL[reduce]
+    if dtype.kind in "iu" and value not in (0, 1):
+        limits = np.iinfo(dtype)
+        return limits.min if value < 0 else limits.max
+    return dtype.type(value > 0) if dtype.kind == "b" else value
+
+
+@writes_elements(scatter_reduce)
+def scatter_reduce_cpu(self, dim, index, src, reduce, include_self):
+    """Each place of `self` becomes the reduction of what `src` sends there, and of its own element if
+    `include_self`."""
+    apply = reduction(reduce, tuple(_NEUTRAL))
+    found = targets(self, dim, index, src)
+    if not found:
+        return
+    own, where, values = found
+    if not include_self:
+        own[where] = neutral(reduce, own.dtype)
+    apply(own, where, values)
+    if reduce == "mean":
+        count = np.full(own.shape, int(include_self), LONG)
+        np.add.at(count, where, 1)
+        count = np.maximum(count, 1)
+        own[...] = own // count if own.dtype.kind in "iub" else own / count.astype(own.dtype)
+
+
+@scatter_reduce.backward
+class ScatterReduceBackward0:
+    def self__src(grad, self, dim, index, src, reduce, include_self, result, grad_input_mask):
+        return scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, result)
+
+
+def scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, result):
+    """(gradient of self, gradient of src)."""
+    if reduce == "sum":
+        of_self, of_src = grad, grad.gather(dim, index)
+    elif reduce == "prod":
+        of_self, of_src = product_backward(grad, self, dim, index, src, include_self, result)
+    elif reduce == "mean":
+        ones = at.ones_like(src)
+        count = at.scatter_add(at.ones_like(grad) if include_self else at.zeros_like(grad), dim, index, ones)
+        count = at.where(count == 0, at.ones_like(count), count)
+        of_self, of_src = grad / count, (grad / count).gather(dim, index)
+    else:
+        of_self, of_src = extreme_backward(grad, self, dim, index, src, include_self, result)
+    if not include_self:
+        of_self = of_self.scatter(dim, index, 0)
+    return of_self, of_src
+
+
+def product_backward(grad, self, dim, index, src, include_self, result):
+    """Product of all the others: result / own. A factor that is zero counts as 1 while its own gradient is
+    worked out, if no other one of src is zero."""
+    without_zero = self.masked_fill(self == 0, 1)
+    product = at.scatter_reduce(without_zero, dim, index, src, "prod", include_self=include_self)
+    of_self = grad * product / without_zero
+    src_zero = src == 0
+    zeros = at.scatter_add(at.zeros_like(self), dim, index, src_zero.to(self.dtype)).gather(dim, index)
+    single = src_zero.logical_and(zeros == 1)
+    with_ones = at.scatter_reduce(self, dim, index, src.masked_fill(single, 1), "prod", include_self=include_self)
+    divisor = src.masked_fill(src_zero, 1)
+    of_src = at.where(single, (grad * with_ones).gather(dim, index), (grad * result).gather(dim, index) / divisor)
+    return of_self, of_src
+
+
+def extreme_backward(grad, self, dim, index, src, include_self, result):
+    """The elements that reached the maximum share the gradient evenly."""
+    values = result.gather(dim, index)
+    own_wins = (self == result).to(grad.dtype)
+    src_wins = (src == values).to(grad.dtype)
+    start = own_wins if include_self else at.zeros_like(self)
+    winners = at.scatter_add(start, dim, index, src_wins)
+    share = grad / at.where(winners == 0, at.ones_like(winners), winners)
+    of_self = own_wins * share
+    return of_self, src_wins * share.gather(dim, index)
+
+
+# ---------------------------------------------------------------------------------------------- take and put
+
+take = native_function("take(Tensor self, Tensor index) -> Tensor", BOTH, out=True, direct=True)
+exact_out(take, lambda out, result, *_: (
+    f"take(): self and out expected to have the same dtype, but got self.dtype = {type_name(result)} and "
+    f"out.dtype = {type_name(out)}"))
+keeps_apart(take)
+put = native_function(
+    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", BOTH, inplace=True)
+take_along_dim = native_function(
+    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", BOTH, out=True)
+
+
+def flat_places(index, size, name):
+    """An index into all elements counted in order; negative numbers count from the end."""
+    places = index._array
+    if places.dtype != LONG:
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {type_name(index)}")
+    if size == 0 and places.size:
+        raise IndexError(f"{name}(): tried to take from an empty tensor" if name == "take" else
+                         "put_(): tried to put elements into an empty tensor")
+    outside = places[(places < -size) | (places >= size)]
+    if outside.size:
+        raise IndexError("out of range: tried to access index {} on a tensor of {} "
+                         "elements.".format(outside[0], size))
+    return places
+
+
+@take.kernel
+def take_cpu(self, index):
+    """Elements of `self` counted as if it were flat, in the shape of `index`."""
+    return wrap(np.asarray(self._array.reshape(-1)[flat_places(index, self._array.size, "take")]))
+
+
+@take.backward
+class TakeBackward0:
+    def self(grad, self_sym_sizes, index):
+        return at.put(at.new_zeros(grad, self_sym_sizes), index, grad, True)
+
+
+@writes_elements(put)
+def put_cpu(self, index, source, accumulate):
+    places = flat_places(index, self._array.size, "put_")
+    if source._array.dtype != self._array.dtype:
+        raise RuntimeError("put_(): self and source expected to have the same dtype, but got self.dtype = "
+                           f"{type_name(self)} and "
+                           f"source.dtype = {type_name(source)}")
+    if source._array.size != places.size:
+        raise RuntimeError("put_(): Expected source and index to have the same number of elements, but got "
+                           "source.numel() = "
+                           f"{source._array.size}, index.numel() = {places.size}")
+    shape = self._array.shape
+    where = np.unravel_index(places.reshape(-1) % max(self._array.size, 1), shape) if shape else (...,)
+    values = source._array.reshape(-1)
+    if accumulate:
+        add_at(self._array, where, values if self._array.ndim else values.sum())
+    elif places.size:
+        self._array[where] = values if self._array.ndim else values[-1]
+
+
+@put.backward
+class PutBackward0:
+    def self(grad, index, source, accumulate):
+        return grad if accumulate else at.put(grad, index, at.zeros_like(source), False)
+
+    def source(grad, index, source_sym_sizes):
+        return grad.take(index).reshape(source_sym_sizes)
+
+
+@take_along_dim.compose
+def take_along_dim_composite(self, indices, dim):
+    """gather, after `self` and `indices` were broadcast in all dimensions but `dim`."""
+    if indices._array.dtype != LONG:
+        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
+                           f"{type_name(indices)}")
+    if dim is None:
+        return self.reshape((-1,)).gather(0, from_the_front(indices.reshape((-1,)), self._array.size))
+    own, other = self._array.shape, indices._array.shape
+    if len(own) != len(other):
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of "
+                           "dimensions, but got "
+                           f"{len(own)} dimensions for input, and {len(other)} dimensions for indices")
+    dim = wrap_dim(dim, len(own))
+    common = np.broadcast_shapes((*own[:dim], *own[dim + 1:]), (*other[:dim], *other[dim + 1:]))
+    return self.expand((*common[:dim], own[dim], *common[dim:])).gather(
+        dim, from_the_front(indices.expand((*common[:dim], other[dim], *common[dim:])), own[dim]))
+
+
+def from_the_front(indices, size):
+    """Negative indices, which count from the end, as counted from the start."""
+    return at.where(indices < 0, indices + size, indices)
+
+
+exact_out(take_along_dim)

@@ -1,0 +1,416 @@
+"""Comparisons and logic: eq, lt, isnan, logical_and, where the result is a mask of bools.
+
+In PyTorch: `aten/src/ATen/native/{BinaryOps,TensorCompare}.cpp`.
+"""
+import math
+from functools import partial
+
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import alias_of, any_device, native_function, packets, python_face, write_out
+from readtorch.aten.python_arg_parser import make_parser, number_as_tensor
+from readtorch.c10 import scalar_type
+from readtorch.c10.overflows import check_fits
+from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, uint8
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap, wrap_result
+
+from .exact_out import exact_out, found_dtype
+from .tensor_iterator import F4, F8, NUMBERS, broadcast_error, cast, computing, laid_out, result_type, scalar_tensor
+from .vectorized import FROM_SIZE, are_flat, loop
+
+BOTH = "function, method"
+
+# ------------------------------------------------------------------------------- questions about each element
+
+
+def question(name, function, variants=BOTH, out=False):
+    """Declare `name(Tensor self) -> Tensor` of bools."""
+    operator = native_function(f"{name}(Tensor self) -> Tensor", variants, out=out, direct=True)
+    operator.kernel(lambda self: wrap_result(function(self._array)))
+    return operator
+
+
+def no_complex(name, function):
+    def checked(x):
+        if x.dtype.kind == "c":
+            raise RuntimeError(f"{name} does not support complex inputs.")
+        return function(x)
+    return checked
+
+
+def signbit_array(x):
+    if x.dtype.kind == "c":
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
+    return np.signbit(x) if x.dtype.kind in "fV" else x < 0
+
+
+isnan = question("isnan", np.isnan)
+isinf = question("isinf", np.isinf)
+isfinite = question("isfinite", np.isfinite)
+isposinf = question("isposinf", no_complex("isposinf", lambda x: x == np.inf), out=True)
+isneginf = question("isneginf", no_complex("isneginf", lambda x: x == -np.inf), out=True)
+isreal = question("isreal", lambda x: np.imag(x) == 0 if x.dtype.kind == "c" else laid_out(np.ones(x.shape, bool), x))
+signbit = question("signbit", signbit_array, out=True)
+
+
+def out_must_be_bool(operator, name):
+    """isposinf and its like write only to bool tensors."""
+    @operator.out.kernel
+    @any_device
+    def compute_then_copy(self, out):
+        if out._array.dtype.kind != "b":
+            raise RuntimeError(f"{name} does not support non-boolean outputs.")
+        return write_out(operator.call(self), (out,))
+
+
+for _operator, _name in ((isposinf, "isposinf"), (isneginf, "isneginf"), (signbit, "signbit")):
+    out_must_be_bool(_operator, _name)
+
+# ------------------------------------------------------------------------------------------------------ logic
+
+logical_not = native_function("logical_not(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+
+
+@logical_not.kernel
+def logical_not_cpu(self):
+    return wrap_result(np.logical_not(self._array))
+
+# --------------------------------------------------------------------------------------------- equal or close
+
+equal = native_function("equal(Tensor self, Tensor other) -> bool", BOTH)
+isclose = native_function(
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
+                          BOTH)
+allclose = native_function(
+    "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
+                           BOTH)
+is_nonzero = native_function("is_nonzero(Tensor self) -> bool", BOTH)
+
+
+@equal.kernel
+def equal_cpu(self, other):
+    x, y = self._array, other._array
+    return x.shape == y.shape and bool((x == y).all())
+
+
+@isclose.kernel
+def isclose_cpu(self, other, rtol, atol, equal_nan):
+    if self._array.dtype != other._array.dtype:
+        raise RuntimeError(f"{SCALAR_TYPE_NAMES[dtype_of(self)]} did not match "
+                           f"{SCALAR_TYPE_NAMES[dtype_of(other)]}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if not value >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
+    return computing(partial(close_array, rtol, atol, equal_nan), self, other, result=scalar_type.bool)
+
+
+def close_array(rtol, atol, equal_nan, x, y):
+    close = x == y
+    if equal_nan and x.dtype.kind in "fc":
+        close = close | (np.isnan(x) & np.isnan(y))
+    if rtol == 0 and atol == 0:
+        return close
+    if x.dtype.kind in "biu":
+        x, y = x.astype(np.float64), y.astype(np.float64)
+    difference = np.abs(x - y)
+    return close | (np.isfinite(difference) & (difference <= atol + np.abs(rtol * y)))
+
+
+@allclose.compose
+def allclose_composite(self, other, rtol, atol, equal_nan):
+    return bool(at.all(isclose.call(self, other, rtol, atol, equal_nan)))
+
+
+is_nonzero.compose(bool)
+
+# -------------------------------------------------------------------------------------- what programs assert
+
+_is_all_true = native_function("_is_all_true(Tensor self) -> Tensor", BOTH)
+_is_any_true = native_function("_is_any_true(Tensor self) -> Tensor", BOTH)
+_assert_async = native_function("_assert_async(Tensor self) -> ()")
+_assert_async_message = native_function("_assert_async.msg(Tensor self, str assert_msg) -> ()")
+
+
+def check_bool(self, name):
+    if self._array.dtype.kind != "b":  # in PyTorch: an internal assertion
+        raise RuntimeError(f"{name}(): expected a bool tensor, but got {SCALAR_TYPE_NAMES[dtype_of(self)]}")
+
+
+@_is_all_true.compose
+def is_all_true(self):
+    check_bool(self, "_is_all_true")
+    return self.all()
+
+
+@_is_any_true.compose
+def is_any_true(self):
+    check_bool(self, "_is_any_true")
+    return self.any()
+
+
+@_assert_async.compose
+def assert_async(self):
+    """Raises RuntimeError if the only element is 0. In PyTorch: on a GPU without waiting for it."""
+    assert_async_message(self, "Expected Tensor with single nonzero value, but got zero")
+
+
+@_assert_async_message.compose
+def assert_async_message(self, assert_msg):
+    if not is_nonzero.call(self):
+        raise RuntimeError(assert_msg)
+
+# ------------------------------------------------------------------------------------------------------- isin
+
+isin = native_function(
+    "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool "
+    "invert=False) -> Tensor", out=True)
+isin_number = native_function(
+    "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool "
+    "invert=False) -> Tensor", out=True)
+isin_of_number = native_function(
+    "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool "
+    "invert=False) -> Tensor", out=True)
+
+
+for _operator in (isin, isin_number, isin_of_number):
+    exact_out(_operator)
+
+
+@isin.kernel
+def isin_cpu(elements, test_elements, assume_unique, invert):
+    common = result_type(elements, test_elements).numpy
+    x, candidates = cast(elements._array, common), cast(test_elements._array, common)
+    return wrap_result(np.isin(x, candidates, assume_unique=assume_unique, invert=invert))
+
+
+isin_number.kernel(lambda elements, number, *flags: isin_cpu(elements, scalar_tensor(number), *flags))
+isin_of_number.kernel(lambda number, tests, *flags: isin_cpu(scalar_tensor(number), tests, *flags))
+
+
+# -------------------------------------------------------------------------------------------------------------- clamp
+# clamp: values kept between two bounds, which are numbers or tensors.
+#
+# In PyTorch: `aten/src/ATen/native/TensorCompare.cpp` and `cpu/TensorCompareKernel.cpp`.
+
+clamp_tensor = native_function("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+                               BOTH, inplace=True,
+                               out=True)
+clamp = native_function("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", BOTH,
+                        inplace=True, out=True)
+clamp_min_tensor = native_function("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", BOTH, inplace=True,
+                                   out=True)
+clamp_min = native_function("clamp_min(Tensor self, Scalar min) -> Tensor", BOTH, inplace=True, out=True)
+clamp_max_tensor = native_function("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", BOTH, inplace=True,
+                                   out=True)
+clamp_max = native_function("clamp_max(Tensor self, Scalar max) -> Tensor", BOTH, inplace=True, out=True)
+
+
+for _operator in (clamp, clamp_min, clamp_max):
+    exact_out(_operator, found_dtype)
+
+
+def check_bounds(self, low, high):
+    """Raises RuntimeError if the result's dtype does not have a bound."""
+    for bound in (low, high):
+        if bound is not None and not isinstance(bound, TensorImpl):
+            check_fits(bound, result_type(self, scalar_tensor(bound)))
+
+
+def between(self, low, high, name="clamp"):
+    """min(max(self, low), high); a bound may be None. nan stays, and a nan bound gives nan."""
+    x = self._array
+    plain = number_or_none(low) and number_or_none(high) and not (low is None and high is None)
+    if not (plain and -100 <= (low or 0) <= 100 and -100 <= (high or 0) <= 100):  # every dtype but bool has these
+        check_bounds(self, low, high)
+    if plain and (x.dtype is F4 or x.dtype is F8):
+        if x.size >= FROM_SIZE and are_flat(x) and not (is_nan(low) or is_nan(high)):
+            return wrap(loop("clamp", x, numbers=(-math.inf if low is None else low, math.inf if high is None else high)))
+        value = x if low is None else np.maximum(x, x.dtype.type(low))
+        return wrap_result(value if high is None else np.minimum(value, x.dtype.type(high)))
+    operands = [scalar_tensor(b) if not isinstance(b, TensorImpl) else b for b in (low, high)
+                if b is not None]
+    if not operands:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    common = result_type(self, *operands)
+    if common.is_complex or self._array.dtype.kind == "c":
+        raise NotImplementedError(f"{name} is not supported for complex types")
+    steps = [step for step, bound in ((np.maximum, low), (np.minimum, high)) if bound is not None]
+
+    def clamped(x, *bounds):
+        for step, bound in zip(steps, bounds):
+            x = step(x, bound)
+        return x
+    return computing(clamped, self, *operands, common=common)
+
+
+clamp.kernel(between)
+clamp_tensor.kernel(between)
+for _operator in (clamp_min, clamp_min_tensor):
+    _operator.kernel(lambda self, min: between(self, min, None, "clamp"))
+for _operator in (clamp_max, clamp_max_tensor):
+    _operator.kernel(lambda self, max: between(self, None, max, "clamp"))
+
+
+def is_nan(bound):
+    return bound is not None and bound != bound
+
+
+def number_or_none(value):
+    kind = type(value)
+    return kind is float or kind is int or value is None
+
+
+@python_face("clamp")
+def clamp_face(input, *args, **kwargs):
+    """`input` kept between `min` and `max`, which are numbers, tensors or None. In PyTorch: `torch.clamp`."""
+    if len(args) == 2 and not kwargs and isinstance(input, TensorImpl) and all(map(number_or_none, args)):
+        return clamp.call(input, *args)
+    return parse_clamp((input, *args), kwargs)
+
+
+parse_clamp = make_parser(packets["torch", "clamp"], is_method=False)
+alias_of("clip", "clamp")
+
+
+def inside(self, low, high):
+    """Where self lies between the bounds, the borders included: there the gradient passes."""
+    if low is None:
+        return self <= high
+    return self >= low if high is None else (self >= low) & (self <= high)
+
+
+def passing(mask, grad):
+    return at.where(mask, grad, at.zeros((), dtype=grad.dtype, device=grad.device))
+
+
+@clamp_tensor.backward
+class ClampBackward0:
+    def self(grad, self, min, max):
+        return passing(inside(self, min, max), grad)
+
+    def min__max(grad, self, min, max, grad_input_mask):
+        to_min, to_max = grad_input_mask
+        below_min = None
+        if to_min:
+            below_min = passing(self < min if max is None else (self < min) & (min < max), grad)
+        above_max = None
+        if to_max:
+            above_max = passing(self > max if min is None else (self > max) | (max <= min), grad)
+        return below_min, above_max
+
+
+@clamp.backward
+class ClampBackward1:
+    def self(grad, self, min, max):
+        return passing(inside(self, min, max), grad)
+
+
+@clamp_min.backward
+class ClampMinBackward0:
+    def self(grad, self, min):
+        return passing(self >= min, grad)
+
+
+@clamp_min_tensor.backward
+class ClampMinBackward1:
+    def self(grad, self, min):
+        return passing(self >= min, grad)
+
+    def min(grad, self, min):
+        return passing(self < min, grad)
+
+
+@clamp_max.backward
+class ClampMaxBackward0:
+    def self(grad, self, max):
+        return passing(self <= max, grad)
+
+
+@clamp_max_tensor.backward
+class ClampMaxBackward1:
+    def self(grad, self, max):
+        return passing(self <= max, grad)
+
+    def max(grad, self, max):
+        return passing(self > max, grad)
+
+
+# -------------------------------------------------------------------------------------------------------------- where
+# Elements picked by a condition: where, nonzero, masked_fill and their relatives; one_hot.
+#
+# In PyTorch: `aten/src/ATen/native/{TensorCompare,TensorAdvancedIndexing,Onehot}.cpp`.
+
+# --------------------------------------------------------------------------------------------------- where
+
+where = native_function(
+    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", "function", out=True,
+                        numbers_as_tensors=True)
+where_nonzero = native_function("where(Tensor condition) -> Tensor[]", "function")
+
+
+@where.kernel
+def where_cpu(condition, self, other):
+    """`self` where the condition holds, `other` elsewhere; all three are broadcast."""
+    mask = condition._array
+    if mask.dtype != bool:
+        if dtype_of(condition) is not uint8:
+            raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
+                               f"{type_name(condition)}")
+        mask = mask.astype(bool)
+    common = result_type(self, other).numpy
+    try:
+        return wrap(np.where(mask, np.asarray(self._array, common), np.asarray(other._array, common)))
+    except ValueError:
+        raise broadcast_error(mask.shape, self._array.shape, other._array.shape) from None
+
+
+def expected_out_type(out, result, *arguments):
+    return f"Expected out type to be {type_name(result)} but got {type_name(out)}"
+
+
+exact_out(where, expected_out_type)
+
+
+@where.backward
+class WhereBackward0:
+    def self(grad, condition):
+        return at.where(condition, grad, 0)
+
+    def other(grad, condition):
+        return at.where(condition, 0, grad)
+
+
+@python_face("where", "method", module="Tensor")
+def where_method(self, condition, other):
+    """`where(condition, self, other)`: as a method it belongs to the tensor that is kept."""
+    return at.where(condition, self, other)
+
+
+@python_face("where", "function")
+def where_function(condition, input=None, other=None, *, out=None):
+    """`input` where the condition holds, `other` elsewhere; with a condition alone, where it holds."""
+    if input is None and other is None:
+        return where_nonzero.call(condition)
+    input = input if hasattr(input, "_keys") else as_operand(input, "input", other)
+    other = other if hasattr(other, "_keys") else as_operand(other, "other", input)
+    if out is not None:
+        return where.out.call(condition, input, other, out)
+    return where.call(condition, input, other)
+
+
+def as_operand(number, name, beside):
+    """`number` as a tensor. Raises RuntimeError if the dtype of the result, beside the other operand, does not have it."""
+    if not isinstance(number, NUMBERS):
+        raise TypeError(f"where(): argument '{name}' must be Tensor, not {type(number).__name__}")
+    if not -100 <= number.real <= 100:  # every dtype has these
+        other = number_as_tensor(beside) if isinstance(beside, NUMBERS) else beside
+        common = result_type(number_as_tensor(number), other)
+        if common.itemsize > 2 or common.category < FLOAT:  # 16-bit floats round it to infinity
+            check_fits(number, common)
+    return number_as_tensor(number)
+
+
+@where_nonzero.compose
+def where_nonzero_composite(condition):
+    return at.nonzero(condition, as_tuple=True)

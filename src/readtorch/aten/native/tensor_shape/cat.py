@@ -1,0 +1,325 @@
+"""Several tensors become one: cat, stack and their relatives.
+
+In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.functions import at
+from readtorch.aten.native.copy import copy_in_format
+from readtorch.aten.native.exact_out import keeps_apart
+from readtorch.aten.native.tensor_iterator import result_type
+from readtorch.aten.native_function import any_device, native_function
+from readtorch.c10 import scalar_type
+from readtorch.c10.dispatch_key import CPU, CUDA
+from readtorch.c10.memory_format import contiguous_format, suggested_format
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.tensor_impl import dtype_of, wrap
+from readtorch.c10.wrap_dim import wrap_dim
+
+BOTH = "function, method"
+
+cat = native_function("cat(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True, direct=True)
+
+
+def is_skipped(t):
+    """An empty one-dimensional tensor may stand among tensors of any shape
+    (`at::native::cat_should_skip_tensor`)."""
+    return t._array.shape == (0,)
+
+
+def check_cat(tensors, dim):
+    """The tensors that count and the dimension, wrapped. Raises RuntimeError for shapes that do not fit."""
+    if not tensors:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    for i, t in enumerate(tensors):
+        if t._array.ndim == 0:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    kept = [(i, t) for i, t in enumerate(tensors) if not is_skipped(t)]
+    if not kept:
+        return [], wrap_dim(dim, 1)
+    first = kept[0][1]._array.shape
+    dim = wrap_dim(dim, len(first))
+    for i, t in kept:
+        check_cat_shape(first, t._array.shape, dim, i)
+    return [t for _, t in kept], dim
+
+
+def check_cat_shape(first, shape, dim, position):
+    if len(shape) != len(first):
+        raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
+    for d, (a, b) in enumerate(zip(first, shape)):
+        if d != dim and a != b:
+            raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size {a} "
+                               f"but got size {b} for "
+                               f"tensor number {position} in the list.")
+
+
+@cat.kernel
+def cat_cpu(tensors, dim):
+    arrays = [t._array for t in tensors]
+    try:
+        first = arrays[0].dtype if arrays else None
+        if arrays and all([a.dtype is first for a in arrays]):  # the common case: NumPy's rules are PyTorch's
+            return wrap(in_common_format(np.concatenate(arrays, dim), arrays))
+    except ValueError:
+        pass  # PyTorch lets an empty vector pass, and has its own words for the rest
+    kept, dim = check_cat(tensors, dim)
+    common = result_type(*tensors).numpy
+    if not kept:
+        return wrap(np.empty((0,), common))
+    arrays = [t._array for t in kept]
+    return wrap(in_common_format(np.concatenate(arrays, dim, dtype=common, casting="unsafe"), arrays))
+
+
+def common_format(arrays):
+    formats = {suggested_format(a) for a in arrays} if arrays[0].ndim in (4, 5) else set()
+    return formats.pop() if len(formats) == 1 else contiguous_format
+
+
+def in_common_format(result, arrays):
+    """`result` in row-major order, or channels-last if all of `arrays` are."""
+    wanted = common_format(arrays)
+    if wanted is contiguous_format and result.flags.c_contiguous:
+        return result
+    return copy_in_format(result, wanted)
+
+
+def _checked_out(operator):
+    """cat and its relatives word the refusal of an output in their own way."""
+    write = operator.out.kernels[CPU]
+
+    @operator.out.kernel
+    @any_device
+    def out_kernel(tensors, *rest):
+        out = rest[-1]
+        common = result_type(*tensors) if tensors else dtype_of(out)
+        if not scalar_type.can_cast(common, dtype_of(out)):
+            raise TypeError("torch.cat(): input types can't be cast to the desired output type "
+                            f"{SCALAR_TYPE_NAMES[dtype_of(out)]}")
+        return write(tensors, *rest)
+
+
+@cat.backward
+class CatBackward0:
+    def tensors(grad, tensors_sizes, dim):
+        return cat_backward(grad, tensors_sizes, dim)
+
+
+def cat_backward(grad, shapes, dim):
+    """The part of `grad` that belongs to each tensor."""
+    dim = wrap_dim(dim, grad._array.ndim)
+    pieces, start = [], 0
+    for shape in shapes:
+        if shape == (0,):
+            pieces.append(at.new_zeros(grad, (0,)))
+        else:
+            pieces.append(grad.narrow(dim, start, shape[dim]))
+            start += shape[dim]
+    return pieces
+
+
+concat = native_function("concat(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True)
+concatenate = native_function("concatenate(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True)
+concat.compose(lambda tensors, dim: cat.call(tensors, dim))
+concatenate.compose(lambda tensors, dim: cat.call(tensors, dim))
+
+
+stack = native_function("stack(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True, direct=True)
+
+
+@stack.kernel
+def stack_cpu(tensors, dim):
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    arrays = [t._array for t in tensors]
+    first = arrays[0].shape
+    dim = wrap_dim(dim, len(first) + 1)
+    check_equal_sizes(arrays, first)
+    if len(tensors) == 1 and dim == 0:  # the last state of a recurrent layer
+        return wrap(arrays[0][None].copy())
+    one_dtype = arrays[0].dtype
+    if dim == 0 and first and all([a.dtype is one_dtype for a in arrays]):  # samples of a batch: joining is faster
+        # column-major samples are joined column by column: the copy puts their rows in order
+        return wrap(np.ascontiguousarray(np.concatenate(arrays)).reshape(len(arrays), *first))
+    return wrap(np.stack(arrays, dim, dtype=result_type(*tensors).numpy, casting="unsafe"))
+
+
+def check_equal_sizes(arrays, first):
+    if all([a.shape == first for a in arrays]):
+        return
+    i = next(i for i, a in enumerate(arrays) if a.shape != first)
+    raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                       f"{list(arrays[i].shape)} at entry {i}")
+
+
+_checked_out(cat)
+keeps_apart(cat)
+_checked_out(stack)
+_write_stack = stack.out.kernels[CPU]
+
+
+@stack.out.kernel
+@any_device
+def stack_out(tensors, dim, out):
+    """Samples of a batch go where they belong at once: a worker of the DataLoader has them stacked in shared memory."""
+    arrays, target = [t._array for t in tensors], out._array
+    if dim != 0 or not arrays or out._keys & CUDA or not _are_rows(arrays, target):
+        return _write_stack(tensors, dim, out)
+    count, rows, *rest = target.shape
+    np.concatenate(arrays, out=target.reshape(count * rows, *rest))  # -1 has no answer for what is empty
+    out._counter[0] += 1
+    return out
+
+
+def _are_rows(arrays, target):
+    """Whether each array has the shape and dtype of one row of `target`, and other memory."""
+    rows, dtype = target.shape[1:], target.dtype
+    return (len(target.shape) > 1 and len(target) == len(arrays) and target.flags.c_contiguous
+            and all([a.shape == rows and a.dtype is dtype for a in arrays])
+            and not any([np.may_share_memory(a, target) for a in arrays]))
+
+
+@stack.backward
+class StackBackward0:
+    def tensors(grad, dim):
+        return list(grad.unbind(dim))
+
+
+# ------------------------------------------------------------------- along the first, second, third dimension
+
+atleast_1d = native_function("atleast_1d(Tensor self) -> Tensor", "")
+atleast_2d = native_function("atleast_2d(Tensor self) -> Tensor", "")
+atleast_3d = native_function("atleast_3d(Tensor self) -> Tensor", "")
+
+
+@atleast_1d.compose
+def atleast_1d_composite(self):
+    return self.reshape((1,)) if self._array.ndim == 0 else self
+
+
+@atleast_2d.compose
+def atleast_2d_composite(self):
+    ndim = self._array.ndim
+    return self.reshape((1, 1)) if ndim == 0 else self.unsqueeze(0) if ndim == 1 else self
+
+
+@atleast_3d.compose
+def atleast_3d_composite(self):
+    ndim = self._array.ndim
+    if ndim == 0:
+        return self.reshape((1, 1, 1))
+    if ndim == 1:
+        return self.unsqueeze(0).unsqueeze(-1)
+    return self.unsqueeze(-1) if ndim == 2 else self
+
+
+def _stack_along(name, raise_dims, dim, alias=None):
+    """hstack, vstack, dstack: tensors get at least so many dimensions, then they are joined along one of
+    them."""
+    def join(tensors):
+        if not tensors:
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+        raised = [raise_dims.call(t) for t in tensors]
+        return cat.call(raised, 0 if name == "hstack" and raised[0]._array.ndim == 1 else dim)
+    for spelling in filter(None, (name, alias)):
+        operator = native_function(f"{spelling}(Tensor[] tensors) -> Tensor", "function", out=True)
+        operator.compose(join)
+        _checked_out(operator)
+
+
+_stack_along("hstack", atleast_1d, 1)
+_stack_along("vstack", atleast_2d, 0, alias="row_stack")
+_stack_along("dstack", atleast_3d, 2)
+
+column_stack = native_function("column_stack(Tensor[] tensors) -> Tensor", "function", out=True)
+
+
+@column_stack.compose
+def column_stack_composite(tensors):
+    if not tensors:
+        raise RuntimeError("column_stack expects a non-empty TensorList")
+    return at.hstack([t if t._array.ndim > 1 else t.reshape((t._array.size, 1)) for t in tensors])
+
+
+_checked_out(column_stack)
+
+# ----------------------------------------------------------------------------------------------- block_diag
+
+block_diag = native_function("block_diag(Tensor[] tensors) -> Tensor", "")
+
+
+@block_diag.kernel
+def block_diag_cpu(tensors):
+    """Matrices along the diagonal of a larger one."""
+    for i, t in enumerate(tensors):
+        if t._array.ndim > 2:
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} "
+                               f"has {t._array.ndim} "
+                               "dimensions")
+    if not tensors:
+        return wrap(np.empty((1, 0), scalar_type.get_default_dtype().numpy))
+    blocks = [np.atleast_2d(t._array) for t in tensors]
+    size = (sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks))
+    result = np.zeros(size, result_type(*tensors).numpy)
+    row = column = 0
+    for b in blocks:
+        result[row:row + b.shape[0], column:column + b.shape[1]] = b
+        row, column = row + b.shape[0], column + b.shape[1]
+    return wrap(result)
+
+
+@block_diag.backward
+class BlockDiagBackward0:
+    def tensors(grad, tensors_sizes):
+        row, column, pieces = 0, 0, []
+        for shape in tensors_sizes:
+            rows, columns = (1, 1, *shape)[-2:]
+            block = grad.narrow(0, row, rows).narrow(1, column, columns)
+            pieces.append(block.reshape(shape))
+            row, column = row + rows, column + columns
+        return pieces
+
+
+# ----------------------------------------------------------------------------------------------------- chunk_cat
+
+_chunk_cat = native_function("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", out=True)
+
+
+@_chunk_cat.kernel
+def chunk_cat_cpu(tensors, dim, num_chunks):
+    """Each tensor is cut into so many chunks along `dim`, padded with zeros; chunk i of all of them form row i."""
+    dim = check_chunk_cat(tensors, dim, num_chunks)
+    lead = tensors[0]._array.shape[:dim]
+    return wrap(np.concatenate([chunked(t._array, dim, num_chunks).reshape((*lead, num_chunks, -1)) for t in tensors], -1))
+
+
+def check_chunk_cat(tensors, dim, num_chunks):
+    """The dimension, wrapped. Raises RuntimeError."""
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if num_chunks < 1:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    if dim < 0:
+        if len({t._array.ndim for t in tensors}) > 1:
+            raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
+        dim = wrap_dim(dim, tensors[0]._array.ndim)
+    for t in tensors:
+        if not t._array.size:
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        if dim >= t._array.ndim:
+            raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+        if t._array.dtype != tensors[0]._array.dtype:
+            raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+        if t._array.shape[:dim] != tensors[0]._array.shape[:dim]:
+            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+    return dim
+
+
+def chunked(x, dim, num_chunks):
+    missing = -x.shape[dim] % num_chunks
+    return np.pad(x, [(0, missing if d == dim else 0) for d in range(x.ndim)])
+
+
+_checked_out(_chunk_cat)
+_chunk_cat.backward(NOT_IMPLEMENTED)

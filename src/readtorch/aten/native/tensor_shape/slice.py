@@ -1,0 +1,118 @@
+"""One index and one slice: select, slice, and the zeros around their gradients.
+
+In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
+"""
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function
+from readtorch.c10.storage_impl import address_of
+from readtorch.c10.tensor_impl import storage_impl, view as view_of, wrap
+from readtorch.c10.wrap_dim import wrap_dim
+
+BOTH = "function, method"
+
+select = native_function("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", BOTH, direct=True)
+
+
+@select.kernel
+def select_cpu(self, dim, index):
+    array = self._array
+    try:
+        if dim == 0:
+            return view_of(self, array[index, ...])
+        dim = wrap_dim(dim, array.ndim)
+        return view_of(self, array[(slice(None),) * dim + (index, ...)])
+    except IndexError:
+        raise select_error(array.shape, dim, index) from None
+
+
+def select_error(shape, dim, index):
+    if not shape:
+        return IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim = wrap_dim(dim, len(shape))
+    return IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension "
+                      f"{dim}")
+
+
+@select.backward
+class SelectBackward0:
+    def self(grad, self_sym_sizes, dim, index):
+        return at.select_backward(grad, self_sym_sizes, dim, index)
+
+
+slice_ = native_function(
+    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> "
+    "Tensor(a)", "")
+
+
+@slice_.kernel
+def slice_cpu(self, dim, start, end, step):
+    array = self._array
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    if array.ndim == 0:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if dim == 0:
+        seen = array[start:end:step]
+    else:
+        dim = wrap_dim(dim, array.ndim)
+        seen = array[(slice(None),) * dim + (slice(start, end, step),)]
+    if not seen.size and array.size:
+        seen = empty_slice(self, dim, slice(start, end, step))
+    return view_of(self, seen)
+
+
+def empty_slice(self, dim, part):
+    """A slice without elements, which still begins where it would begin if it had some."""
+    array = self._array
+    start, stop, step = part.indices(array.shape[dim])
+    sizes, strides = list(array.shape), list(array.strides)
+    sizes[dim] = 0
+    offset = start * strides[dim]
+    strides[dim] *= step
+    buffer = storage_impl(self).buffer
+    begin = min(address_of(array) - address_of(buffer) + offset, buffer.nbytes)
+    return np.ndarray(sizes, array.dtype, buffer, begin, strides)
+
+
+@slice_.backward
+class SliceBackward0:
+    def self(grad, self_sym_sizes, dim, start, end, step):
+        return at.slice_backward(grad, self_sym_sizes, dim, start, end, step)
+
+
+def _scatter_into_zeros(name, text, kernel_index):
+    """select_backward and slice_backward: zeros of the input's sizes with `grad` in the place that was cut
+    out."""
+    operator = native_function(text, "function")
+
+    @operator.kernel
+    def embed(grad_output, input_sizes, *place):
+        result = np.zeros(input_sizes, grad_output._array.dtype)
+        result[kernel_index(*place, len(input_sizes))] = grad_output._array
+        return wrap(result)
+    return operator
+
+
+select_backward = _scatter_into_zeros(
+    "select_backward", "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> "
+                       "Tensor",
+    lambda dim, index, ndim: (slice(None),) * wrap_dim(dim, ndim) + (index,))
+slice_backward = _scatter_into_zeros(
+    "slice_backward",
+    "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt? start, SymInt? end, SymInt "
+    "step) -> Tensor",
+    lambda dim, start, end, step, ndim: (slice(None),) * wrap_dim(dim, ndim) + (slice(start, end, step),))
+
+
+@select_backward.backward
+class SelectBackwardBackward0:
+    def grad_output(grad, dim, index):
+        return grad.select(dim, index)
+
+
+@slice_backward.backward
+class SliceBackwardBackward0:
+    def grad_output(grad, dim, start, end, step):
+        return slice_.call(grad, dim, start, end, step)

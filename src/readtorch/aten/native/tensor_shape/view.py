@@ -1,0 +1,454 @@
+"""Operators that return a view: new sizes and strides over the same storage, no element moved.
+
+In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
+"""
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native_function import native_function, packets, python_face
+from readtorch.aten.numpy_errors import FOREIGN, restate
+from readtorch.aten.python_arg_parser import make_parser
+from readtorch.c10.dispatch_key import AUTOGRAD, CPU, DEFAULT_MASK, changed, tls
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.storage_impl import address_of
+from readtorch.c10.tensor_impl import (
+    alias,
+    contiguous_strides,
+    legacy_type_name,
+    storage_impl,
+    storage_offset,
+    strides_of,
+    type_name,
+    view as view_of,
+)
+from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
+
+BOTH = "function, method"
+
+
+def restrided(self, shape, strides, start=0, numpy_dtype=None):
+    """The memory of `self` as an array of other sizes, strides and perhaps type; `strides` and `start`
+    count bytes."""
+    array = self._array
+    numpy_dtype = numpy_dtype or array.dtype
+    if not start and array.flags.c_contiguous:
+        return np.ndarray(shape, numpy_dtype, array, 0, strides)
+    buffer = storage_impl(self).buffer
+    return np.ndarray(shape, numpy_dtype, buffer, address_of(array) - address_of(buffer) + start, strides)
+
+
+def sizes_face(name, operator, variants="method", *more):
+    """The Python face of an operator that takes a list of ints, also as loose ints: `x.view(2, 3)`.
+
+    What is not simply ints goes to the argument parser. `more`: the operator's other arguments.
+    """
+    table, parse = operator.table, None
+
+    def face(self, *sizes, **kwargs):
+        nonlocal parse
+        try:
+            for n in sizes:
+                if type(n) is not int:
+                    break
+            else:
+                if sizes and not kwargs:
+                    return table[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, sizes, *more)
+            one = sizes[0] if len(sizes) == 1 and not kwargs else None
+            if isinstance(one, (tuple, list)) and _INT.issuperset(map(type, one)):
+                return table[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, tuple(sizes[0]), *more)
+        except FOREIGN as error:
+            restate(error)
+            raise
+        parse = parse or make_parser(packets["torch", name], variants == "method")
+        return parse((self, *sizes), kwargs)
+    face.__name__ = face.__qualname__ = name
+    face.__doc__ = f"`{operator.schema}`"
+    return python_face(name, variants)(face)
+
+
+_INT = frozenset({int})
+
+
+# ------------------------------------------------------------------------------------------ sizes and strides
+
+view = native_function("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "method")
+view_dtype = native_function("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", "method")
+
+
+def infer_size(size, numel):
+    """`size` with its -1 replaced by what `numel` leaves for it. Raises RuntimeError if it does not fit."""
+    known, unknown = 1, None
+    for dim, n in enumerate(size):
+        if n == -1:
+            if unknown is not None:
+                raise RuntimeError("only one dimension can be inferred")
+            unknown = dim
+        elif n < 0:
+            raise RuntimeError(f"invalid shape dimension {n} at index {dim} of shape {list(size)}")
+        else:
+            known *= n
+    if unknown is None:
+        if known == numel:
+            return size
+    elif known and numel % known == 0:
+        return (*size[:unknown], numel // known, *size[unknown + 1:])
+    elif known == 0 and numel == 0:
+        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(size)} because the "
+                           "unspecified dimension size "
+                           "-1 can be any value and is ambiguous")
+    raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
+
+
+def compute_strides(shape, strides, sizes, item):
+    """Byte strides with which `sizes` view memory laid out as `shape` and `strides`, or None if there are
+    none.
+
+    Neighbouring dimensions that could be one ("chunks") may be cut anew; nothing may reach across two chunks.
+    In PyTorch: `at::detail::computeStride` (`aten/src/ATen/TensorUtils.cpp`).
+    """
+    if 0 in shape:
+        return strides if shape == tuple(sizes) else [s * item for s in contiguous_strides(sizes)]
+    if not shape:
+        return [item] * len(sizes)
+    result = [0] * len(sizes)
+    d, filled = len(sizes) - 1, 1
+    step, chunk = strides[-1], 1
+    for i in reversed(range(len(shape))):
+        chunk *= shape[i]
+        if i and (shape[i - 1] == 1 or strides[i - 1] == chunk * step):
+            continue
+        while d >= 0 and (filled < chunk or sizes[d] == 1):
+            result[d] = filled * step
+            filled *= sizes[d]
+            d -= 1
+        if filled != chunk:
+            return None
+        if i:
+            step, chunk, filled = strides[i - 1], 1, 1
+    return result if d == -1 else None
+
+
+@view.kernel
+def view_cpu(self, size):
+    array = self._array
+    shape = array.shape
+    if array.flags.c_contiguous and 1 not in shape and 0 not in shape:  # mostly; NumPy's strides are right
+        try:
+            seen = array.reshape(size)
+            if seen.shape == size or size.count(-1) == 1 and min(size) == -1:
+                return view_of(self, seen)
+        except ValueError:
+            pass  # what is wrong, infer_size says in PyTorch's words
+    size = infer_size(size, array.size)
+    strides = compute_strides(array.shape, array.strides, size, array.itemsize)
+    if strides is None:
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one "
+                           "dimension "
+                           "spans across two contiguous subspaces). Use .reshape(...) instead.")
+    return view_of(self, restrided(self, size, strides))
+
+
+@view.backward
+class ViewBackward0:
+    def self(grad, self_sym_sizes):
+        return grad.reshape(self_sym_sizes)
+
+
+sizes_face("view", view)
+
+
+@view_dtype.kernel
+def view_dtype_cpu(self, dtype):
+    """The same bytes read as another type; with another element size the last dimension grows or shrinks."""
+    array, target = self._array, dtype.numpy
+    if target.itemsize == array.itemsize:
+        return alias(self, array.view(target))
+    shape, strides = list(array.shape), list(array.strides)
+    have, want = array.itemsize, target.itemsize
+    if not shape:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} "
+                           "(different element sizes)")
+    if strides[-1] != have:
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {type_name(self)} as "
+                           f"{SCALAR_TYPE_NAMES[dtype]} (different element sizes), but got "
+                           f"{strides[-1] // have}")
+    if want > have:
+        check_widening(self, dtype, want // have)
+    shape[-1], strides[-1] = shape[-1] * have // want, want
+    return alias(self, restrided(self, shape, strides, 0, target))  # autograd does not follow it
+
+
+def check_widening(self, dtype, ratio):
+    """Raises RuntimeError unless size, offset and strides count whole elements of the wider type."""
+    shape, strides = self._array.shape, strides_of(self)
+    types = f"to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} (different element sizes)"
+    if shape[-1] % ratio:
+        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {types}, but got {shape[-1]}")
+    if storage_offset(self) % ratio:
+        raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} {types}, but got "
+                           f"{storage_offset(self)}")
+    for d, step in enumerate(strides[:-1]):
+        if step % ratio:
+            raise RuntimeError(f"self.stride({d}) must be divisible by {ratio} {types}, but got {step}")
+
+
+expand = native_function(
+    "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "method")
+
+
+@expand.kernel
+def expand_cpu(self, size, implicit):
+    """Dimensions of size 1 repeated, and new ones in front, by strides of 0. -1 keeps a size."""
+    array = self._array
+    shape, added = array.shape, len(size) - array.ndim
+    if added < 0:
+        raise RuntimeError(f"expand({legacy_type_name(self)}{{{list(shape)}}}, size={list(size)}): the "
+                           "number of sizes provided "
+                           f"({len(size)}) must be greater or equal to the number of dimensions in the "
+                           "tensor "
+                           f"({array.ndim})")
+    sizes, strides = list(size), [0] * added
+    for dim, own, step in zip(range(added, len(size)), shape, array.strides):
+        wanted = size[dim]
+        if wanted == own or wanted == -1:
+            sizes[dim] = own
+        elif own == 1:
+            step = 0
+        else:
+            raise RuntimeError(f"The expanded size of the tensor ({wanted}) must match the existing size "
+                               f"({own}) at "
+                               f"non-singleton dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: "
+                               f"{list(shape)}")
+        strides.append(step)
+    for dim in reversed(range(added)):
+        if sizes[dim] == -1:
+            raise RuntimeError("The expanded size of the tensor (-1) isn't allowed in a leading, "
+                               "non-existing dimension "
+                               f"{dim}")
+        if sizes[dim] == 1:
+            strides[dim] = sizes[dim + 1] * strides[dim + 1] if dim + 1 < len(sizes) else array.itemsize
+    return view_of(self, restrided(self, sizes, strides))
+
+
+sizes_face("expand", expand, "method", False)
+
+
+@expand.backward
+class ExpandBackward0:
+    def self(grad, self_sym_sizes):
+        return at.sum_to_size(grad, self_sym_sizes)
+
+
+transpose = native_function(
+    "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", BOTH, direct=True)
+
+
+@transpose.kernel
+def transpose_cpu(self, dim0, dim1):
+    array = self._array
+    ndim = array.ndim
+    return view_of(self, array.swapaxes(wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)) if ndim else array)
+
+
+@transpose.backward
+class TransposeBackward0:
+    def self(grad, dim0, dim1):
+        return grad.transpose(dim0, dim1)
+
+
+t = native_function("t(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
+
+
+@t.kernel
+def t_cpu(self):
+    array = self._array
+    if array.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
+    return view_of(self, array.T)
+
+
+@t.backward
+class TBackward0:
+    def self(grad):
+        return grad.t()
+
+
+permute = native_function("permute(Tensor(a) self, int[] dims) -> Tensor(a)", BOTH)
+
+
+@permute.kernel
+def permute_cpu(self, dims):
+    array = self._array
+    try:
+        if len(dims) == array.ndim:
+            return view_of(self, array.transpose(dims))
+    except ValueError:
+        for d in dims:
+            wrap_dim(d, array.ndim)
+        raise RuntimeError("permute(): duplicate dims are not allowed.") from None
+    raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the "
+                       "length of the "
+                       f"desired ordering of dimensions i.e. input.dim() = {array.ndim} is not equal to "
+                       "len(dims) = "
+                       f"{len(dims)}")
+
+
+sizes_face("permute", permute, "function, method")
+
+
+@permute.backward
+class PermuteBackward0:
+    def self(grad, dims):
+        inverse = [0] * len(dims)
+        for place, d in enumerate(dims):
+            inverse[d % len(dims)] = place
+        return grad.permute(inverse)
+
+
+# ----------------------------------------------------------------------------------------------------- detach
+
+detach = native_function("detach(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
+
+
+@detach.kernel
+def detach_cpu(self):
+    return alias(self, self._array)
+
+
+detach.kernel(detach_cpu, AUTOGRAD)  # the one operator that says: no history
+
+
+alias_ = native_function("alias(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
+
+
+@alias_.kernel
+def alias_cpu(self):
+    return view_of(self, self._array)
+
+
+@alias_.backward
+class AliasBackward0:
+    def self(grad):
+        return grad
+
+
+# -------------------------------------------------------------------------------------------- views in place
+
+def becomes_view(functional, text, node_name):
+    """Declare `x.squeeze_()` and its like: x itself gets the sizes and strides of the view that
+    `functional` gives.
+
+    PyTorch counts them as operators of their own, so their nodes have numbers of their own.
+    """
+    operator = native_function(text, "method")
+    kernel = functional.kernels[CPU]
+
+    @operator.kernel
+    def become_view(self, *arguments):
+        self._storage_impl = storage_impl(self)
+        self._array = kernel(self, *arguments)._array
+        self._counter[0] += 1
+        return self
+    operator.backward(type(node_name, (), {"self": vars(functional.derivative)["self"]}))
+    return operator
+
+
+transpose_ = becomes_view(transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> "
+                                     "Tensor(a!)", "TransposeBackward1")
+becomes_view(t, "t_(Tensor(a!) self) -> Tensor(a!)", "TBackward1")
+
+
+# ------------------------------------------------------------------------------------------------- squeeze, unsqueeze
+# Dimensions of size 1 taken away and put in: squeeze and unsqueeze.
+#
+# In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
+
+unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", BOTH, direct=True)
+
+
+@unsqueeze.kernel
+def unsqueeze_cpu(self, dim):
+    array = self._array
+    shape = array.shape
+    dim = wrap_dim(dim, len(shape) + 1)
+    sizes = (*shape[:dim], 1, *shape[dim:])
+    if 1 not in shape and array.flags.c_contiguous:
+        return view_of(self, array.reshape(sizes))
+    strides = array.strides
+    step = shape[dim] * strides[dim] if dim < len(shape) else array.itemsize
+    return view_of(self, restrided(self, sizes, (*strides[:dim], step, *strides[dim:])))
+
+
+@unsqueeze.backward
+class UnsqueezeBackward0:
+    def self(grad, dim):
+        return grad.squeeze(dim)
+
+
+squeeze = native_function("squeeze(Tensor(a) self) -> Tensor(a)", BOTH)
+squeeze_dim = native_function("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", BOTH)
+squeeze_dims = native_function("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", BOTH)
+
+
+@squeeze.kernel
+def squeeze_cpu(self):
+    return view_of(self, self._array.squeeze())
+
+
+@squeeze_dim.kernel
+def squeeze_dim_cpu(self, dim):
+    array = self._array
+    dim = wrap_dim(dim, array.ndim)
+    return view_of(self, array.squeeze(dim) if array.ndim and array.shape[dim] == 1 else array)
+
+
+@squeeze_dims.kernel
+def squeeze_dims_cpu(self, dims):
+    array = self._array
+    ones = tuple([d for d in wrap_dims(dims, array.ndim) if array.ndim and array.shape[d] == 1])
+    return view_of(self, array.squeeze(ones))
+
+
+@python_face("squeeze")
+def squeeze_face(input, dim=None):
+    """`input` without its dimensions of size 1, or without those among `dim` that are of size 1."""
+    if dim is None:
+        return squeeze.call(input)
+    if type(dim) is int:
+        return squeeze_dim.call(input, dim)
+    if isinstance(dim, (tuple, list)):
+        return squeeze_dims.call(input, dim)
+    return squeeze_dim.call(input, dim.__index__())
+
+
+def unsqueeze_to(grad, sizes, dims=None):
+    """`grad` with the dimensions back that squeeze took away."""
+    dims = range(len(sizes)) if dims is None else sorted(wrap_dims(dims, len(sizes)))
+    for dim in dims:
+        if sizes and sizes[dim] == 1:
+            grad = grad.unsqueeze(dim)
+    return grad
+
+
+@squeeze.backward
+class SqueezeBackward0:
+    def self(grad, self_sym_sizes):
+        return unsqueeze_to(grad, self_sym_sizes)
+
+
+@squeeze_dim.backward
+class SqueezeBackward1:
+    def self(grad, self_sym_sizes, dim):
+        return unsqueeze_to(grad, self_sym_sizes, (dim,))
+
+
+@squeeze_dims.backward
+class SqueezeBackward2:
+    def self(grad, self_sym_sizes, dim):
+        return unsqueeze_to(grad, self_sym_sizes, dim)
+
+
+becomes_view(squeeze, "squeeze_(Tensor(a!) self) -> Tensor(a!)", "SqueezeBackward3")
+becomes_view(squeeze_dim, "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", "SqueezeBackward4")
+becomes_view(squeeze_dims, "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", "SqueezeBackward5")
+becomes_view(unsqueeze, "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", "UnsqueezeBackward1")

@@ -1,0 +1,117 @@
+"""A copy of a tensor in which one view of it is replaced: slice_scatter, select_scatter, diagonal_scatter,
+as_strided_scatter.
+
+They are the views of `slicing.py` and its neighbours without writing in place.
+In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
+"""
+from readtorch.aten.functions import at
+from readtorch.aten.native.copy import allocate, copy_in_format
+from readtorch.aten.native.exact_out import exact_out
+from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.c10.tensor_impl import storage_impl, storage_offset as storage_offset_of, strides_of, wrap
+
+from .slice import slice_
+
+BOTH = "function, method"
+
+
+def with_same_strides(array, strides):
+    """A copy that lies in memory as the original does, gaps included; without gaps if elements overlap."""
+    if 0 in array.strides and array.size:
+        return copy_in_format(array, None)
+    result = allocate(array.shape, strides, array.dtype)
+    result[...] = array
+    return result
+
+
+def scatter_into(view_of):
+    """A kernel that copies `self`, and `src` into the view of the copy that `view_of(copy, *arguments)`
+    gives.
+    """
+
+    def kernel(self, src, *arguments):
+        result = wrap(with_same_strides(self._array, strides_of(self)))
+        with below_autograd():
+            target = view_of(result, *arguments)._array
+        if target.shape != src._array.shape:
+            raise RuntimeError(
+                "expected src to have a size equal to the slice of self. src size = "
+                f"{list(src._array.shape)}, slice size = {list(target.shape)}"
+            )
+        target[...] = src._array
+        return result
+
+    return kernel
+
+
+slice_scatter = native_function(
+    "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) "
+    "-> Tensor",
+    BOTH,
+    out=True,
+)
+slice_scatter.kernel(scatter_into(slice_.call))
+select_scatter = native_function(
+    "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", BOTH, out=True
+)
+select_scatter.kernel(scatter_into(lambda t, dim, index: t.select(dim, index)))
+diagonal_scatter = native_function(
+    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    BOTH,
+    out=True,
+)
+diagonal_scatter.kernel(scatter_into(lambda t, *arguments: t.diagonal(*arguments)))
+as_strided_scatter = native_function(
+    "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
+    "storage_offset=None) -> Tensor",
+    BOTH,
+    out=True,
+)
+for _operator in (slice_scatter, select_scatter, diagonal_scatter, as_strided_scatter):
+    exact_out(_operator)
+
+
+@as_strided_scatter.kernel
+def as_strided_scatter_cpu(self, src, size, stride, storage_offset):
+    """The strides are those of the whole storage, so that is what is copied."""
+    with below_autograd():
+        whole = at.as_strided(self, (storage_impl(self).nbytes // self._array.itemsize,), (1,), 0).clone()
+        result = at.as_strided(whole, self._array.shape, strides_of(self), storage_offset_of(self))
+        at.as_strided(result, size, stride, storage_offset).copy_(src)
+    return wrap(result._array)
+
+
+@slice_scatter.backward
+class SliceScatterBackward0:
+    def self(grad, src, dim, start, end, step):
+        return slice_scatter.call(grad, at.zeros_like(src), dim, start, end, step)
+
+    def src(grad, dim, start, end, step):
+        return slice_.call(grad, dim, start, end, step)
+
+
+@select_scatter.backward
+class SelectScatterBackward0:
+    def self(grad, src, dim, index):
+        return select_scatter.call(grad, at.zeros_like(src), dim, index)
+
+    def src(grad, dim, index):
+        return grad.select(dim, index)
+
+
+@diagonal_scatter.backward
+class DiagonalScatterBackward0:
+    def self(grad, src, offset, dim1, dim2):
+        return diagonal_scatter.call(grad, at.zeros_like(src), offset, dim1, dim2)
+
+    def src(grad, offset, dim1, dim2):
+        return grad.diagonal(offset, dim1, dim2)
+
+
+@as_strided_scatter.backward
+class AsStridedScatterBackward0:
+    def self(grad, src, size, stride, storage_offset):
+        return as_strided_scatter.call(grad.contiguous(), at.zeros_like(src), size, stride, storage_offset)
+
+    def src(grad, size, stride, storage_offset):
+        return at.as_strided(grad.contiguous(), size, stride, storage_offset)

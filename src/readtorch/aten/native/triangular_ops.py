@@ -1,0 +1,87 @@
+"""Diagonals and triangles: diagonal, diag, diag_embed, diagflat, fill_diagonal_, tril, triu.
+
+In PyTorch: `aten/src/ATen/native/{TensorShape,TriangularOps,TensorFactories}.cpp`.
+"""
+import numpy as np
+
+from readtorch.aten.native_function import native_function
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, int32, int64
+from readtorch.c10.tensor_impl import wrap
+
+from .exact_out import exact_out
+from .tensor_factories import OPTIONS, check_options
+from .tensor_shape.diagonal import diagonal
+
+BOTH = "function, method"
+
+
+# ------------------------------------------------------------------------------------------------- triangles
+
+tril = native_function("tril(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True,
+direct=True)
+triu = native_function("triu(Tensor self, SymInt diagonal=0) -> Tensor", BOTH, inplace=True, out=True,
+direct=True)
+
+
+def check_matrix(self, name):
+    if self._array.ndim < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+
+
+exact_out(tril)
+exact_out(triu)
+
+
+@tril.kernel
+def tril_cpu(self, diagonal):
+    """What lies on or below a diagonal; zeros elsewhere."""
+    check_matrix(self, "tril")
+    return wrap(np.tril(self._array, diagonal))
+
+
+@tril.backward
+class TrilBackward0:
+    def self(grad, diagonal):
+        return grad.tril(diagonal)
+
+
+@triu.kernel
+def triu_cpu(self, diagonal):
+    check_matrix(self, "triu")
+    return wrap(np.triu(self._array, diagonal))
+
+
+@triu.backward
+class TriuBackward0:
+    def self(grad, diagonal):
+        return grad.triu(diagonal)
+
+
+tril_indices = native_function(
+    f"tril_indices(int row, int col, int offset=0, *, {OPTIONS.replace('=None', '=long', 1)}) -> Tensor",
+    "function")
+triu_indices = native_function(
+    f"triu_indices(int row, int col, int offset=0, *, {OPTIONS.replace('=None', '=long', 1)}) -> Tensor",
+    "function")
+
+
+def check_rectangle(name, dtype, row, col, layout, device):
+    check_options(layout, device)
+    if dtype not in (int32, int64):
+        raise NotImplementedError(f'"{name}" not implemented for \'{SCALAR_TYPE_NAMES[dtype]}\'')
+    if row < 0:
+        raise RuntimeError(f"row must be non-negative, got{row}")
+    if col < 0:
+        raise RuntimeError(f"col must be non-negative, got{col}")
+
+
+@tril_indices.kernel
+def tril_indices_cpu(row, col, offset, dtype, layout, device, pin_memory):
+    check_rectangle("tril_indices", dtype, row, col, layout, device)
+    return wrap(np.stack(np.tril_indices(row, offset, col)).astype(dtype.numpy))
+
+
+@triu_indices.kernel
+def triu_indices_cpu(row, col, offset, dtype, layout, device, pin_memory):
+    check_rectangle("triu_indices", dtype, row, col, layout, device)
+    return wrap(np.stack(np.triu_indices(row, offset, col)).astype(dtype.numpy))

@@ -1,0 +1,251 @@
+"""Complex numbers as pairs of real ones, and back; real and imaginary parts.
+
+In PyTorch: `aten/src/ATen/native/{ComplexHelper.h,UnaryOps.cpp}`.
+"""
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native.binary_ops.arithmetic import mul_scalar
+from readtorch.aten.native.exact_out import exact_out, found_dtype
+from readtorch.aten.native.tensor_iterator import computing, empty_for, refuse_overlap, unary_float_kernel
+from readtorch.aten.native.tensor_shape.slice import select
+from readtorch.aten.native.tensor_shape.view import restrided
+from readtorch.aten.native_function import native_function
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, float16, float32, float64
+from readtorch.c10.tensor_impl import dtype_of, storage_offset, strides_of, type_name, view as view_of, wrap_result
+
+BOTH = "function, method"
+
+view_as_real = native_function("view_as_real(Tensor(a) self) -> Tensor(a)", "function")
+view_as_complex = native_function("view_as_complex(Tensor(a) self) -> Tensor(a)", "function")
+
+
+@view_as_real.kernel
+def view_as_real_cpu(self):
+    """One dimension more, of size 2: real and imaginary part."""
+    array = self._array
+    if array.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    half = dtype_of(self).to_real().numpy
+    return view_of(self, restrided(self, (*array.shape, 2), (*array.strides, half.itemsize), 0, half))
+
+
+@view_as_real.backward
+class ViewAsRealBackward0:
+    def self(grad):
+        return at.view_as_complex(grad.contiguous())
+
+
+@view_as_complex.kernel
+def view_as_complex_cpu(self):
+    """Pairs along the last dimension become complex numbers."""
+    array, dtype = self._array, dtype_of(self)
+    if dtype.numpy.kind != "f":
+        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a "
+                           "tensor of scalar type: "
+                           f"{SCALAR_TYPE_NAMES[dtype]}")
+    if array.ndim == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if array.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if array.size and array.strides[-1] != array.itemsize:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if array.size and any(s % 2 for s in strides_of(self)[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if storage_offset(self) % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    return view_of(self, restrided(self, array.shape[:-1], array.strides[:-1], 0, dtype.to_complex().numpy))
+
+
+@view_as_complex.backward
+class ViewAsComplexBackward0:
+    def self(grad):
+        return at.view_as_real(grad.contiguous())
+
+
+real = native_function("real(Tensor(a) self) -> Tensor(a)", "function")
+imag = native_function("imag(Tensor(a) self) -> Tensor(a)", "function")
+
+
+@real.compose
+def real_composite(self):
+    """A view of the real parts; a real tensor itself."""
+    return select.call(at.view_as_real(self), self._array.ndim, 0) if self._array.dtype.kind == "c" else self
+
+
+@imag.compose
+def imag_composite(self):
+    if self._array.dtype.kind != "c":
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return select.call(at.view_as_real(self), self._array.ndim, 1)
+
+
+# in PyTorch: `conj` is lazy, a view with the dispatch key Conjugate, whose fallback computes it before the next operator that
+# has no kernel for that key; here it is computed at once.
+_conj = native_function("_conj(Tensor(a) self) -> Tensor(a)", BOTH)
+conj = native_function("conj(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
+conj_physical = native_function("conj_physical(Tensor self) -> Tensor", BOTH, out=True)
+_conj_physical = native_function("_conj_physical(Tensor self) -> Tensor")
+conj_physical_ = native_function("conj_physical_(Tensor(a!) self) -> Tensor(a!)", BOTH)
+resolve_conj = native_function("resolve_conj(Tensor(a) self) -> Tensor(a)", BOTH)
+resolve_neg = native_function("resolve_neg(Tensor(a) self) -> Tensor(a)", BOTH)
+
+
+@_conj.kernel
+def conj_cpu(self):
+    return wrap_result(np.conjugate(self._array))
+
+
+@_conj.backward
+class ConjBackward0:
+    def self(grad):
+        return grad.conj()
+
+
+@conj.compose
+def conj_composite(self):
+    return _conj.call(self) if self._array.dtype.kind == "c" else self
+
+
+exact_out(conj_physical, found_dtype)
+
+
+@conj_physical.compose
+def conj_physical_composite(self):
+    return _conj_physical.call(self) if self._array.dtype.kind == "c" else self
+
+
+@_conj_physical.kernel
+def conj_physical_cpu(self):
+    return wrap_result(np.conjugate(self._array))
+
+
+@conj_physical_.kernel
+def conj_physical_cpu_(self):
+    if self._array.dtype.kind == "c":
+        refuse_overlap(self)
+        np.conjugate(self._array, self._array)
+    self._counter[0] += 1
+    return self
+
+
+@conj_physical_.backward
+class ConjPhysicalBackward1:
+    def self(grad):
+        return grad.conj_physical()
+
+
+@_conj_physical.backward
+class ConjPhysicalBackward0:
+    def self(grad):
+        return grad.conj_physical()
+
+
+@resolve_conj.compose
+def resolve_conj_composite(self):
+    return self
+
+
+@resolve_neg.compose
+def resolve_neg_composite(self):
+    return self
+
+
+# ---------------------------------------------------------------------- angle, and complex numbers from two real ones
+# Complex numbers and what they are made of: from real and imaginary part, from length and angle.
+#
+# In PyTorch: `aten/src/ATen/native/{TensorFactories,UnaryOps}.cpp`, `cpu/ComplexKernel.cpp`.
+
+angle = native_function("angle(Tensor self) -> Tensor", "function, method", out=True)
+complex_ = native_function("complex(Tensor real, Tensor imag) -> Tensor", out=True)
+polar = native_function("polar(Tensor abs, Tensor angle) -> Tensor", out=True)
+
+
+# ------------------------------------------------------------------------------------------------------- angle
+
+def angle_of_real(x):
+    """0, or π for a negative number; a nan stays."""
+    return np.where(np.isnan(x), x, np.where(x < 0, x.dtype.type(np.pi), x.dtype.type(0)))
+
+
+_angle_of_real = unary_float_kernel(angle_of_real)
+
+
+@angle.kernel
+def angle_cpu(self):
+    """The angle in the complex plane, from -π to π."""
+    if self._array.dtype.kind != "c":
+        return _angle_of_real(self)
+    return wrap_result(np.ascontiguousarray(np.angle(self._array)))  # row by row, unlike that of real numbers
+
+
+@angle.backward
+class AngleBackward0:
+    def self(grad, self):
+        """A step at a right angle to z, to the left, turns it by 1/|z|. At 0, where the angle jumps, 0 is taken."""
+        if not dtype_of(self).is_complex:
+            return at.zeros_like(self)
+        turn = mul_scalar.call(grad * self / self.abs().pow(2), 1j)
+        return at.where(self == 0.0, at.zeros((), dtype=self.dtype, device=self.device), turn)
+
+
+# --------------------------------------------------------------------------------------- two numbers make one
+
+def wrong_output_type(out, result, *arguments):
+    return (f"Expected object of scalar type {type_name(result)} but got scalar type {type_name(out)} for argument "
+            "'out'")
+
+
+exact_out(complex_, wrong_output_type)
+exact_out(polar, wrong_output_type)
+
+
+def complex_type(first, second):
+    """The complex type for parts of these two types. Raises RuntimeError."""
+    one, other = dtype_of(first), dtype_of(second)
+    if not {one, other} <= {float16, float32, float64}:
+        raise RuntimeError("Expected both inputs to be Half, Float or Double tensors but got "
+                           f"{SCALAR_TYPE_NAMES[one]} and {SCALAR_TYPE_NAMES[other]}")
+    if one is not other:
+        raise RuntimeError(f"Expected object of scalar type {SCALAR_TYPE_NAMES[one]} but got scalar type "
+                           f"{SCALAR_TYPE_NAMES[other]} for second argument")
+    if one is float16:
+        # in PyTorch: complex32. NumPy has no such type.
+        raise RuntimeError("readtorch has no complex numbers of 16-bit floats")
+    return one.to_complex()
+
+
+@complex_.kernel
+def complex_cpu(real, imag):
+    return computing(from_parts, real, imag, common=dtype_of(real), result=complex_type(real, imag))
+
+
+def from_parts(real, imag):
+    """Written part by part: real + 1j · imag would turn an infinite imag into a nan."""
+    z = empty_for(np.result_type(real.dtype, np.complex64), real, imag)
+    z.real, z.imag = real, imag
+    return z
+
+
+@complex_.backward
+class ComplexBackward0:
+    def real(grad):
+        return at.real(grad)
+
+    def imag(grad):
+        return at.imag(grad)
+
+
+@polar.kernel
+def polar_cpu(abs, angle):
+    """abs · (cos angle + i sin angle)"""
+    return computing(lambda length, turn: from_parts(length * np.cos(turn), length * np.sin(turn)), abs, angle,
+                     common=dtype_of(abs), result=complex_type(abs, angle))
+
+
+@polar.backward
+class PolarBackward0:
+    def abs__angle(grad, result):
+        """Longer: along the number. Further round: at a right angle to it."""
+        back = grad.conj()
+        return at.real(back * at.sgn(result)), at.real(back * mul_scalar.call(result, 1j))

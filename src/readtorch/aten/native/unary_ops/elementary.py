@@ -1,0 +1,455 @@
+"""Functions of one number, element by element: neg, abs, exp, log, sqrt, rounding.
+
+In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and `cpu/UnaryOpsKernel.cpp`.
+Explained in the chapter "One operator call".
+"""
+import math
+
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native import return_types
+from readtorch.aten.native.binary_ops.arithmetic import add_scalar, mul_scalar
+from readtorch.aten.native.exact_out import exact_out, found_dtype
+from readtorch.aten.native.tensor_iterator import (
+    cast,
+    conj,
+    laid_out,
+    not_implemented,
+    refuse_overlap,
+    unary_float_kernel,
+    unary_kernel,
+)
+from readtorch.aten.native.vectorized import or_loop
+from readtorch.aten.native_function import alias_of, native_function, python_face
+from readtorch.c10.scalar_type import op_math_type
+from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
+
+BOTH = "function, method"
+
+
+def unary(name, kernel, converts_out=True):
+    """Declare `name(Tensor self) -> Tensor` with its in-place and out= forms."""
+    operator = native_function(f"{name}(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+    operator.kernel(kernel)
+    if not converts_out:
+        exact_out(operator, found_dtype)
+    return operator
+
+
+def node_of_its_own(operator):
+    """Make the in-place form an operator apart, with another node than the functional one."""
+    operator.inplace.variant_of = None
+    return operator.inplace
+
+
+def refused_with(text, error=RuntimeError):
+    """dtype -> an error with a fixed message."""
+    return lambda dtype: error(text)
+
+
+# ---------------------------------------------------------------------------------------------- sign and size
+
+neg = unary("neg", unary_kernel(np.negative, refused_with(
+    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
+    "the `~` or "
+    "`logical_not()` operator instead.")), converts_out=False)
+
+
+@neg.backward
+class NegBackward0:
+    def self(grad):
+        return grad.neg()
+
+
+@python_face("__neg__", "method")
+def __neg__(self):
+    return neg.call(self)
+
+
+alias_of("negative", "neg")
+
+positive = native_function("positive(Tensor(a) self) -> Tensor(a)", BOTH)
+
+
+@positive.compose
+def positive_composite(self):
+    if self._array.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
+
+@python_face("__pos__", "method")
+def __pos__(self):
+    return positive_composite(self)
+
+
+absolute = unary("abs", unary_kernel(np.abs, not_implemented("abs_cpu")), converts_out=False)
+
+
+@absolute.inplace.kernel
+def abs_cpu_(self):
+    if self._array.dtype.kind == "c":
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    refuse_overlap(self)
+    np.copyto(self._array, absolute.call(self)._array)
+    self._counter[0] += 1
+    return self
+
+
+@absolute.backward
+class AbsBackward0:
+    def self(grad, self):
+        return grad * self.sgn()
+
+
+@python_face("__abs__", "method")
+def __abs__(self):
+    return absolute.call(self)
+
+
+alias_of("absolute", "abs")
+
+
+def sign_array(x):
+    """-1, 0 or 1; 0 for nan, unlike NumPy's sign. For complex numbers the number on the unit circle."""
+    if x.dtype.kind in "fiu":
+        return np.subtract(x > 0, x < 0, dtype=x.dtype)
+    return laid_out(x, x) if x.dtype.kind == "b" else np.sign(x)
+
+
+sign = unary("sign", unary_kernel(sign_array, refused_with(
+    "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+                                                           NotImplementedError),
+    refused="c"), converts_out=False)
+
+
+@sign.backward
+class SignBackward0:
+    def self(grad):
+        return at.zeros_like(grad)
+
+
+sgn = unary("sgn", unary_kernel(sign_array), converts_out=False)
+
+
+@sgn.backward
+class SgnBackward0:
+    def self(grad, self, result):
+        if self._array.dtype.kind != "c":
+            return at.zeros_like(grad)
+        size = self.abs()
+        along = (grad * conj(result)).real * result  # the part that points along self: sgn cannot see it
+        return ((grad - along) / size).masked_fill(size == 0, 0)
+
+
+# ------------------------------------------------------------------------------------------- powers and roots
+
+square = native_function("square(Tensor self) -> Tensor", BOTH, inplace=True, out=True, direct=True)
+
+
+@square.compose
+def square_composite(self):
+    return at.pow(self, 2)
+
+
+@square.inplace.compose
+def square_composite_(self):
+    return self.pow_(2)
+
+sqrt = unary("sqrt", unary_float_kernel(np.sqrt))
+
+
+@sqrt.backward
+class SqrtBackward0:
+    def self(grad, result):
+        return grad / mul_scalar.call(conj(result), 2)
+
+
+def rsqrt_array(x):
+    return np.reciprocal(np.sqrt(x))
+
+
+rsqrt = unary("rsqrt", unary_float_kernel(or_loop("rsqrt", rsqrt_array)))
+
+
+@rsqrt.backward
+class RsqrtBackward0:
+    def self(grad, result):
+        return mul_scalar.call(grad, -0.5) * conj(result.pow(3))
+
+
+reciprocal = unary("reciprocal", unary_float_kernel(np.reciprocal))
+
+
+@reciprocal.backward
+class ReciprocalBackward0:
+    def self(grad, result):
+        return -grad * conj(result * result)
+
+
+# ------------------------------------------------------------------------------------------- exponential, log
+
+exp = unary("exp", unary_float_kernel(np.exp))
+
+
+@exp.backward
+class ExpBackward0:
+    def self(grad, result):
+        return grad * conj(result)
+
+
+def exp2_array(x):
+    return np.exp(x * math.log(2)) if x.dtype.kind == "c" else np.exp2(x)
+
+
+exp2 = unary("exp2", unary_float_kernel(exp2_array))
+
+
+@exp2.backward
+class Exp2Backward0:
+    def self(grad, result):
+        return mul_scalar.call(grad * conj(result), math.log(2))
+
+
+expm1 = unary("expm1", unary_float_kernel(np.expm1))
+
+
+@expm1.backward
+class Expm1Backward0:
+    def self(grad, result):
+        return grad * add_scalar.call(conj(result), 1, 1)
+
+
+log = unary("log", unary_float_kernel(np.log))
+
+
+@log.backward
+class LogBackward0:
+    def self(grad, self):
+        return grad.div(conj(self))
+
+
+def log2_array(x):
+    return np.log(x) / math.log(2) if x.dtype.kind == "c" else np.log2(x)
+
+
+log2 = unary("log2", unary_float_kernel(log2_array))
+
+
+@log2.backward
+class Log2Backward0:
+    def self(grad, self):
+        return grad / mul_scalar.call(conj(self), math.log(2))
+
+
+log10 = unary("log10", unary_float_kernel(np.log10))
+
+
+@log10.backward
+class Log10Backward0:
+    def self(grad, self):
+        return grad / mul_scalar.call(conj(self), math.log(10))
+
+
+log1p = unary("log1p", unary_float_kernel(np.log1p))
+
+
+@log1p.backward
+class Log1PBackward0:
+    def self(grad, self):
+        return grad / conj(add_scalar.call(self, 1, 1))
+
+
+# --------------------------------------------------------------------------------------------------- rounding
+
+def rounding(name, function, complex_refusal=None):
+    """floor, ceil, trunc, round: integers stay as they are, and nothing flows back."""
+    def rounded(x):
+        return laid_out(x, x) if x.dtype.kind in "iu" else function(x)
+
+    complex_refusal = complex_refusal or refused_with(f"{name} is not supported for complex inputs",
+                                                      NotImplementedError)
+    bool_refusal = not_implemented(f"{name}_vml_cpu")
+    kernel = unary_kernel(rounded, lambda dtype: (complex_refusal if dtype.is_complex
+                                                  else bool_refusal)(dtype), refused="bc")
+    return unary(name, kernel, converts_out=False)
+
+
+floor = rounding("floor", np.floor)
+ceil = rounding("ceil", np.ceil)
+trunc = rounding("trunc", np.trunc)
+alias_of("fix", "trunc")
+round_ = rounding("round", np.rint, not_implemented("round_vml_cpu"))
+
+
+@floor.backward
+class FloorBackward0:
+    def self(grad):
+        return at.zeros_like(grad)
+
+
+@ceil.backward
+class CeilBackward0:
+    def self(grad):
+        return at.zeros_like(grad)
+
+
+@trunc.backward
+class TruncBackward0:
+    def self(grad):
+        return at.zeros_like(grad)
+
+
+@round_.backward
+class RoundBackward0:
+    def self(grad):
+        return at.zeros_like(grad)
+
+
+round_decimals = native_function("round.decimals(Tensor self, *, int decimals) -> Tensor", BOTH, inplace=True,
+                                 out=True)
+
+
+def scaled_rounding(decimals):
+    """x -> x rounded to so many decimals, by scaling with a power of ten as PyTorch does."""
+    if decimals == 0:
+        return np.rint
+    ten = 10.0 ** abs(decimals) if abs(decimals) <= 308 else np.inf
+    return (lambda x: np.rint(x * x.dtype.type(ten)) / x.dtype.type(ten)) if decimals > 0 else (
+        lambda x: np.rint(x / x.dtype.type(ten)) * x.dtype.type(ten))
+
+
+exact_out(round_decimals, found_dtype)
+
+
+@round_decimals.kernel
+def round_decimals_cpu(self, decimals):
+    return unary_kernel(scaled_rounding(decimals), not_implemented("round_vml_cpu"), refused="biuc")(self)
+
+
+@round_decimals.backward
+class RoundBackward1:
+    def self(grad):
+        return at.zeros_like(grad)
+
+
+frac = unary("frac", unary_kernel(lambda x: x - np.trunc(x), not_implemented("frac_cpu"), refused="biuc"),
+             converts_out=False)
+
+
+@frac.backward
+class FracBackward0:
+    def self(grad):
+        return grad
+
+
+# ------------------------------------------------------------------------------------------- degrees, radians
+
+def conversion(name, factor):
+    return unary(name, unary_float_kernel(lambda x: x * x.dtype.type(factor),
+                                          refused_with(f"{name} is not supported for complex tensors.")))
+
+
+deg2rad = conversion("deg2rad", math.pi / 180)
+rad2deg = conversion("rad2deg", 180 / math.pi)
+
+
+@deg2rad.backward
+class Deg2RadBackward0:
+    def self(grad):
+        return grad * (math.pi / 180)
+
+
+@rad2deg.backward
+class Rad2DegBackward0:
+    def self(grad):
+        return grad * (180 / math.pi)
+
+
+# ------------------------------------------------------------------------------------------------- nan_to_num
+
+nan_to_num = native_function("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? "
+                             "neginf=None) -> Tensor", BOTH,
+                             inplace=True, out=True)
+
+
+exact_out(nan_to_num, lambda out, result, *_: (f"nan_to_num: dtype of out: {type_name(out)} should be same "
+                                               "as input: "
+                                               f"{type_name(result)}"))
+
+
+def _largest(dtype):
+    return float(np.finfo(dtype).max) if dtype.kind != "V" else float(_ml_finfo(dtype).max)
+
+
+def _ml_finfo(dtype):
+    import ml_dtypes
+    return ml_dtypes.finfo(dtype)
+
+
+def nan_to_num_array(x, nan, posinf, neginf):
+    if x.dtype.kind == "c":
+        result = np.empty_like(x)
+        result.real, result.imag = [nan_to_num_array(part, nan, posinf, neginf) for part in (x.real, x.imag)]
+        return result
+    largest = _largest(x.dtype)
+    result = laid_out(x, x)
+    result[np.isnan(x)] = nan or 0.0
+    result[x == np.inf] = largest if posinf is None else posinf
+    result[x == -np.inf] = -largest if neginf is None else neginf
+    return result
+
+
+@nan_to_num.kernel
+def nan_to_num_cpu(self, nan, posinf, neginf):
+    x = self._array
+    return wrap(laid_out(x, x) if x.dtype.kind in "biu" else nan_to_num_array(x, nan, posinf, neginf))
+
+
+@nan_to_num.backward
+class NanToNumBackward0:
+    def self(grad, self):
+        return grad * at.isfinite(self)
+
+
+# -------------------------------------------------------------------------------------------------------------- frexp
+# Scaling: ldexp and frexp, which multiply by powers of two and take them out, and renorm.
+#
+# In PyTorch: `aten/src/ATen/native/{BinaryOps,UnaryOps,Normalization}.cpp`; derivatives in
+# `FunctionsManual.cpp`.
+
+frexp = native_function("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", BOTH, out=True)
+
+
+@frexp.kernel
+def frexp_cpu(self):
+    """(m, e) with self = m · 2 ** e and 1/2 <= |m| < 1"""
+    dtype = dtype_of(self)
+    if not dtype.is_floating_point:
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    mantissa, exponent = np.frexp(cast(self._array, op_math_type(dtype).numpy))
+    return return_types.frexp(
+        wrap_result(mantissa.astype(dtype.numpy)), wrap_result(exponent.astype(np.int32))
+    )
+
+
+def wrong_type(name):
+    def message(out, result, *_):
+        if name == "exponent":
+            return f"torch.frexp() expects exponent to have int dtype but got {dtype_of(out).name}"
+        want, have = dtype_of(result).name, dtype_of(out).name
+        return f"torch.frexp() expects mantissa to have dtype {want} but got {have}"
+
+    return message
+
+
+exact_out(frexp, wrong_type("mantissa"), wrong_type("exponent"))
+
+
+@frexp.backward
+class FrexpBackward0:
+    output_differentiability = [True, False]
+
+    def self(grad, exponent):
+        return grad / exponent.exp2()

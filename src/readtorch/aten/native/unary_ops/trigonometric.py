@@ -1,0 +1,253 @@
+"""Trigonometric and hyperbolic functions, their inverses, and the logistic function.
+
+In PyTorch: `aten/src/ATen/native/UnaryOps.cpp`; derivatives in `tools/autograd/derivatives.yaml`.
+"""
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native.activation import FROM_SIZE, are_flat, in_one_pass, loops
+from readtorch.aten.native.binary_ops.arithmetic import add_scalar
+from readtorch.aten.native.tensor_iterator import (
+    binary_float_kernel,
+    conj,
+    float_result_type,
+    no_derivative,
+    not_implemented,
+    unary_float_kernel,
+)
+from readtorch.aten.native.vectorized import loop
+from readtorch.aten.native_function import alias_of, native_function
+from readtorch.c10.tensor_impl import wrap_result
+
+from .elementary import node_of_its_own, unary
+
+BOTH = "function, method"
+
+# --------------------------------------------------------------------------------------------------- circular
+
+sin = unary("sin", unary_float_kernel(np.sin))
+cos = unary("cos", unary_float_kernel(np.cos))
+tan = unary("tan", unary_float_kernel(np.tan))
+asin = unary("asin", unary_float_kernel(np.arcsin))
+acos = unary("acos", unary_float_kernel(np.arccos))
+atan = unary("atan", unary_float_kernel(np.arctan))
+
+
+@sin.backward
+class SinBackward0:
+    def self(grad, self):
+        return grad * conj(self.cos())
+
+
+@cos.backward
+class CosBackward0:
+    def self(grad, self):
+        return grad * -conj(self.sin())
+
+
+@tan.backward
+class TanBackward0:
+    def self(grad, result):
+        return grad * conj(add_scalar.call(result.pow(2), 1, 1))
+
+
+@asin.backward
+class AsinBackward0:
+    def self(grad, self):
+        return grad * conj((-self * self + 1).rsqrt())
+
+
+@acos.backward
+class AcosBackward0:
+    def self(grad, self):
+        return grad * -conj((-self * self + 1).rsqrt())
+
+
+@atan.backward
+class AtanBackward0:
+    def self(grad, self):
+        return grad / conj(self * self + 1)
+
+
+# ------------------------------------------------------------------------------------------------- hyperbolic
+
+sinh = unary("sinh", unary_float_kernel(np.sinh))
+cosh = unary("cosh", unary_float_kernel(np.cosh))
+tanh = unary("tanh", unary_float_kernel(np.tanh))
+asinh = unary("asinh", unary_float_kernel(np.arcsinh))
+acosh = unary("acosh", unary_float_kernel(np.arccosh))
+atanh = unary("atanh", unary_float_kernel(np.arctanh))
+
+
+@sinh.backward
+class SinhBackward0:
+    def self(grad, self):
+        return grad * conj(self.cosh())
+
+
+@cosh.backward
+class CoshBackward0:
+    def self(grad, self):
+        return grad * conj(self.sinh())
+
+
+@tanh.backward
+class TanhBackward0:
+    def self(grad, result):
+        return at.tanh_backward(grad, result)
+
+
+@asinh.backward
+class AsinhBackward0:
+    def self(grad, self):
+        return grad * conj((self.pow(2) + 1).rsqrt())
+
+
+@node_of_its_own(asinh).backward
+class AsinhBackward1:
+    self = no_derivative("inplace version of asinh")
+
+
+@node_of_its_own(acosh).backward
+class AcoshBackward1:
+    self = no_derivative("inplace version of acosh")
+
+
+@node_of_its_own(atanh).backward
+class AtanhBackward1:
+    self = no_derivative("inplace version of atanh")
+
+
+@acosh.backward
+class AcoshBackward0:
+    def self(grad, self):
+        if self._array.dtype.kind == "c":
+            return grad * conj((self + 1).rsqrt() * (self - 1).rsqrt())
+        return grad * (self * self - 1).rsqrt()
+
+
+@atanh.backward
+class AtanhBackward0:
+    def self(grad, self):
+        return grad * 1 / conj(1 - self.pow(2))
+
+
+for _name in ("sin", "cos", "tan"):
+    alias_of(f"arc{_name}", f"a{_name}")
+    alias_of(f"arc{_name}h", f"a{_name}h")
+
+tanh_backward = native_function("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", "function",
+                                direct=True)
+
+
+@tanh_backward.kernel
+def tanh_backward_cpu(grad_output, output):
+    g, y = grad_output._array, output._array
+    if are_flat(g, y):
+        return in_one_pass("tanh_backward", g, y)
+    return wrap_result(g * np.conj(1 - y * y) if y.dtype.kind == "c" else g * (1 - y * y))
+
+
+@tanh_backward.backward
+class TanhBackwardBackward0:
+    def grad_output(grad, output):
+        return at.tanh_backward(grad, conj(output))
+
+    def output(grad, grad_output, output):
+        return conj(grad) * (-2 * conj(output) * grad_output)
+
+
+# --------------------------------------------------------------------------------------------------- logistic
+
+_ONE = {t: np.ones((), t) for t in (np.dtype("f4"), np.dtype("f8"), np.dtype("c8"), np.dtype("c16"))}
+
+
+def sigmoid_array(x):
+    """1 / (1 + exp(-x)), each step in the memory of the one before."""
+    y = np.asarray(np.negative(x))
+    np.exp(y, y)
+    np.add(y, _ONE[y.dtype], y)
+    return np.reciprocal(y, y)
+
+
+def sigmoid_in_one_pass(x):
+    return loop("sigmoid", x, kernels=loops) if x.size >= FROM_SIZE and are_flat(x) else sigmoid_array(x)
+
+
+sigmoid = unary("sigmoid", unary_float_kernel(sigmoid_in_one_pass))
+alias_of("expit", "sigmoid", module="special")
+
+
+@sigmoid.backward
+class SigmoidBackward0:
+    def self(grad, result):
+        return at.sigmoid_backward(grad, result)
+
+
+sigmoid_backward = native_function("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+                                   "function", direct=True)
+
+
+@sigmoid_backward.kernel
+def sigmoid_backward_cpu(grad_output, output):
+    g, y = grad_output._array, output._array
+    if are_flat(g, y):
+        return in_one_pass("sigmoid_backward", g, y)
+    slope = (1 - y) * y
+    return wrap_result(g * (np.conj(slope) if y.dtype.kind == "c" else slope))
+
+
+@sigmoid_backward.backward
+class SigmoidBackwardBackward0:
+    def grad_output(grad, output):
+        return at.sigmoid_backward(grad, conj(output))
+
+    def output(grad, grad_output, output):
+        return conj(grad) * grad_output * (-2 * conj(output) + 1)
+
+
+logit = native_function("logit(Tensor self, float? eps=None) -> Tensor", BOTH, inplace=True, out=True)
+alias_of("logit", "logit", module="special")
+
+
+@logit.kernel
+def logit_cpu(self, eps):
+    def logit_array(x):
+        p = x if eps is None or eps < 0 else np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))
+        return np.log(p / (1 - p))
+    return unary_float_kernel(logit_array, not_implemented("logit_cpu"))(self)
+
+
+@logit.backward
+class LogitBackward0:
+    def self(grad, self, eps):
+        if eps is None or eps < 0:
+            inside, outside = (self >= 0) & (self <= 1), float("nan")
+        else:
+            inside, outside = (self >= eps) & (self <= 1 - eps), 0.0
+        return at.where(inside, grad / (self * (1 - self)), at.full_like(self, outside))
+
+
+# ----------------------------------------------------------------------------------------- angles and lengths
+
+atan2 = native_function("atan2(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True, out=True,
+                        direct=True)
+_atan2 = binary_float_kernel(np.arctan2)
+
+
+@atan2.kernel
+def atan2_cpu(self, other):
+    if "c" in (self._array.dtype.kind, other._array.dtype.kind):
+        raise not_implemented("atan2_cpu")(float_result_type(self, other))
+    return _atan2(self, other)
+
+
+@atan2.backward
+class Atan2Backward0:
+    def self__other(grad, self, other, grad_input_mask):
+        radius = self * self + other * other
+        share = (grad / radius).masked_fill(radius == 0, 0)
+        return (share * other if grad_input_mask[0] else None, share * -self if grad_input_mask[1] else None)
+
+
+alias_of("arctan2", "atan2")

@@ -1,0 +1,80 @@
+"""A gradient has the sizes of what it is the gradient of: what backward kernels check before they read by sizes.
+
+Each family has PyTorch's words for it. In PyTorch: `check_dim_size` in `aten/src/ATen/TensorUtils.cpp`,
+`upsample_2d_common_check` in `UpSample.h`, `AdaptivePooling.h`, the shape checks in `Pool.h`.
+"""
+import numpy as np
+
+from .native.tensor_iterator import broadcast_error
+
+def check_broadcasts(grad_output, sizes):
+    """Raises RuntimeError unless a gradient broadcasts to `sizes`, that is, does not make the result larger."""
+    shape = grad_output._array.shape
+    error = broadcast_error(sizes, shape)
+    if error is not None:
+        raise error
+    if (found := np.broadcast_shapes(sizes, shape)) != tuple(sizes):
+        raise RuntimeError(f"output with shape {list(sizes)} doesn't match the broadcast shape {list(found)}")
+
+
+def check_dim_sizes(t, sizes):
+    """Raises RuntimeError for the first dimension that is not as in `sizes`."""
+    shape = t._array.shape
+    for dim, size in enumerate(sizes):
+        if len(shape) != len(sizes) or shape[dim] != size:
+            found = shape[dim] if dim < len(shape) else 1
+            raise RuntimeError(f"Expected a tensor of dimension {len(sizes)} and tensor.size[{dim}] == {size} but got: dimension "
+                               f"{len(shape)} and tensor.size[{dim}] = {found}")
+
+
+def check_pooled(sizes, dims, *tensors):
+    """The same for gradients and indices of pooling windows, whose batch is looked at last."""
+    order = [*range(len(sizes) - dims - 1, len(sizes)), *range(len(sizes) - dims - 1)]
+    for t in tensors:
+        shape = t._array.shape
+        for dim in order:
+            if len(shape) != len(sizes) or shape[dim] != sizes[dim]:
+                raise RuntimeError(f"Expected a tensor of dimension {len(sizes)} and tensor.size[{dim}] == {sizes[dim]} but got: "
+                                   f"dimension {len(shape)} and tensor.size[{dim}] = {shape[dim] if dim < len(shape) else 1}")
+
+
+def check_resized(grad_output, sizes):
+    """Of an interpolation's result: those of one dimension have words of their own."""
+    if len(sizes) == 3:
+        return check_dim_sizes(grad_output, sizes)
+    shape = grad_output._array.shape
+    if len(shape) != len(sizes):
+        raise RuntimeError(f"Expected grad_output to be a tensor of dimension {len(sizes)} but got: dimension {len(shape)}")
+    for dim, (found, size) in enumerate(zip(shape, sizes)):
+        if found != size:
+            raise RuntimeError(f"Expected grad_output to have the same shape as output; output.size({dim}) = {size} but got "
+                               f"grad_output.size({dim}) = {found}")
+
+
+def check_adaptive(caller, grad_output, self, dims, name):
+    """Of an adaptive average, whose windows follow from the gradient's sizes."""
+    found, own = grad_output._array.shape, self._array.shape
+    if len(found) != len(own):
+        raise RuntimeError(f"{caller}: Expected dimensions {len(own)} for `{name}` but got dimensions {len(found)}")
+    if found[:-dims] != own[:-dims]:  # (in PyTorch: not looked at)
+        raise RuntimeError(f"{caller}: expected {name} to have the batch and channels of the input, {list(own[:-dims])}, but got "
+                           f"{list(found[:-dims])}")
+
+
+def check_like_indices(caller, grad_output, indices, self, dims, name):
+    """Of an adaptive maximum: as many as there are indices."""
+    found, expected = grad_output._array.shape, indices._array.shape
+    if len(found) not in (dims + 1, dims + 2):
+        raise RuntimeError(f"{caller}(): Expected {dims + 1}D or {dims + 2}D {name}, but got: {list(found)}")
+    if found != expected:
+        raise RuntimeError(f"expected sizes {list(expected)} for `{name}` but got sizes {list(found)}")
+    check_picked(caller, grad_output, indices, self, dims)
+
+
+def check_picked(caller, grad_output, indices, self, dims):
+    """A gradient and an index for each place that a maximum was taken from, in the planes of `self`."""
+    expected = self._array.shape[:-dims]
+    for name, t in (("grad_output", grad_output), ("indices", indices)):
+        if t._array.shape[:-dims] != expected or t._array.shape != indices._array.shape:
+            raise RuntimeError(f"{caller}(): gradOutput sizes unexpected: {name} is {list(t._array.shape)}, the input "
+                               f"{list(self._array.shape)}")
