@@ -1,7 +1,8 @@
 """Turns generated source text into functions that can be read, stepped through and quoted like any other.
 
-In PyTorch: `torchgen` writes such functions to C++ files before the compiler runs; here they are made at import, or when
-first needed. Explained in the chapter "One operator call".
+In PyTorch: `torchgen/gen.py` writes such functions to C++ files before the compiler runs, from templates
+(`torchgen/code_template.py`); here they are made at import, or when first needed.
+Explained in the chapter "One operator call".
 """
 import functools
 import linecache

@@ -1,6 +1,7 @@
 """Operators and the dispatcher: which kernel an operator call reaches.
 
-In PyTorch: `aten/src/ATen/core/dispatch/{Dispatcher,OperatorEntry}.h`. Explained in the chapter "One operator call".
+In PyTorch: `aten/src/ATen/core/dispatch/Dispatcher.h` and `aten/src/ATen/core/dispatch/OperatorEntry.h`.
+Explained in the chapter "One operator call".
 """
 import textwrap
 

@@ -1,6 +1,7 @@
-"""`at`: every operator's Python face by name, for code that is itself part of readtorch.
+"""`at`: every operator's Python binding by name, for code that is itself part of readtorch.
 
-In PyTorch: the functions of the C++ namespace `at::` (`ATen/Functions.h`). Explained in the chapter "One operator call".
+In PyTorch: the functions of the C++ namespace `at::`, generated from `aten/src/ATen/templates/Functions.h`.
+Explained in the chapter "One operator call".
 """
 from . import gen_python_functions
 from .native_function import packets

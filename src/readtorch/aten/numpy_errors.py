@@ -1,8 +1,10 @@
 """Errors of NumPy in PyTorch's words.
 
-Kernels check their arguments as PyTorch's do. What they leave to NumPy, broadcasting, axes, sizes, memory, fails there with
-NumPy's types and words; `translated` gives such an error those that PyTorch has for it. It is asked only after something went
-wrong (`run_lines` in dispatcher.py), so a call that succeeds does not pay for it.
+Kernels check their arguments as PyTorch's do. What they leave to NumPy, broadcasting, axes, sizes, memory, fails there
+with NumPy's types and words; `translated` gives such an error those that PyTorch has for it. It is asked only after
+something went wrong (`run_lines` in dispatcher.py), so a call that succeeds does not pay for it.
+
+PyTorch has no such file: its kernels raise these errors themselves.
 """
 import math
 import re

@@ -1,7 +1,7 @@
-"""A gradient has the sizes of what it is the gradient of: what backward kernels check before they read by sizes.
+"""The sizes of gradients: what backward kernels check before they rely on them, with the words of each family.
 
-Each family has PyTorch's words for it. In PyTorch: `check_dim_size` in `aten/src/ATen/TensorUtils.cpp`,
-`upsample_2d_common_check` in `UpSample.h`, `AdaptivePooling.h`, the shape checks in `Pool.h`.
+In PyTorch: `check_dim_size` in `aten/src/ATen/TensorUtils.cpp`, `upsample_2d_common_check` in
+`aten/src/ATen/native/UpSample.h`, `aten/src/ATen/native/AdaptivePooling.h`, `aten/src/ATen/native/Pool.h`.
 """
 import numpy as np
 

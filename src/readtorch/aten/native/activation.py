@@ -1,7 +1,7 @@
-"""Activation functions made of straight pieces: relu, threshold, leaky_relu, prelu, hardtanh and other hard
-ones.
+"""Activation functions: relu and its piecewise linear relatives, then the smooth ones (elu, gelu, silu, mish, softplus
+…).
 
-In PyTorch: `aten/src/ATen/native/Activation.cpp` and `cpu/Activation.cpp`.
+In PyTorch: `aten/src/ATen/native/Activation.cpp` and `aten/src/ATen/native/cpu/Activation.cpp`.
 Explained in the chapter "Layers, functional, init".
 """
 import functools

@@ -1,6 +1,6 @@
-"""Searching and counting: unique, searchsorted, bucketize, bincount, histc.
+"""Binary search in sorted sequences: searchsorted and bucketize.
 
-In PyTorch: `aten/src/ATen/native/{Unique,Bucketization,SummaryOps}.cpp`, `cpu/HistogramKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/Bucketization.cpp`.
 """
 import numpy as np
 

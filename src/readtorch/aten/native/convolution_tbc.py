@@ -1,4 +1,4 @@
-"""conv_tbc: a convolution of signals (time, batch, channels), matrix products as they lie.
+"""conv_tbc: convolution of signals of shape (time, batch, channels), by matrix products that need no transposition.
 
 In PyTorch: `aten/src/ATen/native/ConvolutionTBC.cpp`.
 """

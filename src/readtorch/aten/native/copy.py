@@ -1,7 +1,7 @@
 """Copies and conversions: clone, contiguous, copy_, to and its relatives.
 
-In PyTorch: `aten/src/ATen/native/{Copy,TensorConversions,TensorProperties}.cpp`.
-Explained in the chapter "Tensor and Storage".
+In PyTorch: `aten/src/ATen/native/Copy.cpp`, `aten/src/ATen/native/TensorConversions.cpp`,
+`aten/src/ATen/native/TensorProperties.cpp`. Explained in the chapter "Tensor and Storage".
 """
 import numpy as np
 

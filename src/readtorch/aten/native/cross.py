@@ -1,7 +1,6 @@
-"""Products beyond the matrix product: tensordot, kron, bilinear, multi_dot, cross, vecdot, trace.
+"""The cross product of vectors with three elements.
 
-In PyTorch: `aten/src/ATen/native/{Linear,LinearAlgebra,Cross,ReduceOps}.cpp`.
-Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/Cross.cpp`.
 """
 import warnings
 

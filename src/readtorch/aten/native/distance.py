@@ -1,6 +1,6 @@
-"""How far apart, or how alike, two tensors are along one dimension.
+"""Distances and similarities: pairwise_distance, cosine_similarity, cdist, pdist.
 
-In PyTorch: `aten/src/ATen/native/Distance.cpp`.
+In PyTorch: `aten/src/ATen/native/Distance.cpp` and `aten/src/ATen/native/cpu/DistanceOpsKernel.cpp`.
 """
 import math
 

@@ -1,7 +1,6 @@
-"""Which types random numbers are drawn in, and which whole numbers `random_(from, to)` may draw in each.
+"""The types in which random numbers are drawn, and the range of integers that `random_(from, to)` may draw in each.
 
-In PyTorch: `update_from`, `update_to` and `check_from_to_in_range`
-(`aten/src/ATen/native/DistributionTemplates.h`).
+In PyTorch: `update_from`, `update_to` and `check_from_to_in_range` in `aten/src/ATen/native/DistributionTemplates.h`.
 """
 import warnings
 from functools import lru_cache

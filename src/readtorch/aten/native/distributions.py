@@ -1,8 +1,9 @@
-"""Filling tensors with random numbers: uniform_, normal_, random_, bernoulli_ and the other distributions, in
-place.
+"""Random numbers in place (uniform_, normal_, random_, bernoulli_ …), and samples whose parameters are tensors
+(multinomial, poisson, binomial, gamma, Dirichlet).
 
-In PyTorch: `aten/src/ATen/native/DistributionTemplates.h` (checks) and `Distributions.cpp`. The numbers come
-from `cpu/distribution_kernels.py`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/Distributions.cpp`; the checks in `aten/src/ATen/native/DistributionTemplates.h`. The
+numbers come from `cpu/distribution_kernels.py`. Explained in the chapters "Tensor and Storage" and "Layers, functional,
+init".
 """
 import math
 

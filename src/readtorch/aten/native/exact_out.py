@@ -1,9 +1,9 @@
-"""out= forms that take no other dtype than the result's.
+"""out= forms that accept no other dtype than the result's.
 
-Pointwise operators cast their result to what `out` holds. Matrix products and decompositions do not: a
-library routine writes straight into the output's memory.
+Pointwise operators cast their result to the dtype of `out`. Matrix products and decompositions do not: a library
+routine writes straight into the output's memory.
 
-In PyTorch: the `set_output` of structured kernels (`torchgen`, `check_inplace`/`resize_out`).
+PyTorch has no such file: each family checks for itself, in the meta functions of its structured kernels.
 """
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Every element the same: fill_, zero_.
+"""Every element the same: fill_, zero_, fill_diagonal_.
 
 In PyTorch: `aten/src/ATen/native/Fill.cpp`.
 """

@@ -1,6 +1,6 @@
-"""histogram and histogramdd: how many elements, or rows, fall into each bin.
+"""histogram, histogramdd and histc: how many elements, or rows, fall into each bin.
 
-In PyTorch: `aten/src/ATen/native/Histogram.cpp`, `cpu/HistogramKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/Histogram.cpp` and `aten/src/ATen/native/cpu/HistogramKernel.cpp`.
 """
 import numpy as np
 

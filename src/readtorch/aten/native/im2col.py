@@ -1,7 +1,9 @@
-"""im2col: the blocks under a sliding window, one a column; and col2im, which adds the columns back up.
+"""im2col: the blocks under a sliding window as columns; and col2im, its transpose, which adds the columns up again.
 
-Convolution is a matrix product between them. In PyTorch: `aten/src/ATen/native/{Im2Col,Col2Im}.cpp`; in Python
-`F.unfold` and `F.fold`. Explained in the chapter "Layers, functional, init".
+Convolution is a matrix product between them. In Python they are `F.unfold` and `F.fold`.
+
+In PyTorch: `aten/src/ATen/native/Im2Col.cpp` and `aten/src/ATen/native/Col2Im.cpp`. Explained in the chapter "Layers,
+functional, init".
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Integrals and slopes of sampled functions: trapezoid, cumulative_trapezoid, gradient.
+"""Integrals and derivatives of sampled functions: trapezoid, cumulative_trapezoid, gradient.
 
-In PyTorch: `aten/src/ATen/native/{Integration,ReduceOps}.cpp`.
+In PyTorch: `aten/src/ATen/native/Integration.cpp`; gradient in `aten/src/ATen/native/ReduceOps.cpp`.
 """
 
 from ...c10.scalar_type import uint8

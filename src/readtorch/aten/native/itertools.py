@@ -1,8 +1,6 @@
-"""Indexing where a mask says which places count, and combinations.
+"""The combinations of the elements of a vector.
 
-The `_unsafe` operators are for compilers, which see to the bounds: a place that does not count may lie
-outside.
-In PyTorch: `aten/src/ATen/native/{TensorAdvancedIndexing,Itertools}.cpp`.
+In PyTorch: `aten/src/ATen/native/Itertools.cpp`.
 """
 import numpy as np
 

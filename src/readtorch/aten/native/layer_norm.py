@@ -1,6 +1,6 @@
-"""Layer normalization: each row of the last dimensions by itself.
+"""Layer normalization: each row of the last dimensions by itself; and root mean square normalization, without the mean.
 
-In PyTorch: `aten/src/ATen/native/layer_norm.cpp` and `cpu/layer_norm_kernel.cpp`.
+In PyTorch: `aten/src/ATen/native/layer_norm.cpp` and `aten/src/ATen/native/cpu/layer_norm_kernel.cpp`.
 Explained in the chapter on normalization.
 """
 import functools

@@ -1,6 +1,6 @@
-"""Functions of two or three tensors, element by element: extremes, interpolation, fused products, lengths.
+"""lerp: linear interpolation between two tensors.
 
-In PyTorch: `aten/src/ATen/native/{BinaryOps,PointwiseOps,Lerp,TensorCompare}.cpp`.
+In PyTorch: `aten/src/ATen/native/Lerp.cpp`.
 """
 import numpy as np
 

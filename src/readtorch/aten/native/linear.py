@@ -1,6 +1,7 @@
-"""y = x Wᵀ + b.
+"""linear (y = x Wᵀ + b), and the products that are described by dimensions: einsum, tensordot, bilinear.
 
-In PyTorch: `aten/src/ATen/native/Linear.cpp`. Explained in the chapter "One training step, end to end".
+In PyTorch: `aten/src/ATen/native/Linear.cpp`.
+Explained in the chapters "One training step, end to end" and "Layers, functional, init".
 """
 import math
 

@@ -1,6 +1,6 @@
 """What the operators of `readtorch.linalg` share: checks, errors, and LAPACK on batches of matrices.
 
-In PyTorch: `aten/src/ATen/native/LinearAlgebraUtils.h`, `BatchLinearAlgebra.cpp`.
+In PyTorch: `aten/src/ATen/native/LinearAlgebraUtils.h` and `aten/src/ATen/native/BatchLinearAlgebra.cpp`.
 """
 import numpy as np
 

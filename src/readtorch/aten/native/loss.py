@@ -1,6 +1,8 @@
-"""Losses that compare two tensors element by element.
+"""Losses that compare two tensors element by element, binary cross entropy, the Kullback-Leibler divergence, and losses
+that ask for a margin.
 
-In PyTorch: `aten/src/ATen/native/Loss.cpp`. Explained in the chapter "One training step, end to end".
+In PyTorch: `aten/src/ATen/native/Loss.cpp`.
+Explained in the chapters "One training step, end to end" and "Layers, functional, init".
 """
 import math
 

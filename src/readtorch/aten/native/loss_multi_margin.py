@@ -1,6 +1,6 @@
-"""Margins between the scores of one sample: the right class, or several right classes, against all others.
+"""Margins between the scores of one sample: of the right class, or of several right classes, against all others.
 
-In PyTorch: `aten/src/ATen/native/LossMultiMargin.cpp`, `LossMultiLabelMargin.cpp`.
+In PyTorch: `aten/src/ATen/native/LossMultiMargin.cpp`, `aten/src/ATen/native/LossMultiLabelMargin.cpp`.
 """
 import numpy as np
 

@@ -1,8 +1,9 @@
-"""Host memory that stays where it is, so that a device can copy from it while the host does something else.
+"""Pinned (page-locked) host memory, from which a device can copy while the host does something else.
 
-A simulated device needs no such thing; its pinned memory only knows that it is. In PyTorch:
-`aten/src/ATen/native/Memory.cpp` and, for the memory, `CachingHostAllocator`. Explained in the chapter "Dataset, Sampler,
-DataLoader".
+A simulated device needs no such thing; its pinned memory only knows that it is.
+
+In PyTorch: `aten/src/ATen/native/Memory.cpp`; the memory comes from `aten/src/ATen/core/CachingHostAllocator.h`.
+Explained in the chapter "Dataset, Sampler, DataLoader".
 """
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, python_face

@@ -1,4 +1,4 @@
-"""What all normalizations share: which types may be mixed, and the second derivative.
+"""Batch normalization, and instance normalization, which is batch normalization of every example by itself; renorm.
 
 Note [ Normalizations ]
 Every one of them is y = (x - mean) · rstd · weight + bias, where rstd = 1 / √(variance + eps). They differ in
@@ -10,7 +10,7 @@ for x is
 
 which is g without what would only move the mean or the deviation: those are fixed again in the next forward.
 
-In PyTorch: `aten/src/ATen/native/cpu/mixed_data_type.h`, `torch/csrc/autograd/FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/Normalization.cpp` and `aten/src/ATen/native/cpu/batch_norm_kernel.cpp`.
 Explained in the chapter on normalization.
 """
 import functools

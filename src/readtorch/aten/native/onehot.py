@@ -1,6 +1,6 @@
-"""Elements picked by a condition: where, nonzero, masked_fill and their relatives; one_hot.
+"""one_hot: class indices as rows with a single 1.
 
-In PyTorch: `aten/src/ATen/native/{TensorCompare,TensorAdvancedIndexing,Onehot}.cpp`.
+In PyTorch: `aten/src/ATen/native/Onehot.cpp`.
 """
 import numpy as np
 

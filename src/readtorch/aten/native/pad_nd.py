@@ -1,6 +1,6 @@
-"""Padding with a number, in circles, and `pad`, which chooses among all kinds of padding.
+"""Padding with a constant, circular padding, and `pad`, which chooses among all kinds of padding.
 
-In PyTorch: `aten/src/ATen/native/{ConstantPadNd,PadNd}.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/PadNd.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import functools
 

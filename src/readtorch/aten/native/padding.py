@@ -1,6 +1,7 @@
-"""Padding with what stands at the edges: its mirror image (reflection) or the last element (replication).
+"""Padding by reflection (the mirror image) and by replication (the last element).
 
-In PyTorch: `aten/src/ATen/native/{ReflectionPad,ReplicationPadding}.cpp`, `cpu/PaddingKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/Padding.h`, `aten/src/ATen/native/ReflectionPad.cpp`,
+`aten/src/ATen/native/ReplicationPadding.cpp`, `aten/src/ATen/native/cpu/PaddingKernel.cpp`.
 Explained in the chapter "Layers, functional, init".
 """
 import functools

@@ -1,6 +1,7 @@
 """Moving elements between channels and pixels: pixel_shuffle, pixel_unshuffle, channel_shuffle.
 
-In PyTorch: `aten/src/ATen/native/{PixelShuffle,ChanelShuffle}.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/PixelShuffle.cpp` and `aten/src/ATen/native/ChanelShuffle.cpp`.
+Explained in the chapter "Layers, functional, init".
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Functions of two or three tensors, element by element: extremes, interpolation, fused products, lengths.
+"""addcmul and addcdiv: a product or a quotient of two tensors, scaled and added to a third.
 
-In PyTorch: `aten/src/ATen/native/{BinaryOps,PointwiseOps,Lerp,TensorCompare}.cpp`.
+In PyTorch: `aten/src/ATen/native/PointwiseOps.cpp`.
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Numbers in a row: arange, linspace, logspace.
+"""Evenly spaced numbers: arange, linspace, logspace.
 
-In PyTorch: `aten/src/ATen/native/RangeFactories.cpp`, `cpu/RangeFactoriesKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/RangeFactories.cpp`, `aten/src/ATen/native/cpu/RangeFactoriesKernel.cpp`.
 """
 import math
 import warnings

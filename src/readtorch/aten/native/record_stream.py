@@ -1,4 +1,4 @@
-"""Telling the allocator that another stream works with a tensor's memory.
+"""record_stream tells the allocator that another stream uses a tensor's memory.
 
 In PyTorch: `aten/src/ATen/native/cuda/RecordStream.cu`. Explained in the chapter "The caching allocator".
 """

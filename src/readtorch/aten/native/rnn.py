@@ -1,9 +1,12 @@
-"""Recurrent cells: from the input and the hidden state of one step the next hidden state.
+"""Recurrent layers: a cell is applied to one input after the other, and a layer to the outputs of the layer below.
 
-A step takes what the input contributes to the gates, x W_ihᵀ + b_ih: a layer computes that for all steps at
-once. The hidden state of an LSTM is a pair (h, c), that of the others a single tensor.
+A *layer* runs its cell over a sequence: forwards, backwards, or both; over a padded batch or a packed one. The
+operators at the end stack layers. Whole layers as one operator are in `mkldnn/rnn.py`.
 
-In PyTorch: part of `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers, functional, init".
+A *cell* takes what the input contributes to the gates, x W_ihᵀ + b_ih: a layer computes that for all steps at once. The
+hidden state of an LSTM is the pair (h, c), that of the others h.
+
+In PyTorch: `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers, functional, init".
 """
 from collections import namedtuple
 

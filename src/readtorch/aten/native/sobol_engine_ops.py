@@ -1,7 +1,7 @@
 """Sobol sequences: points that fill a cube evenly, each from the one before it by one exclusive or.
 
-A dimension has 30 direction numbers. Point n + 1 is point n, exclusive-or the direction number whose place is that of the
-lowest 0 in the binary digits of n; over 2³⁰ that is a number in [0, 1).
+A dimension has 30 direction numbers. Point n + 1 is point n, exclusive-or the direction number whose position is that
+of the lowest 0 in the binary digits of n; over 2³⁰ that is a number in [0, 1).
 
 In PyTorch: `aten/src/ATen/native/SobolEngineOps.cpp`, which carries the table of Joe and Kuo. Here it is SciPy's copy.
 """

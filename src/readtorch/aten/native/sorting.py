@@ -1,6 +1,7 @@
-"""Sorting and choosing by rank: sort, argsort, topk, kthvalue, median, mode.
+"""Sorting and order statistics: sort, argsort, topk, kthvalue, median, mode, quantile.
 
-In PyTorch: `aten/src/ATen/native/Sorting.cpp` and `cpu/SortingKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/Sorting.cpp` and `aten/src/ATen/native/cpu/SortingKernel.cpp`; mode in
+`aten/src/ATen/native/TensorCompare.cpp`.
 """
 import numpy as np
 

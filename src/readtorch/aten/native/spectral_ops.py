@@ -1,9 +1,10 @@
-"""Fourier transforms. NumPy computes them; here are PyTorch's three operators and the functions made of them.
+"""Fourier transforms, and the short-time transform and its inverse. NumPy computes them.
 
 A transform goes from complex to complex (c2c), from real to complex (r2c) or from complex to real (c2r). All others are
 one of these with its input padded, cut or conjugated.
 
-In PyTorch: `aten/src/ATen/native/SpectralOps.cpp`, `mkl/SpectralOps.cpp`; derivatives in `FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/SpectralOps.cpp` and `aten/src/ATen/native/mkl/SpectralOps.cpp`; derivatives in
+`torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import warnings
 

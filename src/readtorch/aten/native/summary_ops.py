@@ -1,6 +1,6 @@
-"""Searching and counting: unique, searchsorted, bucketize, bincount, histc.
+"""bincount: how often each non-negative integer occurs.
 
-In PyTorch: `aten/src/ATen/native/{Unique,Bucketization,SummaryOps}.cpp`, `cpu/HistogramKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/SummaryOps.cpp`.
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Comparisons and logic: eq, lt, isnan, logical_and, where the result is a mask of bools.
+"""where, clamp, isclose, isin, and predicates on each element: isnan, isinf, isreal …
 
-In PyTorch: `aten/src/ATen/native/{BinaryOps,TensorCompare}.cpp`.
+In PyTorch: `aten/src/ATen/native/TensorCompare.cpp` and `aten/src/ATen/native/cpu/TensorCompareKernel.cpp`.
 """
 import math
 from functools import partial

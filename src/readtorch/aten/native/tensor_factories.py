@@ -1,6 +1,8 @@
-"""Operators that make a tensor from nothing: empty, zeros, ones, full, their `_like` and `new_` forms, eye.
+"""Operators that make a tensor: empty, zeros, ones, full, eye and their `_like` and `new_` forms; random ones (rand,
+randn, randint, randperm, normal); windows for spectra.
 
-In PyTorch: `aten/src/ATen/native/TensorFactories.cpp`. Explained in the chapter "Tensor and Storage".
+In PyTorch: `aten/src/ATen/native/TensorFactories.cpp`; `normal` in `aten/src/ATen/native/DistributionTemplates.h`.
+Explained in the chapter "Tensor and Storage".
 """
 import math
 

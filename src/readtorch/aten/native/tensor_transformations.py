@@ -1,6 +1,7 @@
 """Elements in another order, or several times: flip, roll, rot90, repeat, tile, repeat_interleave.
 
-In PyTorch: `aten/src/ATen/native/{TensorTransformations,TensorShape,Repeat}.cpp`.
+In PyTorch: `aten/src/ATen/native/TensorTransformations.cpp`; repeat and tile in
+`aten/src/ATen/native/TensorShape.cpp`, repeat_interleave in `aten/src/ATen/native/Repeat.cpp`.
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Diagonals and triangles: diagonal, diag, diag_embed, diagflat, fill_diagonal_, tril, triu.
+"""Triangles of matrices: tril, triu, and their indices.
 
-In PyTorch: `aten/src/ATen/native/{TensorShape,TriangularOps,TensorFactories}.cpp`.
+In PyTorch: `aten/src/ATen/native/TriangularOps.cpp`; the indices in `aten/src/ATen/native/TensorFactories.cpp`.
 """
 import numpy as np
 

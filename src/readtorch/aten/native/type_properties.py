@@ -1,6 +1,6 @@
-"""Questions about a tensor that its dtype, its sizes or its key set answer: no operator calls.
+"""Predicates of a tensor that its dtype, its sizes or its key set answer; result_type, promote_types, can_cast.
 
-In PyTorch: `aten/src/ATen/native/TypeProperties.cpp`, operators bound by hand past the dispatcher
+In PyTorch: `aten/src/ATen/native/TypeProperties.cpp`. Most are bound by hand past the dispatcher
 (`manual_cpp_binding`). Explained in the chapter "Tensor and Storage".
 """
 from readtorch.aten.native_function import python_face

@@ -1,6 +1,6 @@
-"""Searching and counting: unique, searchsorted, bucketize, bincount, histc.
+"""The distinct values of a tensor, or of its slices: unique, unique_consecutive.
 
-In PyTorch: `aten/src/ATen/native/{Unique,Bucketization,SummaryOps}.cpp`, `cpu/HistogramKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/Unique.cpp`.
 """
 import math
 

@@ -1,4 +1,4 @@
-"""Which input elements an output element is made of, and with what weights, along one dimension.
+"""Resizing images: what `F.interpolate` calls, one operator for each method and number of dimensions.
 
 Note [ Resizing is a banded matrix ]
 Every method of resizing treats the dimensions one after the other, and in each of them an output element is a weighted
@@ -6,7 +6,8 @@ sum of a few neighbouring input elements: one (nearest), two (linear), four (cub
 filter (antialias). So a method is a matrix with a narrow band for each dimension. Forward multiplies by the matrices,
 backward by their transposes, which have narrow bands too. A Band keeps the band only.
 
-In PyTorch: `aten/src/ATen/native/UpSample.h`, and the HelperInterp classes in `cpu/UpSampleKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/UpSample.cpp`, `aten/src/ATen/native/UpSample.h`, and the HelperInterp classes in
+`aten/src/ATen/native/cpu/UpSampleKernel.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import functools
 import inspect

@@ -1,11 +1,10 @@
 """When a pointwise operator or a reduction leaves NumPy for a compiled loop, and how the loop is shared among threads.
 
 NumPy makes one pass over memory for each step of a formula, and some of its steps take one number at a time. A compiled
-loop (`cpu/pointwise_kernels.py`, `cpu/reduce_kernels.py`) makes one pass in vector instructions. It serves float32 that
-lie one after the other, and from a size on: the compiler takes a third of a second to load, and small tensors never need
-it.
+loop (`cpu/pointwise_kernels.py`, `cpu/reduce_kernels.py`) makes one pass in vector instructions. It serves contiguous
+float32, and from a size on: the compiler takes a third of a second to load, and small tensors never need it.
 
-In PyTorch: `aten/src/ATen/native/cpu/Loops.h` (`vectorized_loop`), `cpu/SumKernel.cpp`.
+In PyTorch: `vectorized_loop` in `aten/src/ATen/native/cpu/Loops.h`, `aten/src/ATen/native/cpu/SumKernel.cpp`.
 """
 import functools
 import math

@@ -1,7 +1,6 @@
-"""Factorizations: Cholesky, QR, SVD, eigenvalues.
+"""Cholesky factorization, and solving and inverting with the factor.
 
-In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
-`torch/csrc/autograd/FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import numpy as np
 

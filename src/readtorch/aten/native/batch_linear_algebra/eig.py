@@ -1,7 +1,6 @@
-"""Factorizations: Cholesky, QR, SVD, eigenvalues.
+"""Eigenvalues and eigenvectors of Hermitian and of general matrices.
 
-In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
-`torch/csrc/autograd/FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import numpy as np
 

@@ -1,7 +1,6 @@
-"""Working with factors: lu, lu_unpack, lu_solve, cholesky_inverse, cholesky_solve, triangular_solve, LDL.
+"""LDL factorization of symmetric and Hermitian matrices, and solving with it.
 
-In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
-`torch/csrc/autograd/FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import numpy as np
 

@@ -1,7 +1,6 @@
-"""Factorizations: Cholesky, QR, SVD, eigenvalues.
+"""QR factorization, and products of the Householder reflections in which LAPACK keeps an orthogonal matrix.
 
-In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
-`torch/csrc/autograd/FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import numpy as np
 

@@ -1,7 +1,6 @@
 """Inverse, determinant, linear equations.
 
-In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
-`torch/csrc/autograd/FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import numpy as np
 

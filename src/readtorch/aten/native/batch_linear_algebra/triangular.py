@@ -1,6 +1,6 @@
-"""LU factors, triangular equations, pseudo-inverse, rank, least squares.
+"""Triangular systems of equations.
 
-In PyTorch: `aten/src/ATen/native/{BatchLinearAlgebra,LinearAlgebra}.cpp`.
+In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import numpy as np
 

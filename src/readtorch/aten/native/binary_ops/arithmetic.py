@@ -1,6 +1,6 @@
-"""Arithmetic on two tensors: add, sub, mul. Division has a file of its own.
+"""add, sub and mul of two tensors, and of a tensor and a number. Division has a file of its own.
 
-In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `cpu/BinaryOpsKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/BinaryOpsKernel.cpp`.
 Explained in the chapter "One operator call".
 """
 import numpy as np

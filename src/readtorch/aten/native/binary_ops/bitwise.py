@@ -1,6 +1,6 @@
-"""Operators on the bits of integers: and, or, xor, not, shifts.
+"""Operators on integers: and, or, xor, not, shifts, gcd, lcm.
 
-In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `cpu/BinaryOpsKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/BinaryOpsKernel.cpp`.
 """
 import numpy as np
 

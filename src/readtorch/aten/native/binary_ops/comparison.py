@@ -1,6 +1,6 @@
-"""Comparisons and logic: eq, lt, isnan, logical_and, where the result is a mask of bools.
+"""Comparisons and logic: eq, lt, logical_and …, whose result is a mask of bools.
 
-In PyTorch: `aten/src/ATen/native/{BinaryOps,TensorCompare}.cpp`.
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/BinaryOpsKernel.cpp`.
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
 """Division and remainders: div with its rounding modes, floor_divide, remainder, fmod.
 
-In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `cpu/BinaryOpsKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/BinaryOpsKernel.cpp`.
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Functions of two or three tensors, element by element: extremes, interpolation, fused products, lengths.
+"""Functions of two floating point tensors: hypot, logaddexp, copysign, heaviside, nextafter, ldexp.
 
-In PyTorch: `aten/src/ATen/native/{BinaryOps,PointwiseOps,Lerp,TensorCompare}.cpp`.
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/BinaryOpsKernel.cpp`.
 """
 import math
 

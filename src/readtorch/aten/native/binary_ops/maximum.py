@@ -1,6 +1,6 @@
-"""Functions of two or three tensors, element by element: extremes, interpolation, fused products, lengths.
+"""The larger or the smaller of two tensors, element by element: maximum, minimum, fmax, fmin.
 
-In PyTorch: `aten/src/ATen/native/{BinaryOps,PointwiseOps,Lerp,TensorCompare}.cpp`.
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/cpu/BinaryOpsKernel.cpp`.
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Orthogonal polynomials, each from the two before it: Chebyshev, Hermite, Laguerre, Legendre.
+"""Orthogonal polynomials by their recurrences: Chebyshev, Hermite, Laguerre, Legendre.
 
-In PyTorch: `aten/src/ATen/native/Math.h` (`chebyshev_polynomial_t_forward` …) and `BinaryOps.cpp`.
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp`; `chebyshev_polynomial_t_forward` … in `aten/src/ATen/native/Math.h`.
 """
 import functools
 

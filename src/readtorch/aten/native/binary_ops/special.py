@@ -1,6 +1,6 @@
-"""Special functions of two numbers: zeta and the incomplete gamma functions.
+"""Special functions of two arguments: zeta and the incomplete gamma functions.
 
-In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `Math.h`.
+In PyTorch: `aten/src/ATen/native/BinaryOps.cpp` and `aten/src/ATen/native/Math.h`.
 """
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_iterator import (

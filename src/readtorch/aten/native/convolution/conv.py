@@ -1,7 +1,6 @@
-"""conv1d … conv_transpose3d: unbatched inputs, padding by name and complex numbers, led to `convolution`.
+"""conv1d … conv_transpose3d: unbatched inputs, padding by name and complex numbers are reduced to `convolution`.
 
-In PyTorch: the first half of the functions of `aten/src/ATen/native/Convolution.cpp`.
-Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/Convolution.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import warnings
 

@@ -1,7 +1,7 @@
-"""The derivative of convolution's derivative, made of convolutions.
+"""The derivative of convolution_backward, made of convolutions.
 
-The three gradients of y = conv(x, w) + b are linear in each of their inputs, so their own gradients are
-convolutions again, with a stride where the dilation was and the batch where the channels were.
+The three gradients of y = conv(x, w) + b are linear in each of their inputs, so their own gradients are convolutions
+again, with a stride where the dilation was and the batch where the channels were.
 
 In PyTorch: `_convolution_double_backward` in `aten/src/ATen/native/Convolution.cpp`.
 """

@@ -1,11 +1,12 @@
-"""Convolution of any dtype and dimension: one matrix product for each tap, each place of the kernel.
+"""Convolution of any dtype and dimension: one matrix product for each element of the kernel.
 
-Tap (a, b) of a 3x3 kernel looks at the image shifted by (a, b). So a convolution is nine matrix products
-[out channels, in channels] @ [in channels, pixels], each of a shifted window of the padded input, added up.
-The gradients are the same products with the roles exchanged.
+Element (a, b) of a 3x3 kernel multiplies the image shifted by (a, b). So a convolution is nine matrix products
+[out channels, in channels] @ [in channels, pixels], each of a shifted window of the padded input, added up. The
+gradients are the same products with the roles exchanged.
 
-In PyTorch: `ConvolutionMM2d.cpp`, `ConvolutionMM3d.cpp`, `NaiveConvolutionTranspose2d.cpp`,
-`NaiveDilatedConvolution.cpp`, which copy all windows out (im2col) and multiply once.
+In PyTorch: `slow_conv2d` and its relatives, which `aten/src/ATen/native/Convolution.cpp` calls, copy all windows out
+(im2col) and multiply once: `aten/src/ATen/native/ConvolutionMM2d.cpp`, `aten/src/ATen/native/ConvolutionMM3d.cpp`,
+`aten/src/ATen/native/NaiveConvolutionTranspose2d.cpp`, `aten/src/ATen/native/NaiveDilatedConvolution.cpp`.
 Explained in the chapter "Layers, functional, init".
 """
 import numpy as np

@@ -1,7 +1,7 @@
-"""Where a convolution's kernel goes: strides, padding, dilation, and which sizes fit together.
+"""The parameters of a convolution: strides, padding, dilation, and which sizes fit together.
 
-In PyTorch: `ConvParams` and the checks of `aten/src/ATen/native/Convolution.cpp`, and `ConvUtils.h`.
-Explained in the chapter "Layers, functional, init".
+In PyTorch: `ConvParams` and the checks in `aten/src/ATen/native/Convolution.cpp`, and
+`aten/src/ATen/native/ConvUtils.h`. Explained in the chapter "Layers, functional, init".
 """
 from typing import NamedTuple
 

@@ -1,6 +1,9 @@
-"""What a convolution of images of some size consists of, worked out once for each size.
+"""Convolution of float32 and float64, in any dimension, as matrix products in compiled loops.
 
-See Note [ Rows of pixels ] in cpu/conv_kernels.py.
+See Note [ Rows of pixels ] in cpu/conv_kernels.py. The batch is processed in chunks of a few images, so that no
+intermediate result is larger than the cache.
+
+In PyTorch: oneDNN, which `aten/src/ATen/native/Convolution.cpp` chooses in `_select_conv_backend`.
 """
 import functools
 import math

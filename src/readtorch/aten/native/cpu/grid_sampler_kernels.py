@@ -5,7 +5,7 @@ Outside the image stands an extra element, 0, behind the last one. In PyTorch: `
 import numpy as np
 
 from ...cpu.compile import kernel
-from ..grid_sampler import REFLECTION, ZEROS
+from ..grid_sampler_utils import REFLECTION, ZEROS
 
 
 @kernel

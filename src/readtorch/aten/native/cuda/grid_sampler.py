@@ -5,7 +5,7 @@ mixed from its neighbours.
     sample_backward(grad, x, grid, …, grad_x, grad_grid)           grad_x: zeros
 
 What the neighbours are along one dimension, with what weights and slopes, is told in Note [ Taps ] in
-../grid_sampler.py. Grid: blocks of 256 threads with a grid-stride loop, a thread for each point; it
+../grid_sampler_utils.py. Grid: blocks of 256 threads with a grid-stride loop, a thread for each point; it
 goes over the taps and the channels. Gradients of elements are added atomically: points may share them.
 
 In PyTorch: `aten/src/ATen/native/cuda/GridSampler.{cu,cuh}`.
@@ -16,7 +16,7 @@ import math
 from numba import cuda
 
 from ....c10.cuda.launch import blocks_of, launch
-from ..grid_sampler import BICUBIC, NEAREST, REFLECTION, ZEROS
+from ..grid_sampler_utils import BICUBIC, NEAREST, REFLECTION, ZEROS
 from .loops import THREADS
 from .rows import contiguous
 

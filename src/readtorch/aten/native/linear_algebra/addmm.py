@@ -1,7 +1,7 @@
-"""Products that are added to something: addmm, addmv, addr, baddbmm, addbmm.  beta * self + alpha * (a @ b).
+"""Products that are added to something, beta * self + alpha * (a @ b): addmm, addmv, addr, baddbmm, addbmm.
 
-In PyTorch: `aten/src/ATen/native/{LinearAlgebra,Blas}.cpp`. Explained in the chapter "One training step,
-end to end".
+In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp` and `aten/src/ATen/native/Blas.cpp`.
+Explained in the chapter "One training step, end to end".
 """
 import functools
 

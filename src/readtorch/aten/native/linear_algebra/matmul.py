@@ -1,6 +1,7 @@
 """Matrix products: mm, bmm, mv, dot, and matmul, which chooses among them.
 
-In PyTorch: `aten/src/ATen/native/{LinearAlgebra,Blas}.cpp`. Explained in the chapter "One operator call".
+In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp` and `aten/src/ATen/native/Blas.cpp`.
+Explained in the chapter "One operator call".
 """
 import math
 

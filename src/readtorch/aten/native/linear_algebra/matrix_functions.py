@@ -1,6 +1,6 @@
-"""The exponential of a matrix.
+"""Functions of a square matrix: its exponential and its powers; and the Vandermonde matrix.
 
-In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`; formula in `torch/csrc/autograd/FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`; formulas in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import numpy as np
 

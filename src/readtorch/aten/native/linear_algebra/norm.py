@@ -1,7 +1,8 @@
-"""Norms: linalg.vector_norm, dist, and logsumexp, which is a soft maximum.
+"""Norms of vectors and matrices: linalg.vector_norm, linalg.matrix_norm, linalg.norm, norm, dist; and the condition
+number.
 
-In PyTorch: `aten/src/ATen/native/{LinearAlgebra,ReduceOps,Distance}.cpp`; `norm_backward` in
-`FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`; norm and dist in `aten/src/ATen/native/ReduceOps.cpp`;
+`norm_backward` in `torch/csrc/autograd/FunctionsManual.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import math
 

@@ -1,6 +1,6 @@
-"""LU factors, triangular equations, pseudo-inverse, rank, least squares.
+"""Pseudo-inverse and rank, which compare singular values with a tolerance.
 
-In PyTorch: `aten/src/ATen/native/{BatchLinearAlgebra,LinearAlgebra}.cpp`.
+In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`; `pinv_backward` in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Products beyond the matrix product: tensordot, kron, bilinear, multi_dot, cross, vecdot, trace.
+"""Products of several matrices or along one dimension: kron, multi_dot, chain_matmul, vecdot.
 
-In PyTorch: `aten/src/ATen/native/{Linear,LinearAlgebra,Cross,ReduceOps}.cpp`.
+In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`.
 Explained in the chapter "Layers, functional, init".
 """
 import warnings

@@ -1,7 +1,6 @@
-"""linalg.cond, diagonal, tensorinv, tensorsolve, vander: what is made of the other operators of
-`readtorch.linalg`.
+"""Tensors taken as matrices: tensorinv, tensorsolve.
 
-In PyTorch: `aten/src/ATen/native/{LinearAlgebra,BatchLinearAlgebra}.cpp`.
+In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`.
 """
 import math
 

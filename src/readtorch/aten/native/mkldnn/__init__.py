@@ -1,5 +1,5 @@
-"""Whole layers as single operators, where PyTorch calls oneDNN (once called MKL-DNN). Here the loops are compiled from Python.
+"""Whole layers as single operators, where PyTorch calls oneDNN, once named MKL-DNN. Here the loops are compiled from Python.
 
-In PyTorch: `aten/src/ATen/native/mkldnn`.
+In PyTorch: `aten/src/ATen/native/mkldnn/`, of which `RNN.cpp` is the part that exists here.
 """
 from . import rnn  # noqa: F401

@@ -1,7 +1,6 @@
-"""One LSTM layer in one direction as a single operator: what PyTorch gives to oneDNN.
+"""A recurrent layer in one direction as a single operator. For the LSTM that is what PyTorch gives to oneDNN.
 
-`lstm` uses it for float32 and bfloat16. The graph has one node for the layer instead of fifteen for each
-step.
+`lstm` uses it for float32 and bfloat16: the graph has one node for the layer instead of fifteen for each step.
 
 In PyTorch: `aten/src/ATen/native/mkldnn/RNN.cpp`. Explained in the chapter "Layers, functional, init".
 """

@@ -1,8 +1,8 @@
-"""Adaptive pooling: the caller says how large the result is, and the windows share out the input.
+"""Adaptive pooling: the caller gives the size of the result, and the windows share the input among them.
 
-In PyTorch:
-`aten/src/ATen/native/{Pooling,AdaptiveAveragePooling,AdaptiveAveragePooling3d,AdaptiveMaxPooling2d,
-AdaptiveMaxPooling3d}.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/Pooling.cpp` (1-D), `aten/src/ATen/native/AdaptiveAveragePooling.cpp`,
+`aten/src/ATen/native/AdaptiveAveragePooling3d.cpp`, `aten/src/ATen/native/AdaptiveMaxPooling2d.cpp`,
+`aten/src/ATen/native/AdaptiveMaxPooling3d.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import math
 

@@ -1,6 +1,7 @@
-"""Average pooling: the mean of what each window sees.
+"""Average pooling: the mean of each window.
 
-In PyTorch: `aten/src/ATen/native/{Pooling,AveragePool2d,AveragePool3d}.cpp`, `cpu/AvgPoolKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/Pooling.cpp` (1-D), `aten/src/ATen/native/AveragePool2d.cpp`,
+`aten/src/ATen/native/AveragePool3d.cpp`, `aten/src/ATen/native/cpu/AvgPoolKernel.cpp`.
 Explained in the chapter "Layers, functional, init".
 """
 import functools

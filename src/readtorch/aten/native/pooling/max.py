@@ -1,10 +1,10 @@
-"""Max pooling: the greatest number in each window, and where it was.
+"""Max pooling: the largest element of each window, and its index in the flat plane.
 
-The places come out as numbers in the flat plane. Backward needs nothing else: each gradient goes back to the
-place that its number came from.
+Backward needs nothing but the indices: each gradient goes back to the element that it came from.
 
-In PyTorch: `aten/src/ATen/native/{Pooling,MaxPooling,DilatedMaxPool2d,DilatedMaxPool3d}.cpp`,
-`cpu/MaxPoolKernel.cpp`. Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/Pooling.cpp`, `aten/src/ATen/native/MaxPooling.cpp`,
+`aten/src/ATen/native/DilatedMaxPool2d.cpp`, `aten/src/ATen/native/DilatedMaxPool3d.cpp`,
+`aten/src/ATen/native/cpu/MaxPoolKernel.cpp`. Explained in the chapter "Layers, functional, init".
 """
 import math
 

@@ -1,11 +1,9 @@
-"""Where pooling looks: which places of the input each place of the result is made of.
+"""The windows of pooling: which elements of the input each element of the result is made of.
 
-Every kind of pooling slides a window over planes (what one channel of one sample holds: a row, an image, a
-volume) and makes one number of what it sees. Here is what they share: the sizes and their checks, and the
-windows. What is done with the numbers in a window stands in `pooling_max.py`, `pooling_avg.py` and beside
-them.
+Every kind of pooling slides a window over planes (what one channel of one sample holds: a row, an image, a volume) and
+makes one number of its elements. What all kinds share is here: the sizes and their checks, and the windows.
 
-In PyTorch: `aten/src/ATen/native/Pool.h`, `AdaptivePooling.h`.
+In PyTorch: `aten/src/ATen/native/Pool.h`, `aten/src/ATen/native/AdaptivePooling.h`.
 """
 import functools
 import itertools

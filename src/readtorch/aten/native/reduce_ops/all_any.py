@@ -1,6 +1,6 @@
-"""Reductions: many elements to one. sum, mean, prod, all, any; extremes and spreads have files of their own.
+"""Truth values reduced: all, any, count_nonzero.
 
-In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`, `cpu/SumKernel.cpp`; derivatives in `FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`.
 """
 import numpy as np
 

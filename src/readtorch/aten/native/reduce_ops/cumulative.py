@@ -1,7 +1,7 @@
-"""Scans: a running sum, product or extreme along a dimension; and diff, the inverse of a sum.
+"""Scans: a running sum, product, maximum or minimum along a dimension; and diff, the inverse of cumsum.
 
-In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` and `cpu/ReduceOpsKernel.cpp`; derivatives in
-`FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` and `aten/src/ATen/native/cpu/ReduceOpsKernel.cpp`;
+derivatives in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import numpy as np
 

@@ -1,6 +1,7 @@
-"""max and min in all their forms: over everything, along a dimension, with or without indices.
+"""Maximum and minimum: over everything, along a dimension, with indices (max, min, argmax) or without (amax, amin).
 
-In PyTorch: `aten/src/ATen/native/{ReduceAllOps,TensorCompare,ReduceOps}.cpp`.
+In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`, `aten/src/ATen/native/ReduceAllOps.cpp`,
+`aten/src/ATen/native/TensorCompare.cpp`.
 """
 import numpy as np
 

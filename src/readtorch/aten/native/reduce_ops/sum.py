@@ -1,6 +1,7 @@
-"""Reductions: many elements to one. sum, mean, prod, all, any; extremes and spreads have files of their own.
+"""Sums and what is made in their way: sum, nansum, mean, prod, logsumexp, trace.
 
-In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`, `cpu/SumKernel.cpp`; derivatives in `FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` and `aten/src/ATen/native/cpu/SumKernel.cpp`;
+derivatives in `torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import functools
 import math

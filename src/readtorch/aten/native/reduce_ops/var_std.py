@@ -1,6 +1,7 @@
-"""Spread: var, std, and both with the mean.
+"""Variance and standard deviation: var, std, and both together with the mean.
 
-In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` (`std_var_out`); derivatives in `FunctionsManual.cpp`.
+In PyTorch: `aten/src/ATen/native/ReduceOps.cpp` (`std_var_out`); derivatives in
+`torch/csrc/autograd/FunctionsManual.cpp`.
 """
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""From sparse to dense and back; and the elements of one tensor in the places of another.
+"""Sparse tensors to dense ones and back; and the elements of one tensor at the indices of another (sparse_mask).
 
-In PyTorch: `aten/src/ATen/native/TensorConversions.cpp`, `sparse/SparseTensor.cpp`.
+In PyTorch: `aten/src/ATen/native/TensorConversions.cpp`, `aten/src/ATen/native/sparse/SparseTensor.cpp`.
 Explained in the chapter "torch.optim".
 """
 import numpy as np

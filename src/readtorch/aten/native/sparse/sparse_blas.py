@@ -1,9 +1,10 @@
-"""Products of a sparse matrix: with a dense one, with a vector, with another sparse one. And what turns a matrix over.
+"""Products of a sparse matrix with a dense matrix, a vector or a sparse matrix; and its transpose.
 
-A product with a dense matrix goes through the elements once: row i of the result gains value · (row j of the dense matrix)
-for every element at (i, j). What has no elements costs nothing.
+A product with a dense matrix goes through the elements once: row i of the result gains value · (row j of the dense
+matrix) for every element at (i, j). Zeros cost nothing.
 
-In PyTorch: `aten/src/ATen/native/sparse/{SparseTensorMath,SparseMatMul,SparseTensor}.cpp`.
+In PyTorch: `aten/src/ATen/native/sparse/SparseTensorMath.cpp`, `aten/src/ATen/native/sparse/SparseMatMul.cpp`,
+`aten/src/ATen/native/sparse/SparseTensor.cpp`; the compressed layouts in `aten/src/ATen/native/sparse/SparseBlas.cpp`.
 Explained in the chapter "torch.optim".
 """
 import numpy as np

@@ -1,7 +1,6 @@
 """Arithmetic on sparse tensors: sums, multiples, totals.
 
-In PyTorch: `aten/src/ATen/native/sparse/SparseTensorMath.cpp`, which also has products of
-matrices. Explained in the chapter "torch.optim".
+In PyTorch: `aten/src/ATen/native/sparse/SparseTensorMath.cpp`. Explained in the chapter "torch.optim".
 """
 import functools
 

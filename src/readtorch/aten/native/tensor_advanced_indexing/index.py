@@ -1,6 +1,6 @@
-"""Indexing by tensors: index, index_put and the index_… family along one dimension.
+"""Indexing by tensors: index, index_put, index_reduce and the index_… family along one dimension.
 
-In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`, `IndexingUtils.h`.
+In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp` and `aten/src/ATen/native/IndexingUtils.h`.
 Explained in the chapter "Tensor and Storage".
 """
 import warnings

@@ -1,6 +1,6 @@
-"""Elements picked by a condition: where, nonzero, masked_fill and their relatives; one_hot.
+"""Elements chosen by a mask: nonzero, masked_fill, masked_select, masked_scatter.
 
-In PyTorch: `aten/src/ATen/native/{TensorCompare,TensorAdvancedIndexing,Onehot}.cpp`.
+In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`.
 """
 from math import prod
 

@@ -1,6 +1,7 @@
-"""One index a element: gather, scatter and their relatives; take and put.
+"""One index for each element: gather, scatter and their relatives; take and put.
 
-In PyTorch: `aten/src/ATen/native/{TensorAdvancedIndexing,ScatterGatherChecks.h,cpu/ScatterGatherKernel}.cpp`.
+In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`, `aten/src/ATen/native/ScatterGatherChecks.h`,
+`aten/src/ATen/native/cpu/ScatterGatherKernel.cpp`.
 """
 import numpy as np
 

@@ -1,9 +1,7 @@
-"""Views with strides of the caller's choice: as_strided, unfold, and how gradients find their way back
-from them.
+"""Views with strides of the caller's choice: as_strided, unfold, and their gradients.
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`; `as_strided_backward` in
-`torch/csrc/autograd/FunctionsManual.cpp`.
-Explained in the chapter "Tensor and Storage".
+`torch/csrc/autograd/FunctionsManual.cpp`. Explained in the chapter "Tensor and Storage".
 """
 import numpy as np
 

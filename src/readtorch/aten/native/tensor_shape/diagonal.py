@@ -1,6 +1,6 @@
-"""Diagonals and triangles: diagonal, diag, diag_embed, diagflat, fill_diagonal_, tril, triu.
+"""Diagonals: diagonal, diag, diag_embed, diagflat.
 
-In PyTorch: `aten/src/ATen/native/{TensorShape,TriangularOps,TensorFactories}.cpp`.
+In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Shapes, joined and cut: what is built from the views of `views.py`, and cat.
+"""reshape, flatten, movedim, the transposes of matrices, broadcasting and narrow: what is built from views.
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
 """

@@ -1,4 +1,4 @@
-"""One index and one slice: select, slice, and the zeros around their gradients.
+"""One index and one slice: select, slice, and their gradients, which are zero everywhere else.
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
 """

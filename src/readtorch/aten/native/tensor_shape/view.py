@@ -1,4 +1,5 @@
-"""Operators that return a view: new sizes and strides over the same storage, no element moved.
+"""Views: new sizes and strides over the same storage, no element moved. view, expand, permute, transpose, squeeze,
+detach …
 
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
 """

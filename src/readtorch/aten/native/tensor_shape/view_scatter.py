@@ -1,7 +1,6 @@
 """A copy of a tensor in which one view of it is replaced: slice_scatter, select_scatter, diagonal_scatter,
 as_strided_scatter.
 
-They are the views of `slicing.py` and its neighbours without writing in place.
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
 from readtorch.aten.functions import at

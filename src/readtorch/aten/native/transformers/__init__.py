@@ -1,7 +1,8 @@
 """Attention, and what the layers of a transformer run when no graph is wanted.
 
-In PyTorch: `aten/src/ATen/native/transformers/`. `attention.py` chooses a way with `sdp_utils.py`; one way is
-`flash_attention.py`, the other stands in `attention.py` itself. `encoder_layer.py` is the fast path of
-inference.
+`attention.py` asks `sdp_utils.py` which backend to use: the fused one is `flash_attention.py`, the other one stands in
+`attention.py` itself. `transformer.py` is the fast path of inference.
+
+In PyTorch: `aten/src/ATen/native/transformers/`, of which `attention.cpp` and `transformer.cpp` are the operators.
 """
-from . import attention, encoder_layer, flash_attention  # noqa: F401
+from . import attention, flash_attention, transformer  # noqa: F401

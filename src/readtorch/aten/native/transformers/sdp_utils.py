@@ -1,6 +1,6 @@
-"""Which way attention is computed: by the fused kernel if nothing speaks against it, else step by step.
+"""Which backend computes attention: the fused kernel if its conditions are met, else the one made of operators.
 
-In PyTorch: `aten/src/ATen/native/transformers/sdp_utils_cpp.{h,cpp}`.
+In PyTorch: `aten/src/ATen/native/transformers/sdp_utils.h`, `aten/src/ATen/native/transformers/sdp_utils_cpp.cpp`.
 """
 import warnings
 

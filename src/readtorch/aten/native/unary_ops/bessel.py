@@ -1,7 +1,7 @@
-"""Bessel functions and their relatives, and what belongs to the normal distribution: airy_ai, bessel_j0, i0e,
-ndtri …
+"""Bessel functions, Airy's, and those of the normal distribution: airy_ai, bessel_j0, i0e, ndtri …
 
-The numbers come from SciPy. In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and `Math.h`.
+SciPy computes them. In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and
+`aten/src/ATen/native/Math.h`.
 """
 import math
 

@@ -1,6 +1,7 @@
-"""Complex numbers as pairs of real ones, and back; real and imaginary parts.
+"""Complex numbers: their real and imaginary parts, conjugates, angles; and complex tensors from pairs of real ones.
 
-In PyTorch: `aten/src/ATen/native/{ComplexHelper.h,UnaryOps.cpp}`.
+In PyTorch: `aten/src/ATen/native/UnaryOps.cpp`, `aten/src/ATen/native/ComplexHelper.h`;
+complex and polar in `aten/src/ATen/native/TensorFactories.cpp`.
 """
 import numpy as np
 

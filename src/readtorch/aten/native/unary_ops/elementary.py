@@ -1,6 +1,6 @@
-"""Functions of one number, element by element: neg, abs, exp, log, sqrt, rounding.
+"""Elementary functions: neg, abs, exp, log, sqrt, rounding, frexp.
 
-In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and `cpu/UnaryOpsKernel.cpp`.
+In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and `aten/src/ATen/native/cpu/UnaryOpsKernel.cpp`.
 Explained in the chapter "One operator call".
 """
 import math

@@ -1,7 +1,7 @@
 """Special functions: erf, lgamma, digamma and their relatives, and the names of `torch.special`.
 
-The numbers come from SciPy, which is imported when one of them is first used.
-In PyTorch: `aten/src/ATen/native/{UnaryOps,BinaryOps}.cpp` and `Math.h`.
+SciPy computes them; it is imported when one of them is first used.
+In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and `aten/src/ATen/native/Math.h`.
 """
 import math
 

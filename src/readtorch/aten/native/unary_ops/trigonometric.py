@@ -1,6 +1,6 @@
 """Trigonometric and hyperbolic functions, their inverses, and the logistic function.
 
-In PyTorch: `aten/src/ATen/native/UnaryOps.cpp`; derivatives in `tools/autograd/derivatives.yaml`.
+In PyTorch: `aten/src/ATen/native/UnaryOps.cpp`.
 """
 import numpy as np
 

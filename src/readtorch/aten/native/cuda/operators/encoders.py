@@ -12,7 +12,7 @@ from .....c10.scalar_type import bool as bool_type
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
 from ...tensor_iterator import not_implemented
-from ...transformers import encoder_layer as layers
+from ...transformers import transformer as layers
 from .pointwise import operator_named
 from .registration import cuda_kernel, owned
 

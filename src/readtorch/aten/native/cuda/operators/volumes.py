@@ -9,8 +9,8 @@ import math
 
 from .....c10.memory_format import contiguous_format, format_strides, suggested_format
 from .....c10.tensor_impl import dtype_of, type_name
-from ...pooling import fractional_max as fractional
-from ...pooling import max_unpool as unpooling
+from ...pooling import fractional_max_pooling as fractional
+from ...pooling import max_unpooling as unpooling
 from ....tensor_utils import check_like_indices, check_picked, check_pooled
 from ...pooling.adaptive import check_dimensions, check_not_empty
 from ...pooling.average import window_of_3d

@@ -1,24 +1,24 @@
 """A whole encoder layer in one operator, and its attention in another: the fast path of inference.
 
-No graph is recorded here, so the intermediate results can be overwritten and the three projections are one
-product.
+No graph is recorded here, so the intermediate results can be overwritten and the three projections are one product.
 
-In PyTorch: `aten/src/ATen/native/transformers/{transformer,attention}.cpp`,
-`aten/src/ATen/native/SoftMax.cpp` (`masked_softmax_cpu`). There the fast path also takes nested tensors,
-whose sequences have different lengths.
+In PyTorch: `aten/src/ATen/native/transformers/transformer.cpp`, `aten/src/ATen/native/transformers/attention.cpp`;
+`masked_softmax_cpu` in `aten/src/ATen/native/SoftMax.cpp`. There the fast path also takes nested tensors, whose
+sequences have different lengths.
 """
 import math
 
 import numpy as np
 
-from ....c10.dispatch_key import CPU
-from ....c10.scalar_type import bool as bool_type
-from ....c10.tensor_impl import dtype_of, wrap
-from ...dispatcher import NOT_IMPLEMENTED
-from ...functions import at
-from ...native_function import below_autograd, native_function
-from ..softmax import softmax_array, softmax_slope
-from ..tensor_iterator import WIDENED, compute, not_implemented
+from readtorch.aten.dispatcher import NOT_IMPLEMENTED
+from readtorch.aten.functions import at
+from readtorch.aten.native.softmax import softmax_array, softmax_slope
+from readtorch.aten.native.tensor_iterator import WIDENED, compute, not_implemented
+from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.c10.dispatch_key import CPU
+from readtorch.c10.scalar_type import bool as bool_type
+from readtorch.c10.tensor_impl import dtype_of, wrap
+
 from .flash_attention import _scaled_dot_product_flash_attention_for_cpu
 
 _masked_softmax = native_function(

@@ -1,4 +1,4 @@
-"""Unpooling: numbers back at the places that max pooling took them from, zeros everywhere else.
+"""Unpooling: elements back at the indices that max pooling took them from, zeros everywhere else.
 
 In PyTorch: `aten/src/ATen/native/MaxUnpooling.cpp`. Explained in the chapter "Layers, functional, init".
 """

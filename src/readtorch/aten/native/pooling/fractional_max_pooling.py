@@ -1,7 +1,8 @@
-"""Fractional max pooling: windows that begin at random places, so that a plane can shrink by any factor.
+"""Fractional max pooling: windows that begin at random positions, so that a plane can shrink by any factor.
 
-In PyTorch: `aten/src/ATen/native/{FractionalMaxPooling.h, FractionalMaxPool2d.cpp, FractionalMaxPool3d.cpp}`.
-B. Graham: Fractional max-pooling (2014). Explained in the chapter "Layers, functional, init".
+In PyTorch: `aten/src/ATen/native/FractionalMaxPooling.h`, `aten/src/ATen/native/FractionalMaxPool2d.cpp`,
+`aten/src/ATen/native/FractionalMaxPool3d.cpp`. B. Graham: Fractional max-pooling (2014). Explained in the chapter
+"Layers, functional, init".
 """
 import numpy as np
 
