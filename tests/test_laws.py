@@ -193,8 +193,8 @@ CIRCLES = [
         jit._traced_module jit.annotations nn nn.parallel nn.parallel.data_parallel nn.parallel.replicate nn.utils
         nn.utils.memory_format"""),
     ("the modules of a package whose `__init__` they import", """
-        utils.data._utils utils.data._utils.collate utils.data._utils.crew utils.data._utils.pin_memory
-        utils.data._utils.worker"""),
+        utils.data._utils utils.data._utils.collate utils.data._utils.pin_memory utils.data._utils.worker
+        utils.data._utils.worker_pool"""),
     ("the same", "autograd autograd.functional autograd.gradcheck"),
     ("the same", "cuda cuda.random cuda.streams"),
     ("a checkpoint names torch._utils._rebuild_parameter as what makes its Parameters", "_tensor _utils nn.parameter"),
