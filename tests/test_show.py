@@ -13,6 +13,7 @@ import torch
 
 from readtorch import show
 from readtorch.show import _chapters, _links, _render
+from readtorch.viz.record_core import CoreFunction
 from readtorch.show._locate import locate
 
 SETATTR = "torch.nn.Module.__setattr__"
@@ -397,3 +398,21 @@ def test_a_chapter_is_checked_without_running_it(module, tmp_path):
     assert _chapters.accept(chapter) == [changed, nowhere]
     assert _chapters.problems(chapter) == [nowhere]
     assert show.digest("readtorch.quoted.f") in chapter.read_text()
+
+
+# -- the functions that a program runs ----------------------------------------------------------
+
+
+def test_functions_stand_under_their_chapters_in_the_book_s_order(tmp_path):
+    book = tmp_path / "book"
+    book.mkdir()
+    for name, title in (("second", "B"), ("first", "A `x`"), ("unlisted", "C")):
+        (book / f"{name}.md").write_text(f"# {title}\n")
+    (tmp_path / "_toc.yml").write_text('chapters:\n- file: book/first\n  title: "1. A"\n- file: book/second\n')
+    ran = [CoreFunction("c10/size.py", "Size.<lambda>", 2, 3, "B", "Sizes."), CoreFunction("generated", "add(a)", 1, 7, "A x", ""),
+           CoreFunction("c10/size.py", "Size.f", 5, 5, "A x", "Sizes.")]
+    shown = show.functions(ran, book)
+    assert shown.html.index("1. A x: 2 functions") < shown.html.index("B: 1 function<")
+    assert '<a href="first.html">1. A x</a>' in shown.html and "Size.<wbr>&lt;lambda&gt;" in shown.html
+    assert "unlisted" not in shown.html and "7 lines" in shown.html
+    assert repr(shown).splitlines()[0] == "c10/size.py:2–3 Size.<lambda>"

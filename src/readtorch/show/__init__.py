@@ -17,12 +17,14 @@ import itertools
 import re
 from html import escape
 from importlib import resources
+from pathlib import Path
 
 from readtorch.show import _links
+from readtorch.show._functions import functions_html, functions_text
 from readtorch.show._locate import Quote, is_ours, locate, parse_place
 from readtorch.show._render import Pair, Pane, panel
 
-__all__ = ["digest", "source", "table"]
+__all__ = ["digest", "functions", "source", "table"]
 
 # The book's build moves what stands between these into one file for the whole site.
 CSS_BEGIN, CSS_END = "<!--rt-show-css-->", "<!--/rt-show-css-->"
@@ -164,6 +166,17 @@ class table(_Display):
         rows = [(*row, *[None] * (width - len(row))) for row in rows]
         self.html = _table_html(heads, rows)
         self.text = "\n".join(_table_text(row) for row in rows)
+
+
+class functions(_Display):
+    """The functions that a program runs, by the chapters that explain them.
+
+    recorded: what `readtorch.viz.record_core` gives; book: the folder of the chapters, for their titles and their order.
+    """
+
+    def __init__(self, recorded, book):
+        self.html = functions_html(recorded, Path(book).resolve())
+        self.text = functions_text(recorded)
 
 
 def _place(name: str | None) -> tuple[str, str, str | None] | None:

@@ -676,7 +676,10 @@ class Module:
         return _register(self._state_dict_pre_hooks, hook)
 
     def _save_to_state_dict(self, destination, prefix, keep_vars) -> None:
-        """Put this module's own state, without its children's, into `destination`. May be overridden."""
+        """Put this module's own state, without its children's, into `destination`. May be overridden.
+
+        See the chapter "state_dict, save and load".
+        """
         for name, param in self._parameters.items():
             if param is not None:
                 destination[prefix + name] = param if keep_vars else param.detach()
@@ -690,7 +693,7 @@ class Module:
         """A dictionary from full name to tensor: all parameters and persistent buffers, parents first.
 
         The tensors share memory with the module's. keep_vars: keep them attached to autograd.
-        The dictionary's `_metadata` maps each module's name to its `_version`.
+        The dictionary's `_metadata` maps each module's name to its `_version`. See the chapter "state_dict, save and load".
         """
         if args:
             destination, prefix, keep_vars = _positional_args(args, destination, prefix, keep_vars)
@@ -736,7 +739,10 @@ class Module:
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
     ) -> None:
-        """Load this module's own state, without its children's. What goes wrong is appended to the lists."""
+        """Load this module's own state, without its children's. What goes wrong is appended to the lists.
+
+        See the chapter "state_dict, save and load".
+        """
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         local_state = self._local_state()
@@ -814,7 +820,7 @@ class Module:
         """Copy the tensors of `state_dict` into this module's, name by name.
 
         strict: RuntimeError if a name is missing on either side. A wrong shape is always one.
-        assign: put the tensors themselves into the module instead of copying.
+        assign: put the tensors themselves into the module instead of copying. See the chapter "state_dict, save and load".
         Returns the names that did not match.
         """
         if not isinstance(state_dict, Mapping):
