@@ -18,7 +18,7 @@ from .rooms import first_sentence, room_of_generated
 from .watch_calls import GENERATED, PACKAGE, file_name, in_package, plain_name, watch_calls
 
 INLINED = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")  # part of the function that they stand in
-WRITERS = {"aten": "aten.codegen", "csrc/autograd": "csrc.autograd.variable_type"}
+WRITERS = {"aten": "aten.codegen", "csrc/autograd": "csrc.autograd.gen_variable_type"}
 
 
 @dataclass(frozen=True)
