@@ -38,7 +38,7 @@ ROOMS = {
     "csrc/autograd": ["tests/autograd", "tests/test_graphs.py", "tests/aten", "tests/viz/test_record_backward.py"],
     "optim": ["tests/optim", "tests/conformance"],
     "nn/modules": ["tests/nn", "tests/conformance", "tests/lockstep"],
-    "c10": ["tests/test_random.py", "tests/serialization", "tests/aten", "tests/test_tensor_str.py"],
+    "c10": ["tests/test_random.py", "tests/serialization", "tests/aten", "tests/test_tensor_str.py", "tests/allocator"],
     "c10/cuda": ["tests/allocator", "tests/cuda/test_simulator.py", "tests/cuda/test_simulated_device.py", "tests/cuda"],
     "utils/data": ["tests/data", "tests/lockstep"],
 }

@@ -15,7 +15,7 @@ import math
 from readtorch.aten.codegen import compile_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.device import default_device, device
-from readtorch.c10.dispatch_key import AUTOGRAD, BACKENDS, DEFAULT_MASK, changed, tls
+from readtorch.c10.dispatch_key import AUTOGRAD, BACKENDS, DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.size import Size
 from readtorch.c10.tensor_impl import TensorImpl
 
@@ -58,7 +58,8 @@ def same_number(a, b):
     return a == b and (type(a) is not float or a != 0 or math.copysign(1, a) == math.copysign(1, b))
 
 
-COMMON = {"unchanged": unchanged, "same_number": same_number, "tls": tls, "changed": changed, "DEFAULT_MASK": DEFAULT_MASK}
+COMMON = {"unchanged": unchanged, "same_number": same_number, "tls": tls,
+          "threads_with_modes": threads_with_modes, "DEFAULT_MASK": DEFAULT_MASK}
 
 
 class Guards:
@@ -140,7 +141,8 @@ class Guards:
 
     def modes(self):
         """Grad mode, and what else a thread may have switched on."""
-        self.add(f"(tls.mask if changed else DEFAULT_MASK) == {tls.mask}", f"grad mode is {bool(tls.mask & AUTOGRAD)}")
+        self.add(f"(tls.mask if threads_with_modes else DEFAULT_MASK) == {tls.mask}",
+                 f"grad mode is {bool(tls.mask & AUTOGRAD)}")
 
     def defaults(self):
         """The dtype and device of tensors for which none is named."""

@@ -7,7 +7,7 @@ import textwrap
 
 from ..c10.device import default_device, keys_on
 from ..c10.dispatch_key import (AUTOGRAD, BACKENDS, CPU, DEFAULT_MASK, GRAD_KEYS, INFERENCE_MODE, NAMES, PYTHON, TRACER,
-                                changed, highest_key, key_names, tls)
+                                threads_with_modes, highest_key, key_names, tls)
 from .codegen import compile_function
 from .numpy_errors import FOREIGN, restate
 from .function_schema import parse_schema
@@ -133,7 +133,7 @@ def make_call(operator):
 
         def mul(self, other):
             keys = self._keys | other._keys
-            try: return table[keys & (tls.mask if changed else DEFAULT_MASK)](self, other)
+            try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, other)
             except FOREIGN as error:
                 restate(error)
                 raise
@@ -141,7 +141,7 @@ def make_call(operator):
     name = operator.schema.name
     parameters = ", ".join(a.name for a in operator.schema.arguments)
     lines = "\n    ".join(key_lines(operator.schema.arguments))
-    call = f"table[keys & (tls.mask if changed else DEFAULT_MASK)]({parameters})"
+    call = f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({parameters})"
     source = f"def {name}({parameters}):\n    {lines}\n" + run_lines(call)
     return compile_function(name, source, {"table": operator.table, **MASK, "no_tensor_keys": NO_TENSOR_KEYS, "keys_on": keys_on,
                                            "default_device": default_device})
@@ -153,7 +153,8 @@ def run_lines(call, indent=4):
 
 
 # What generated text needs for Note [ The mask of a call ], and for errors.
-MASK = {"tls": tls, "changed": changed, "DEFAULT_MASK": DEFAULT_MASK, "FOREIGN": FOREIGN, "restate": restate}
+MASK = {"tls": tls, "threads_with_modes": threads_with_modes, "DEFAULT_MASK": DEFAULT_MASK, "FOREIGN": FOREIGN,
+        "restate": restate}
 
 
 # What an operator without tensor arguments is dispatched on, unless its `device` argument names another backend.

@@ -7,7 +7,7 @@ call".
 import numpy as np
 
 from readtorch.c10.device import default_device, keys_on
-from readtorch.c10.dispatch_key import changed, tls
+from readtorch.c10.dispatch_key import threads_with_modes, tls
 from readtorch.c10.tensor_impl import TensorImpl, wrap_number
 
 from .codegen import compile_binding
@@ -53,7 +53,7 @@ def _direct_binding(packet, parse):
             except AttributeError:
                 return parse(given((input,)) + extra, {**({} if out is None else {'out': out})})
             if out is not None: return out_form.call(input, out)
-            try: return table[keys & (tls.mask if changed else DEFAULT_MASK)](input)
+            try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input)
             except FOREIGN as error:
                 restate(error)
                 raise
@@ -78,7 +78,7 @@ def _direct_binding(packet, parse):
               + _parse_lines(packet, f"parse(given(({positional})) + extra, {{{keywords}}})", indent=8))
     if out is not None:
         source += f"    if out is not None: return out_form.call({', '.join(names)}, out)\n"
-    source += run_lines(f"table[keys & (tls.mask if changed else DEFAULT_MASK)]({', '.join(names)})")
+    source += run_lines(f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({', '.join(names)})")
     return compile_binding(packet.name, source, {
         "table": operator.table, **MASK, "parse": parse, "out_form": out, "no_tensor_keys": NO_TENSOR_KEYS, "keys_on": keys_on,
         "default_device": default_device,
@@ -142,7 +142,7 @@ def _first_overload_binding(packet, parse):
                     if type(other) not in (float, int) or not hasattr(input, '_keys'): return parse((input, other,), kwargs)
                     other = number_beside(input, other, 'mul')
                     keys = input._keys | other._keys
-                try: return table[keys & (tls.mask if changed else DEFAULT_MASK)](input, other)
+                try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input, other)
                 except FOREIGN as error:
                     restate(error)
                     raise
@@ -158,7 +158,7 @@ def _first_overload_binding(packet, parse):
               f"        try:\n            {lines}\n"
               f"        except AttributeError:\n"
               + _parse_lines(packet, f"parse(({names},), kwargs)", indent=12)
-              + run_lines(f"table[keys & (tls.mask if changed else DEFAULT_MASK)]({names}{defaults})", 8) +
+              + run_lines(f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({names}{defaults})", 8) +
               f"    return parse(({names}, *args), kwargs)\n")
     return compile_binding(packet.name, source, {"table": operator.table, **MASK, "parse": parse, "number_beside": number_beside})
 
@@ -176,7 +176,7 @@ def make_infix(name, packet, reflected=False):
                 other = number_beside(self, other, name)
                 if other is None: return NotImplemented
                 keys = self._keys | other._keys
-            try: return table[keys & (tls.mask if changed else DEFAULT_MASK)](self, other)
+            try: return table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, other)
             except FOREIGN as error:
                 restate(error)
                 raise
@@ -190,7 +190,7 @@ def make_infix(name, packet, reflected=False):
               "        other = number_beside(self, other, name)\n"
               "        if other is None: return NotImplemented\n"
               "        keys = self._keys | other._keys\n"
-              + run_lines(f"table[keys & (tls.mask if changed else DEFAULT_MASK)]({operands}{extra})"))
+              + run_lines(f"table[keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]({operands}{extra})"))
     return compile_binding(name, source, {"table": operator.table, **MASK, "number_beside": number_beside, "name": name})
 
 
@@ -204,7 +204,7 @@ def number_beside(tensor, number, method):
         raise TypeError(f"descriptor '{method}' for 'torch._C.TensorBase' objects doesn't apply to a "
                         f"'{type(tensor).__name__}' object")
     kind, dtype = type(number), tensor._array.dtype
-    if changed and tls.tracer is not None:
+    if threads_with_modes and tls.tracer is not None:
         return number_as_tensor(number) if isinstance(number, NUMBERS) else None  # a trace says which type it had
     if kind is float and dtype in _FLOAT_OR_DOUBLE or (
             kind is int and (dtype in _FLOAT_OR_DOUBLE and -2**63 <= number < 2**63 or dtype is _LONG)):

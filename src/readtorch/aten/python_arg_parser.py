@@ -10,7 +10,7 @@ import numpy as np
 from ..c10 import memory_format as memory_formats
 from ..c10 import scalar_type
 from ..c10.device import device
-from ..c10.dispatch_key import changed, tls
+from ..c10.dispatch_key import threads_with_modes, tls
 from ..c10.layout import layout
 from ..c10.tensor_impl import TensorImpl, dtype_of, wrap_number
 
@@ -222,7 +222,7 @@ def _int(value):
 
 def _number_in(tensor, how):
     """The number in a tensor; during a trace one that remembers where it is from. In PyTorch: `ArgumentStash`."""
-    if changed and tls.tracer is not None:
+    if threads_with_modes and tls.tracer is not None:
         return getattr(tls.tracer, how)(tensor)
     return tensor.item()
 

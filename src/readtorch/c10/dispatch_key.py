@@ -58,24 +58,23 @@ class LocalDispatchKeySet(threading.local):
 tls = LocalDispatchKeySet()
 
 # The threads whose mask is not the default one. Note [ The mask of a call ]: nearly always there are none, and asking that
-# costs half of what reading a thread-local does, so calls write `tls.mask if changed else DEFAULT_MASK`. The price is that
-# a mask is never assigned but through `set_mask`.
-changed = set()
+# costs half of what reading a thread-local does, so calls write `tls.mask if threads_with_modes else DEFAULT_MASK`. The
+# price is that a mask may only be assigned through `set_mask`.
+threads_with_modes = set()
 
 
 def set_mask(mask):
     """Make `mask` what this thread lets through."""
     tls.mask = mask
     if mask == DEFAULT_MASK:
-        changed.discard(threading.get_ident())
+        threads_with_modes.discard(threading.get_ident())
     else:
-        changed.add(threading.get_ident())
-
+        threads_with_modes.add(threading.get_ident())
 
 
 def trace_under_way():
     """The trace that this thread is writing (a TracingState), or None."""
-    return tls.tracer if changed else None
+    return tls.tracer if threads_with_modes else None
 
 
 def grad_mode_enabled():

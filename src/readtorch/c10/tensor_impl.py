@@ -5,7 +5,7 @@ In PyTorch: `c10/core/TensorImpl.h`. Explained in the chapter "Tensor and Storag
 import numpy as np
 
 from . import dispatch_key, scalar_type
-from .dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CPU_TENSOR, DEFAULT_MASK, WRAPPED_NUMBER, changed, tls
+from .dispatch_key import ADINPLACEORVIEW, AUTOGRAD, CPU_TENSOR, DEFAULT_MASK, WRAPPED_NUMBER, threads_with_modes, tls
 from .storage_impl import address_of, owner_of, storage_of
 
 ndarray = np.ndarray
@@ -140,7 +140,7 @@ def view(base, array):
     t._edge = NO_EDGE
     t._storage_impl = base._storage_impl
     root = base._base
-    if (tls.mask if changed else DEFAULT_MASK) & AUTOGRAD:
+    if (tls.mask if threads_with_modes else DEFAULT_MASK) & AUTOGRAD:
         t._creation = _FOLLOWED if root is None else base._creation
     else:
         t._creation = Creation.INFERENCE_MODE if tls.mask & dispatch_key.INFERENCE_MODE else Creation.NO_GRAD_MODE

@@ -9,7 +9,7 @@ from ...c10 import scalar_type
 from ...c10.device import backend_keys, current_device, no_cuda
 from ...c10.device import cpu as cpu_device
 from ...c10.device import device as Device
-from ...c10.dispatch_key import CUDA, changed, tls
+from ...c10.dispatch_key import CUDA, threads_with_modes, tls
 from ...c10.memory_format import (contiguous_format, format_strides, has_format, preserve_format, strides_in_format,
                                   strides_in_order, suggested_format)
 from ...c10.storage_impl import StorageImpl
@@ -82,7 +82,7 @@ contiguous = native_function(
 @python_face("contiguous", "method")
 def contiguous_face(self, memory_format=contiguous_format):
     """`self` if its elements already lie in this order, else a copy in which they do."""
-    if memory_format is contiguous_format and self._array.flags.c_contiguous and not changed:
+    if memory_format is contiguous_format and self._array.flags.c_contiguous and not threads_with_modes:
         return self
     return contiguous.call(self, memory_format)
 
@@ -155,7 +155,7 @@ class ToCopyBackward0:
 
 def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     """`self` itself when it already is as asked, else a converted copy."""
-    if changed and tls.tracer is not None:
+    if threads_with_modes and tls.tracer is not None:
         return tls.tracer.converted(self, dtype, device, copy, memory_format,
                                     lambda: convert(self, dtype, device, copy, memory_format))
     same_place = device is None or device == self.device or is_current(device, self.device)
@@ -285,7 +285,7 @@ def cpu(self, memory_format=preserve_format):
 @python_face("type_as", "method")
 def type_as(self, other):
     """`self` with `other`'s dtype and device."""
-    if changed and tls.tracer is not None:
+    if threads_with_modes and tls.tracer is not None:
         return tls.tracer.call("aten::type_as", [self, other], lambda: type_as(self, other))
     return convert(self, dtype=dtype_of(other), device=other.device)
 
@@ -295,7 +295,7 @@ def item(self):
     """The only element as a Python number. Raises RuntimeError if there is not exactly one."""
     if self._array.size != 1:
         raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
-    if changed and tls.tracer is not None:
+    if threads_with_modes and tls.tracer is not None:
         tls.tracer.warn_of_conversion("number")
     array = self._array if not self._keys & CUDA else host_array(self)
     return python_number(array.item(), array.dtype)

@@ -15,7 +15,7 @@ from readtorch.aten.numpy_errors import restate
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10 import layout as layouts, scalar_type
 from readtorch.c10.device import backend_keys, default_device, no_cuda
-from readtorch.c10.dispatch_key import DEFAULT_MASK, changed, tls
+from readtorch.c10.dispatch_key import DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.memory_format import contiguous_format, preserve_format
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
@@ -277,7 +277,7 @@ def _quick(name, operator, *more):
         sizes = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
         plain = not options and not default_device.stack and not default_device.chosen and size and (dtype is None or type(dtype) is scalar_type.dtype)
         if plain and all([type(n) is int for n in sizes]):
-            kernel = table[NO_TENSOR_KEYS & (tls.mask if changed else DEFAULT_MASK)]
+            kernel = table[NO_TENSOR_KEYS & (tls.mask if threads_with_modes else DEFAULT_MASK)]
             return kernel(tuple(sizes), dtype, None, None, None, *more)
         parse = parse or make_parser(packets["torch", name], False)
         return parse(size, options if dtype is None else {"dtype": dtype, **options})
@@ -298,7 +298,7 @@ def _quick_like(name, operator):
     def face(input=None, **options):
         nonlocal parse
         if not options and hasattr(input, "_keys"):
-            kernel = table[input._keys & (tls.mask if changed else DEFAULT_MASK)]
+            kernel = table[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]
             return kernel(input, None, None, None, None, None)
         parse = parse or make_parser(packets["torch", name], False)
         return parse(() if input is None else (input,), options)

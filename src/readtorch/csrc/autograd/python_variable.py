@@ -15,7 +15,7 @@ from ...c10 import scalar_type
 from ...c10.device import cpu
 from ...c10.layout import sparse_coo, strided
 from ...c10.memory_format import contiguous_format, has_format
-from ...c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, changed, tls
+from ...c10.dispatch_key import BACKENDS, INFERENCE_TENSOR, threads_with_modes, tls
 from ...c10.size import Size
 from ...c10.storage_impl import address_of
 from ...c10.tensor_impl import (KEPT_BY_ALIASES, NO_EDGE, TensorImpl, detached, host_array, key_set, new,
@@ -68,7 +68,7 @@ _NAMED_IN_TRACES = {f"__{i}{name}__" for name in ("and", "or", "xor", "lshift", 
 
 def _named_in_traces(name, operator):
     def infix(self, other):
-        if changed and tls.tracer is not None:
+        if threads_with_modes and tls.tracer is not None:
             return tls.tracer.call(f"aten::{name}", [self, other], lambda: operator(self, other))
         return operator(self, other)
     infix.__name__ = infix.__qualname__ = name
@@ -102,14 +102,14 @@ class TensorBase(TensorImpl):
 
     @property
     def shape(self):
-        if changed and tls.tracer is not None:
+        if threads_with_modes and tls.tracer is not None:
             return tls.tracer.shape(self)
         return Size(self._array.shape)
 
     def size(self, dim=None):
         """The shape, or the size of one dimension."""
         shape = self._array.shape
-        if changed and tls.tracer is not None:
+        if threads_with_modes and tls.tracer is not None:
             return tls.tracer.shape(self) if dim is None else tls.tracer.size(self, dim)
         return Size(shape) if dim is None else shape[wrap_dim_of_some(dim, len(shape))]
 
@@ -129,7 +129,7 @@ class TensorBase(TensorImpl):
     ndim = property(dim)
 
     def numel(self):
-        if changed and tls.tracer is not None:
+        if threads_with_modes and tls.tracer is not None:
             return tls.tracer.numel(self)
         return self._array.size
 
@@ -322,7 +322,7 @@ class TensorBase(TensorImpl):
     def tolist(self):
         """The elements as nested lists of Python numbers; a plain number if there are no dimensions."""
         refuse_without_storage(self)
-        if changed and tls.tracer is not None:
+        if threads_with_modes and tls.tracer is not None:
             tls.tracer.warn_of_conversion("list")
         array = host_array(self)
         return array.tolist() if array.dtype.kind != "V" and array.dtype.isbuiltin == 1 else array.astype("f4").tolist()

@@ -13,7 +13,7 @@ from ...aten.native.tensor_advanced_indexing.index import index as _index
 from ...aten.native.tensor_shape.slice import select, slice_
 from ...aten.native.tensor_shape.view import unsqueeze
 from ...aten.native.tensor_shape.view import alias_
-from ...c10.dispatch_key import DEFAULT_MASK, changed, tls
+from ...c10.dispatch_key import DEFAULT_MASK, threads_with_modes, tls
 from ...c10.overflows import number_as
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
@@ -30,14 +30,14 @@ def getitem(self, index):
     kind = type(index)
     if kind is int:
         try:
-            return _select[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, 0, index)
+            return _select[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, 0, index)
         except IndexError:
             raise out_of_bounds(self._array.shape, 0, index, 0) from None
     if kind is slice:
         start, stop, step = index.start, index.stop, index.step
         if step is not None or type(start) not in _BOUND or type(stop) not in _BOUND:
             start, stop, step = bounds(index)
-        return _slice[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, 0, start or 0, MAX if
+        return _slice[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, 0, start or 0, MAX if
         stop is None else stop, step or 1)
     tensors = []
     if kind is tuple and _BASIC.issuperset(map(type, index)):
@@ -143,7 +143,7 @@ def array_of(index):
 def apply_select(self, dim, index, place):
     """In PyTorch: `impl::applySelect`. Raises IndexError."""
     try:
-        return _select[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, dim, index)
+        return _select[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, dim, index)
     except IndexError:
         raise out_of_bounds(self._array.shape, dim, index, place) from None
 
@@ -153,9 +153,9 @@ def apply_slice(self, dim, part):
     start, stop, step = bounds(part)
     shape = self._array.shape
     whole = start == 0 and step == 1 and shape and (stop == MAX or stop == shape[dim])
-    if whole and not (changed and tls.tracer is not None):  # a trace must hold for other sizes
+    if whole and not (threads_with_modes and tls.tracer is not None):  # a trace must hold for other sizes
         return self
-    return _slice[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, dim, start, stop, step)
+    return _slice[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, dim, start, stop, step)
 
 
 def bounds(part):
@@ -217,7 +217,7 @@ def to_index_tensor(index):
         return wrap(np.array(index))
     if isinstance(index, np.ndarray) or isinstance(index, Sequence):
         t = from_data(index)
-        if changed and tls.tracer is not None:
+        if threads_with_modes and tls.tracer is not None:
             tls.tracer.constructed(t, detach=False)
         if isinstance(index, np.ndarray) or t._array.dtype in _MASKS:
             return t

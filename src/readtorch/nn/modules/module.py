@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.copy import parse_to
-from readtorch.c10.dispatch_key import changed, tls, trace_under_way
+from readtorch.c10.dispatch_key import threads_with_modes, tls, trace_under_way
 from readtorch.nn.parameter import Buffer, Parameter, is_lazy
 from readtorch.utils import swap_tensors
 from readtorch.utils.hooks import BackwardHook, RemovableHandle
@@ -545,7 +545,7 @@ class Module:
             or _global_forward_pre_hooks
             or self._compiled_call_impl
         ):
-            return (self._slow_forward if changed and tls.tracer is not None else self.forward)(*args, **kwargs)
+            return (self._slow_forward if threads_with_modes and tls.tracer is not None else self.forward)(*args, **kwargs)
         return (self._compiled_call_impl or self._call_uncompiled)(*args, **kwargs)
 
     def _call_uncompiled(self, *args, **kwargs):

@@ -16,7 +16,7 @@ from readtorch.aten.native.vectorized import FROM_SIZE, are_flat, as_blocks, red
 from readtorch.aten.native_function import alias_of, any_device, native_function, packets, python_face
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10 import scalar_type
-from readtorch.c10.dispatch_key import CPU, DEFAULT_MASK, changed, tls
+from readtorch.c10.dispatch_key import CPU, DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
@@ -136,9 +136,9 @@ def total_or_dim_face(name, of_all, of_dim):
     def face(input, dim=ALL, *args, **kwargs):
         if not args and not kwargs and isinstance(input, TensorImpl):
             if dim is ALL:
-                return total[input._keys & (tls.mask if changed else DEFAULT_MASK)](input, None)
+                return total[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input, None)
             if type(dim) is int:
-                return along[input._keys & (tls.mask if changed else DEFAULT_MASK)](input, (dim,), False, None)
+                return along[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input, (dim,), False, None)
         return parse((input, *args) if dim is ALL else (input, dim, *args), kwargs)
     face.__name__ = face.__qualname__ = name
     parse = make_parser(packets["torch", name], is_method=False)

@@ -9,7 +9,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native_function import native_function, packets, python_face
 from readtorch.aten.numpy_errors import FOREIGN, restate
 from readtorch.aten.python_arg_parser import make_parser
-from readtorch.c10.dispatch_key import AUTOGRAD, CPU, DEFAULT_MASK, changed, tls
+from readtorch.c10.dispatch_key import AUTOGRAD, CPU, DEFAULT_MASK, threads_with_modes, tls
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.storage_impl import address_of
 from readtorch.c10.tensor_impl import (
@@ -53,10 +53,10 @@ def sizes_face(name, operator, variants="method", *more):
                     break
             else:
                 if sizes and not kwargs:
-                    return table[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, sizes, *more)
+                    return table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, sizes, *more)
             one = sizes[0] if len(sizes) == 1 and not kwargs else None
             if isinstance(one, (tuple, list)) and _INT.issuperset(map(type, one)):
-                return table[self._keys & (tls.mask if changed else DEFAULT_MASK)](self, tuple(sizes[0]), *more)
+                return table[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, tuple(sizes[0]), *more)
         except FOREIGN as error:
             restate(error)
             raise

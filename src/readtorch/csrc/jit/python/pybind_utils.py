@@ -7,7 +7,7 @@ from enum import Enum
 import numpy as np
 
 from ....c10.device import device as Device
-from ....c10.dispatch_key import changed, tls
+from ....c10.dispatch_key import threads_with_modes, tls
 from ....c10.scalar_type import dtype
 from ....c10.tensor_impl import TensorImpl
 from ..ir.enums import as_number
@@ -25,7 +25,7 @@ def call_function(function, args, kwargs):
     """
     schema = function.schema
     arguments = bind(schema, args, kwargs)
-    if changed and tls.tracer is not None:
+    if threads_with_modes and tls.tracer is not None:
         return _traced_call(function, arguments)
     return to_python(function.executor().run(arguments))
 
@@ -43,7 +43,7 @@ def make_entry(function):
         return lambda args, kwargs: call_function(function, args, kwargs)
 
     def entry(args, kwargs):
-        if kwargs or len(args) != count or (changed and tls.tracer is not None):
+        if kwargs or len(args) != count or (threads_with_modes and tls.tracer is not None):
             return call_function(function, args, kwargs)
         for value in args:
             if not isinstance(value, TensorImpl):

@@ -17,7 +17,7 @@ import numpy as np
 
 from ....aten.codegen import compile_function
 from ....c10 import tensor_impl
-from ....c10.dispatch_key import CPU, DEFAULT_MASK, GRAD_KEYS, changed, key_names, tls
+from ....c10.dispatch_key import CPU, DEFAULT_MASK, GRAD_KEYS, threads_with_modes, key_names, tls
 from ....c10.tensor_impl import NO_EDGE, TensorImpl, new, wrap
 from ...autograd.variable import gradient_edge
 from ..ir.graph import Graph
@@ -63,7 +63,7 @@ class TensorExprKernel:
         for value in values:
             if isinstance(value, TensorImpl):
                 keys |= value._keys
-        keys &= tls.mask if changed else DEFAULT_MASK
+        keys &= tls.mask if threads_with_modes else DEFAULT_MASK
         if keys & ~GRAD_KEYS != CPU:
             return self.unfused(
                 values, f"operands or modes that the kernel does not serve: {', '.join(key_names(keys))}"
@@ -143,7 +143,7 @@ def guarded_source(plan):
     refuses what it was not compiled for, but with an exception, which takes forty times as long.)
     """
     keys = " | ".join(f"x{i}._keys" for i in plan.tensors)
-    checks = [f"({keys}) & (tls.mask if changed else DEFAULT_MASK) != CPU", *_array_checks(plan)]
+    checks = [f"({keys}) & (tls.mask if threads_with_modes else DEFAULT_MASK) != CPU", *_array_checks(plan)]
     lines = [f"def fused_call({_inputs(plan)}):", "    try:"]
     lines += [f"        a{i} = x{i}._array" for i in plan.tensors]
     lines += _checked(plan, checks)
@@ -211,7 +211,7 @@ def _checked(plan, checks):
 def guarded_function(plan, source):
     names = {
         "tls": tls,
-        "changed": changed,
+        "threads_with_modes": threads_with_modes,
         "DEFAULT_MASK": DEFAULT_MASK,
         "CPU": CPU,
         "MISS": MISS,
