@@ -21,11 +21,12 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export IPYTHONDIR := $(CURDIR)/_build/.ipython
 export PYTHONPATH :=
 
-.PHONY: help setup book chapter test lab serve bench gpu clean distclean
+.PHONY: help setup pytorch-source book chapter test lab serve bench gpu clean distclean
 
 help:
 	@echo "make book             set up, run every chapter, build the site"
 	@echo "make test             set up, run all tests (TESTS=tests/test_x.py ARGS='-x -k word')"
+	@echo "make pytorch-source   bring PyTorch's C++ for the book to quote (FROM=git or FROM=debian: only from there)"
 	@echo "make lab              the chapters in JupyterLab"
 	@echo "make serve            the built site at http://localhost:$(PORT)"
 	@echo "make chapter NAME=x   build book/x.md alone, with the same strict checks"
@@ -44,7 +45,14 @@ $(READY): requirements.txt pyproject.toml
 # A failed page must not count as up to date the next time: Sphinx would keep quiet about it.
 STRICT = -W --keep-going || { rm -rf $(1)/_build/.doctrees; exit 1; }
 
+# Files that no wheel ships. `make book` asks once, and builds without them where they cannot be had.
+BRING := tools/pytorch_source.py _build/pytorch/source
+
+pytorch-source:
+	$(PYTHON) $(BRING) $(if $(FROM),--from $(FROM))
+
 book: $(READY)
+	@$(PYTHON) $(BRING) --once --seconds 60
 	$(BIN)/jupyter-book build . $(call STRICT,.)
 	@echo "The book is built: file://$(CURDIR)/$(BUILT)"
 

@@ -19,12 +19,13 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from readtorch.show import _links
+from readtorch.show import _links, _stack
 from readtorch.show._functions import functions_html, functions_text
 from readtorch.show._locate import Quote, is_ours, locate, parse_place
-from readtorch.show._render import Pair, Pane, panel
+from readtorch.show._render import HOW_TO_GET_IT, Pair, Pane, panel
+from readtorch.show._source_tree import NoTree
 
-__all__ = ["digest", "functions", "source", "table"]
+__all__ = ["digest", "functions", "source", "stack", "table"]
 
 # The book's build moves what stands between these into one file for the whole site.
 CSS_BEGIN, CSS_END = "<!--rt-show-css-->", "<!--/rt-show-css-->"
@@ -60,22 +61,37 @@ class source(_Display):
                        each gets a letter, and the words after the colon stand in a legend
     digest,            of the quoted text. Required with two sides, and wherever lines are named;
     ours_digest        a wrong or missing one raises ValueError, which says the one to write.
+    release            of PyTorch, that lines and digest are true for, if it is not the installed one's: C++ that no
+                       wheel ships is quoted from a source tree, which may be older
+    also               {release: {"digest": …, "keep": …, "emph": …, "pairs": …}}: what is true for another one
+
+    In a release for which nothing is known the text stands without letters and folds. Where the source cannot be had, one
+    line says how to get it.
     """
 
     def __init__(self, name, ours=None, *, keep="", emph="", ours_keep="", ours_emph="", pairs=(),
-                 digest=None, ours_digest=None):
-        pairs = _read_pairs(pairs)
-        panes = [_pane(name, keep, emph, [(pair, pair.theirs) for pair in pairs])]
-        counted = bool(ours or keep or emph)
-        wanted = [("digest", panes[0].quote, digest, counted)]
+                 digest=None, ours_digest=None, release=None, also=None):
+        known = {release or _links.torch_release(): {"keep": keep, "emph": emph, "pairs": pairs, "digest": digest}} | (also or {})
+        quote = _quoted(name)
+        told = known.get(quote.release if quote else None, {}) if not is_ours(name) else next(iter(known.values()))
+        pairs, digest = _read_pairs(told.get("pairs", ())), told.get("digest")
+        keep, emph = told.get("keep", ""), told.get("emph", "")
+        panes, wanted = [], []
+        if quote:
+            panes.append(_pane(quote, keep, emph, [(pair, pair.theirs) for pair in pairs]))
+            counted = bool(told and (ours or keep or emph))
+            wanted.append(("digest", quote, digest, counted))
         if ours:
-            panes.append(_pane(ours, ours_keep, ours_emph, [(pair, pair.ours) for pair in pairs]))
-            wanted.append(("ours_digest", panes[1].quote, ours_digest, counted))
+            panes.append(_pane(locate(ours), ours_keep, ours_emph, [(pair, pair.ours) for pair in pairs]))
+            wanted.append(("ours_digest", panes[-1].quote, ours_digest, True))
         elif pairs or ours_keep or ours_emph or ours_digest:
             raise ValueError("pairs and ours_… need ours=, the name of our object")
         _check_digests(wanted)
-        self.html = panel(panes, pairs, group=f"rt-show-{next(_serial)}")
+        missing = "" if quote else name
+        self.html = panel(panes, pairs, f"rt-show-{next(_serial)}", missing)
         self.text = "\n\n".join("\n".join([f"# {p.quote.where}", *p.quote.lines]) for p in panes)
+        if missing:
+            self.text = f"# {missing}: {HOW_TO_GET_IT}\n\n{self.text}".rstrip()
 
 
 def digest(name: str) -> str:
@@ -83,9 +99,16 @@ def digest(name: str) -> str:
     return locate(name).digest
 
 
-def _pane(name: str, keep: str, emph: str, pairs: list[tuple[Pair, list[range]]]) -> Pane:
-    quote = locate(name)
-    side, title = ("ours", "readtorch") if is_ours(name) else ("theirs", f"PyTorch {_links.torch_release()}")
+def _quoted(name: str) -> Quote | None:
+    """None for what stands in PyTorch's repository only, where there is none of its source trees."""
+    try:
+        return locate(name)
+    except NoTree:
+        return None
+
+
+def _pane(quote: Quote, keep: str, emph: str, pairs: list[tuple[Pair, list[range]]]) -> Pane:
+    side, title = ("ours", "readtorch") if is_ours(quote.name) else ("theirs", f"PyTorch {quote.release}")
     pane = Pane(side, title, quote, keep=_ranges(keep, quote), emphasis=_lines(_ranges(emph, quote)))
     for pair, ranges in pairs:
         for part in ranges:
@@ -149,6 +172,39 @@ def _inside(part: range, quote: Quote) -> range:
 
 def _lines(parts: list[range]) -> set[int]:
     return {i for part in parts for i in part}
+
+
+class stack(_Display):
+    """The C++ functions that a call of PyTorch's runs through, as PyTorch itself prints them: the outermost first.
+
+    program: statements that end in an error, for only errors carry their stack; `torch` is imported.
+    notes: {function: what it does}. ValueError unless these are on the stack in this order: what a chapter says of a call stays
+    true.
+    links: {function: address}, the section of the page that reads it, say.
+    """
+
+    def __init__(self, program, *, notes=None, links=None):
+        self.frames = _stack.frames(program)
+        _stack.check(self.frames, list(notes or ()))
+        self.html = _stack_html(program, self.frames, notes or {}, links or {})
+        self.text = "\n".join(frame.name for frame in self.frames)
+
+
+def _stack_html(program: str, frames, notes: dict, links: dict) -> str:
+    rows = "".join(_frame(frame, _of(frame, notes), _of(frame, links)) for frame in frames)
+    label = f"Functions on the stack of {program}"
+    return f'<div class="rt-show"><ol class="rt-stack" aria-label="{escape(label)}">{rows}</ol></div>'
+
+
+def _of(frame, table: dict) -> str | None:
+    return next((value for name, value in table.items() if f"::{frame.name}".endswith(f"::{name}")), None)
+
+
+def _frame(frame, note: str | None, link: str | None) -> str:
+    name = f'<code class="rt-name">{_breakable(frame.name, "::")}</code>'
+    if link:
+        name = f'<a href="{escape(link)}">{name}</a>'
+    return f"<li>{name}{f' <span>{_marked(note)}</span>' if note else ''}</li>"
 
 
 class table(_Display):

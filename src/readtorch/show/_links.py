@@ -33,8 +33,14 @@ def our_root() -> Path:
 # -- the reference ------------------------------------------------------------------------------
 
 
-def reference(path: str, first: int, last: int) -> str:
-    return f"{PYTORCH}/blob/{torch_tag()}/{path}{_fragment(first, last)}"
+def reference(path: str, first: int, last: int, release: str | None = None) -> str:
+    """The lines in PyTorch's repository, at the installed release if no other is named."""
+    tag = torch_tag() if release in (None, torch_release()) else f"v{release}"
+    return f"{PYTORCH}/blob/{tag}/{path}{_fragment(first, last)}"
+
+
+def reference_file(path: str) -> str:
+    return f"{PYTORCH}/blob/{torch_tag()}/{path}"
 
 
 def torch_root() -> Path:

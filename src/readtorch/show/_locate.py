@@ -7,7 +7,11 @@ A name is one of
 * an entry of the operator tables that the reference ships: ``native_functions.yaml:add.Tensor``,
   ``derivatives.yaml:mul.Tensor``;
 * lines of a C++ header that the reference ships, ``torch/csrc/autograd/edge.h:13-40``, or of a Python file of
-  it, where they belong to no object: ``torch/__init__.py:1075-1096``.
+  it, where they belong to no object: ``torch/__init__.py:1075-1096``;
+* a function, class or note of a C++ file: ``torch/csrc/autograd/engine.cpp::Engine::execute``,
+  ``aten/src/ATen/native/BinaryOps.cpp::TORCH_META_FUNC2(add, Tensor)``, ``torch/csrc/autograd/input_buffer.cpp::Note [ … ]``;
+  with ``#2`` at its end the second of that name. Headers come from the wheel, generated files
+  (``torch/csrc/autograd/generated/VariableType.cpp``) from the wheel's own generators, all others from a source tree.
 
 Quoting the reference is the one thing in this package that needs it installed: it is imported here,
 inside the functions that look into it, and nowhere else in readtorch.
@@ -28,7 +32,7 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
-from readtorch.show import _links
+from readtorch.show import _cpp, _generated, _links, _source_tree
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Quote:
     first: int  # the number of lines[0] in its file
     path: str  # from the repository's root
     url: str | None  # the lines on the web, if it is known where
+    release: str = ""  # of PyTorch, if it is PyTorch's
+    made: bool = False  # by PyTorch's generators: no repository has it
 
     @property
     def last(self) -> int:
@@ -64,6 +70,8 @@ def locate(name: str) -> Quote:
     table, colon, entry = name.partition(".yaml:")
     if colon:
         return _table_entry(name, f"{table}.yaml", entry)
+    if "/" in name and "::" in name:
+        return _cpp_object(name)
     if "/" in name:
         return _python_lines(name) if ".py:" in name else _header_lines(name)
     return _python_object(name)
@@ -183,7 +191,7 @@ def _table_entry(name: str, table: str, entry: str) -> Quote:
     length = next(i for i, line in enumerate([*lines[first:], ""]) if not line.strip())
     path = f"{home}/{table}"
     link = _links.reference(path, first + 1, first + length)
-    return Quote(name, "yaml", tuple(lines[first : first + length]), first + 1, path, link)
+    return Quote(name, "yaml", tuple(lines[first : first + length]), first + 1, path, link, _links.torch_release())
 
 
 def _header_lines(name: str) -> Quote:
@@ -197,7 +205,39 @@ def _header_lines(name: str) -> Quote:
     if path.startswith("ATen/"):
         path = f"aten/src/{path}"
     text = textwrap.dedent("\n".join(lines[first - 1 : last])).split("\n")
-    return Quote(name, "cpp", tuple(text), first, path, _links.reference(path, first, last))
+    return Quote(name, "cpp", tuple(text), first, path, _links.reference(path, first, last), _links.torch_release())
+
+
+def _cpp_object(name: str) -> Quote:
+    path, _, thing = name.partition("::")
+    thing, _, which = thing.partition("#")
+    found = []
+    for file, real, release, made in _cpp_files(path):
+        text = file.read_text(encoding="utf8")
+        found += [(definition, text, real, release, made) for definition in _cpp.find(text, thing)]
+    if not found:
+        raise LookupError(f"{name}: {path} defines no {thing}")
+    if len(found) > 1 and not which:
+        places = ", ".join(f"{real}:{definition.first}" for definition, _, real, *_ in found)
+        raise LookupError(f"{name}: there are {len(found)} ({places}): say which, {name}#1 …")
+    if int(which or 1) > len(found):
+        raise LookupError(f"{name}: there are only {len(found)}")
+    definition, text, real, release, made = found[int(which or 1) - 1]
+    lines = textwrap.dedent("\n".join(text.split("\n")[definition.first - 1 : definition.last])).split("\n")
+    url = None if made else _links.reference(real, definition.first, definition.last, release)
+    return Quote(name, "cpp", tuple(lines), definition.first, real, url, release, made)
+
+
+def _cpp_files(path: str) -> list[tuple[Path, str, str, bool]]:
+    """(file, its path in a build or in the repository, release, whether it is generated) for a path of PyTorch's"""
+    generated = _generated.files(path)
+    if generated:
+        return [(file, _generated.path_of(file), _links.torch_release(), True) for file in generated]
+    header = _site_packages() / "torch/include" / path.removeprefix("aten/src/")
+    if header.exists():
+        return [(header, path, _links.torch_release(), False)]
+    file, release = _source_tree.file(path)
+    return [(file, path, release, False)]
 
 
 def _python_lines(name: str) -> Quote:
@@ -228,4 +268,4 @@ def _site_packages() -> Path:
 def _quote(name: str, language: str, lines: list[str], first: int, file: Path) -> Quote:
     text = textwrap.dedent("".join(lines)).rstrip("\n").split("\n")
     path, url = _links.permalink(file, first, first + len(text) - 1)
-    return Quote(name, language, tuple(text), first, path, url)
+    return Quote(name, language, tuple(text), first, path, url, "" if is_ours(name) else _links.torch_release())

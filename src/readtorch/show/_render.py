@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from html import escape
 
 from readtorch.c10.extras import extra
+from readtorch.show import _links
 from readtorch.show._locate import Quote
 
 with extra("show", "readtorch.show"):
     from pygments.lexers import get_lexer_by_name
     from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
+HOW_TO_GET_IT = "in PyTorch's repository only; `make pytorch-source` brings it, and then it is quoted here"
 LONGEST_DOCSTRING = 3  # lines; a longer one starts folded unless the caller says what to keep
 
 # A handful of colours serve reading better than Pygments' sixty classes. The first that contains the token wins.
@@ -63,6 +65,8 @@ class Pane:
         quote, name = self.quote, escape(self.quote.name)
         where = escape(quote.where)
         link = f'<a class="rt-where" href="{escape(quote.url)}">{where}</a>' if quote.url else where
+        if quote.made:
+            link += ", written by PyTorch's generators"
         return (
             f'<div class="rt-pane rt-{self.side}"><div class="rt-caption"><span class="rt-who">{self.title}</span>'
             f' <code class="rt-name">{name}</code> <span class="rt-where">{link}</span></div>'
@@ -144,13 +148,22 @@ def unfolded(quote: Quote) -> list[range]:
     return [part for part in parts if part]
 
 
-def panel(panes: list[Pane], pairs: list[Pair], group: str) -> str:
-    """One pane, or two with a switch between them where there is no room for both."""
-    body = "".join(pane.html() for pane in panes)
+def panel(panes: list[Pane], pairs: list[Pair], group: str, missing: str = "") -> str:
+    """One pane, or two with a switch between them where there is no room for both; above them what could not be quoted."""
+    body = _missing(missing) + "".join(pane.html() for pane in panes)
     if len(panes) == 2:
         body = f'{_switch(panes, group)}<div class="rt-panes">{body}</div>{_legend(pairs)}'
     single = "" if len(panes) == 2 else " rt-single"
     return f'<div class="rt-show"><div class="rt-source{single}">{body}</div></div>'
+
+
+def _missing(name: str) -> str:
+    if not name:
+        return ""
+    path, _, thing = name.partition("::")
+    where = f'<a href="{escape(_links.reference_file(path))}">{escape(path)}</a>'
+    how = re.sub(r"`([^`]+)`", r"<code>\1</code>", HOW_TO_GET_IT)
+    return f'<p class="rt-missing"><code class="rt-name">{escape(thing)}</code> is in {where}, {how}.</p>'
 
 
 def _switch(panes: list[Pane], group: str) -> str:
