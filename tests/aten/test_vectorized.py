@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 import readtorch
 import torch
-from readtorch.aten.cpu import vec, vector_math
+from readtorch.aten.cpu import vec
+from readtorch.aten.cpu.vec import vector_math
 from readtorch.aten.cpu.compile import fast_kernel, kernel
-from readtorch.aten.cpu.interleave import interleave
+from readtorch.aten.cpu.vec.interleave import interleave
 from tests.reference import both
 
 

@@ -44,8 +44,8 @@ scalar = functools.partial(njit, inline="always", error_model="numpy", fastmath=
 
 @functools.cache
 def shared_stamp():
-    """Changes when one of the files beside this one does."""
-    files = sorted(pathlib.Path(__file__).parent.glob("*.py"))
+    """Changes when a file of this room does."""
+    files = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
     return tuple((file.name, file_digest(file)) for file in files)
 
 

@@ -33,8 +33,8 @@ FROM_SIZE = 1024
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from .cpu import activation_kernels
-    return activation_kernels
+    from .cpu import activation
+    return activation
 
 
 def are_flat(x, *others):

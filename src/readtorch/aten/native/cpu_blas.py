@@ -74,8 +74,8 @@ def routine(dtype):
 @functools.cache
 def kernels():
     """The compiled form, which does not hold Python's lock; imported when first needed."""
-    from .cpu import product_kernels
-    return product_kernels
+    from .cpu import blas_kernel
+    return blas_kernel
 
 
 def gemm(x, y, out, beta=1.0, alpha=1.0):

@@ -36,8 +36,8 @@ MANY = 4096
 
 @functools.cache
 def loops():
-    from .cpu import embedding_kernels
-    return embedding_kernels
+    from .cpu import embedding
+    return embedding
 
 
 def check_indices(indices, place, function, name="indices"):

@@ -300,7 +300,7 @@ def add_number_cpu_(tensors, scalar):
     if not all(t._array.dtype is F4 or t._array.dtype is F8 for t in tensors):
         return add_number_to_each(tensors, scalar)
     check_list(tensors)
-    from .cpu.foreach_kernels import add
+    from .cpu.foreach_ops_kernels import add
     multi_tensor_apply(add, [tensors], [scalar])
 
 

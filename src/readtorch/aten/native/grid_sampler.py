@@ -73,8 +73,8 @@ def check_dtypes(input, grid, dims):
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from .cpu import grid_sampler_kernels
-    return grid_sampler_kernels
+    from .cpu import grid_sampler_kernel
+    return grid_sampler_kernel
 
 
 FROM_SIZE = 4096  # fewer elements are not worth loading the compiler for

@@ -101,8 +101,8 @@ def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from .cpu import group_norm_kernels
-    return group_norm_kernels
+    from .cpu import group_norm_kernel
+    return group_norm_kernel
 
 
 def share(loop, x, *arguments):

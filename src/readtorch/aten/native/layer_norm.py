@@ -96,8 +96,8 @@ def native_layer_norm_cpu(input, normalized_shape, weight, bias, eps):
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from .cpu import layer_norm_kernels
-    return layer_norm_kernels
+    from .cpu import layer_norm_kernel
+    return layer_norm_kernel
 
 
 def grain(x):

@@ -35,8 +35,8 @@ _ctc_loss_backward_tensor = native_function(
 
 @functools.cache
 def loops():
-    from .cpu import ctc_kernels
-    return ctc_kernels
+    from .cpu import loss_ctc
+    return loss_ctc
 
 
 # ------------------------------------------------------------------------------------------------- what users call

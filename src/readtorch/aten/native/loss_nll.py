@@ -148,12 +148,12 @@ def nll_loss_forward_cpu(self, target, weight, reduction, ignore_index):
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from .cpu import loss_kernels
-    return loss_kernels
+    from .cpu import loss_nll
+    return loss_nll
 
 
 def is_for_loops(x):
-    """Whether the loops of `cpu/loss_kernels.py` serve `x`, the scores of a batch."""
+    """Whether the loops of `cpu/loss_nll.py` serve `x`, the scores of a batch."""
     return x.size >= FROM_SIZE and x.dtype is F4 and x.ndim == 2 and x.flags.c_contiguous
 
 

@@ -409,7 +409,7 @@ class NativeBatchNormBackwardBackward0:
 
 
 # ----------------------------------------------------------------------------------------------------- compiled loops
-# Batch normalization through the loops of `cpu/batch_norm_kernels.py`: for float32 and float64 without gaps.
+# Batch normalization through the loops of `cpu/batch_norm_kernel.py`: for float32 and float64 without gaps.
 #
 # In PyTorch: the choice between `batch_norm_cpu_contiguous_impl` and `…_channels_last_impl`.
 
@@ -417,8 +417,8 @@ class NativeBatchNormBackwardBackward0:
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from .cpu import batch_norm_kernels
-    return batch_norm_kernels
+    from .cpu import batch_norm_kernel
+    return batch_norm_kernel
 
 
 def loop_for(name, layout):

@@ -60,8 +60,8 @@ def inside(shape, padding):
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from .cpu import padding_kernels
-    return padding_kernels
+    from .cpu import padding_kernel
+    return padding_kernel
 
 
 FROM_SIZE = 4096  # fewer elements are not worth loading the compiler for

@@ -86,12 +86,12 @@ PIECE = 32768
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from .cpu import softmax_kernels
-    return softmax_kernels
+    from .cpu import softmax_kernel
+    return softmax_kernel
 
 
 def by_loops(name, dim, *arrays):
-    """The loop `name` of `cpu/softmax_kernels.py` along one dimension of these arrays of one shape."""
+    """The loop `name` of `cpu/softmax_kernel.py` along one dimension of these arrays of one shape."""
     shape = arrays[0].shape
     dim = wrap_dim(dim, len(shape))
     inner = math.prod(shape[dim + 1:])

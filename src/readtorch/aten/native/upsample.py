@@ -247,8 +247,8 @@ def as_whole_numbers(weights):
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from .cpu import upsample_kernels
-    return upsample_kernels
+    from .cpu import upsample_kernel
+    return upsample_kernel
 
 
 # Results with fewer elements are not worth loading the compiler for.

@@ -1,7 +1,7 @@
 """When a pointwise operator or a reduction leaves NumPy for a compiled loop, and how the loop is shared among threads.
 
 NumPy makes one pass over memory for each step of a formula, and some of its steps take one number at a time. A compiled
-loop (`cpu/pointwise_kernels.py`, `cpu/reduce_kernels.py`) makes one pass in vector instructions. It serves contiguous
+loop (`cpu/pointwise_ops_kernel.py`, `cpu/sum_kernel.py`) makes one pass in vector instructions. It serves contiguous
 float32, and from a size on: the compiler takes a third of a second to load, and small tensors never need it.
 
 In PyTorch: `vectorized_loop` in `aten/src/ATen/native/cpu/Loops.h`, `aten/src/ATen/native/cpu/SumKernel.cpp`.
@@ -21,14 +21,14 @@ GRAIN = 65536  # elements that are worth handing over to another thread
 @functools.cache
 def pointwise():
     """The compiled loops; imported when first needed."""
-    from .cpu import pointwise_kernels
-    return pointwise_kernels
+    from .cpu import pointwise_ops_kernel
+    return pointwise_ops_kernel
 
 
 @functools.cache
 def reductions():
-    from .cpu import reduce_kernels
-    return reduce_kernels
+    from .cpu import sum_kernel
+    return sum_kernel
 
 
 def are_flat(x, *others):

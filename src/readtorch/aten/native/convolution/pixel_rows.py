@@ -1,6 +1,6 @@
 """Convolution of float32 and float64, in any dimension, as matrix products in compiled loops.
 
-See Note [ Rows of pixels ] in cpu/conv_kernels.py. The batch is processed in chunks of a few images, so that no
+See Note [ Rows of pixels ] in cpu/convolution_mm2d.py. The batch is processed in chunks of a few images, so that no
 intermediate result is larger than the cache.
 
 In PyTorch: oneDNN, which `aten/src/ATen/native/Convolution.cpp` chooses in `_select_conv_backend`.
@@ -92,7 +92,7 @@ def _joined(products):
 # ------------------------------------------------------------------------------------------------- the compiled loops
 # The fast convolution of float32 and float64, in any dimension: matrix products by compiled loops.
 #
-# See Note [ Rows of pixels ] in cpu/conv_kernels.py. The batch is taken in chunks of some images, so that
+# See Note [ Rows of pixels ] in cpu/convolution_mm2d.py. The batch is taken in chunks of some images, so that
 # nothing but the result is as large as the batch; threads share the chunks.
 #
 # In PyTorch: `mkldnn/Conv.cpp` (oneDNN). Explained in the chapter "Layers, functional, init".
@@ -106,8 +106,8 @@ SMALL = 32_000  # elements of a matrix that is better transposed beforehand than
 
 @functools.cache
 def loops():
-    from readtorch.aten.native.cpu import conv_kernels
-    return conv_kernels
+    from readtorch.aten.native.cpu import convolution_mm2d
+    return convolution_mm2d
 
 
 def is_worth_it(x, w, y_shape):

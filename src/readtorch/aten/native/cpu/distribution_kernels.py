@@ -2,8 +2,8 @@
 
 Every function takes a `CPUGeneratorImpl`, draws from it in PyTorch's order, and checks nothing: errors are
 the operators' business (`native/tensor_factories.py`). The loops are compiled by numba, which the first draw loads, not
-`import readtorch`. In PyTorch: `aten/src/ATen/native/cpu/DistributionTemplates.h` and
-`DistributionKernels.cpp`, `MultinomialKernel.cpp`.
+`import readtorch`. In PyTorch: `aten/src/ATen/native/cpu/DistributionKernels.cpp` and
+`DistributionTemplates.h`, `MultinomialKernel.cpp` there.
 """
 from importlib import import_module
 
@@ -26,11 +26,11 @@ class _LoadedWhenUsed:
         return getattr(module, name)
 
 
-loops = _LoadedWhenUsed(".distribution_loops")
-vector_normal = _LoadedWhenUsed(".vector_normal")
-rejection = _LoadedWhenUsed(".rejection_loops")
-gamma_gradient = _LoadedWhenUsed(".gamma_gradient")
-beta_gradient = _LoadedWhenUsed(".beta_gradient")
+loops = _LoadedWhenUsed(".distribution_templates")
+avx_mathfun = _LoadedWhenUsed(".avx_mathfun")
+rejection = _LoadedWhenUsed(".distributions.rejection")
+gamma_gradient = _LoadedWhenUsed(".distributions.gamma_gradient")
+beta_gradient = _LoadedWhenUsed(".distributions.beta_gradient")
 
 # Note [Visiting order]
 # A draw is a sequence, so the order in which elements are visited is part of the result. PyTorch's
@@ -149,7 +149,7 @@ def normal_(array, mean, std, generator):
     elif array.dtype == DOUBLE:
         _fill(array, DOUBLE, generator, loops.normal_double, mean, std)
     else:
-        loop = vector_normal.normal_float if array.dtype == FLOAT else vector_normal.normal_reduced
+        loop = avx_mathfun.normal_float if array.dtype == FLOAT else avx_mathfun.normal_reduced
         _fill(array, FLOAT, generator, loop, mean, std)
 
 

@@ -8,7 +8,7 @@ rounds a little differently.
 import math
 
 from ...cpu.compile import kernel, scalar
-from ...cpu.multiply_add import fma
+from ...cpu.vec.multiply_add import fma
 from .multi_tensor_apply import elements, piece
 
 

@@ -5,7 +5,7 @@ that of the step written in operators (`optim/sgd.py`), whose `add(…, alpha)` 
 PyTorch.
 """
 from ...cpu.compile import kernel
-from ...cpu.multiply_add import fma
+from ...cpu.vec.multiply_add import fma
 from .multi_tensor_apply import elements, piece
 
 

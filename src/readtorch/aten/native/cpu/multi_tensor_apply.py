@@ -1,4 +1,8 @@
-"""What a kernel over lists of tensors needs: `piece` and `elements`. See ../multi_tensor_apply.py."""
+"""What a kernel over lists of tensors needs: `piece` and `elements`. See ../multi_tensor_apply.py.
+
+In PyTorch: `aten/src/ATen/native/cuda/MultiTensorApply.cuh`.
+"""
+
 import numba
 from llvmlite import ir
 from numba import types

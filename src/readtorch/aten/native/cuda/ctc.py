@@ -1,4 +1,4 @@
-"""The CTC loss, forward and backward: Note [ Paths through a label sequence ] in ../cpu/ctc_kernels.py.
+"""The CTC loss, forward and backward: Note [ Paths through a label sequence ] in ../cpu/loss_ctc.py.
 
 Forward, and for the backward recursion: a block for each sample, whose threads take the states between them; the
 steps of time follow one another, with a barrier after each. Then a thread for each (time, sample) collects what

@@ -10,6 +10,7 @@ import functools
 import numpy as np
 from numba import cuda
 
+from ..loss import MEAN, NONE
 from ....c10.cuda.launch import blocks_of, launch, scratch
 from .batch_norm import by_channel
 from .functions import div
@@ -18,7 +19,6 @@ from .reduce import SUM, reduce
 from .rows import flat
 
 THREADS = 256
-NONE, MEAN, TOTAL = 0, 1, 2  # the numbers of PyTorch's at::Reduction
 
 
 def nll_loss(log_p, target, weight, reduction, ignore_index, out, total_weight):

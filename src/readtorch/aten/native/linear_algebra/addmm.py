@@ -120,7 +120,7 @@ def add_by_columns(bias, x, y, out):
 @functools.cache
 def add_transposed():
     """The compiled loop; imported when first needed."""
-    from readtorch.aten.native.cpu.transposed_sum import add_transposed
+    from readtorch.aten.native.cpu.blas_kernel import add_transposed
     return add_transposed
 
 

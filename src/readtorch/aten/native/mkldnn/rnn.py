@@ -33,8 +33,8 @@ LSTM_MODE = 2  # what `mode` says for an LSTM; nobody calls the operator with an
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from readtorch.aten.native.cpu import rnn_kernels
-    return rnn_kernels
+    from readtorch.aten.native.cpu import rnn
+    return rnn
 
 
 def wide(t):

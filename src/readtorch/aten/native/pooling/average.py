@@ -23,7 +23,6 @@ from .windows import (
     for_planes,
     laid_out_like,
     look,
-    loops,
     planes_of,
     pool2d_outputs,
     pool3d_outputs,
@@ -69,11 +68,19 @@ def quotients(numbers, divisors):
     return numbers / divisors.astype(numbers.dtype)
 
 
+@functools.cache
+def average_loops():
+    """The compiled loops; imported when first needed."""
+    from readtorch.aten.native.cpu import avg_pool_kernel
+
+    return avg_pool_kernel
+
+
 def averages_by_loops(planes, windows, divisors):
     means = np.empty((len(planes), divisors.shape[1]), planes.dtype)
     given = (volumes(planes, windows.sizes), *windows.bounds, by_results(divisors, windows, planes.dtype),
              volumes(means, windows.outputs))
-    for_planes(*planes.shape, lambda begin, end: loops().average(*given, begin, end))
+    for_planes(*planes.shape, lambda begin, end: average_loops().average(*given, begin, end))
     return means
 
 
@@ -88,7 +95,7 @@ def share_out(grads, windows, divisors, count):
     if worth_loops(grads):
         given = (volumes(grads, windows.outputs), *windows.bounds, by_results(divisors, windows, grads.dtype),
                  volumes(result, windows.sizes))
-        for_planes(len(grads), count, lambda begin, end: loops().share_out(*given, begin, end))
+        for_planes(len(grads), count, lambda begin, end: average_loops().share_out(*given, begin, end))
         return result
     divided = quotients(grads, divisors)
     planes = np.arange(len(grads))[:, None]

@@ -155,7 +155,7 @@ class Windows:
 
     def __init__(self, lines, sizes, outputs, square=0):
         self.lines, self.sizes, self.outputs = lines, tuple(sizes), tuple(outputs)
-        self.square = square  # see `search` in `cpu/pooling_kernels.py`
+        self.square = square  # see `search` in `cpu/max_pool_kernel.py`
 
     @functools.cached_property
     def entries(self):
@@ -275,8 +275,8 @@ WORTH_A_THREAD = 100_000  # so many numbers
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from readtorch.aten.native.cpu import pooling_kernels
-    return pooling_kernels
+    from readtorch.aten.native.cpu import max_pool_kernel
+    return max_pool_kernel
 
 
 def worth_loops(planes):

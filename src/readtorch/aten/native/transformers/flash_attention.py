@@ -113,8 +113,8 @@ GRAIN = 5_000_000
 @functools.cache
 def loops():
     """The compiled loops; imported when first needed."""
-    from ..cpu import attention_kernels
-    return attention_kernels
+    from ..cpu import flash_attention_kernel
+    return flash_attention_kernel
 
 
 def loops_serve(q, v, mask, out):

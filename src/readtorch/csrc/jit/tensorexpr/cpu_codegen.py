@@ -190,6 +190,6 @@ def functions_stamp():
 
     room = pathlib.Path(__file__).parents[3] / "aten/native"
     texts = [
-        (room / part).read_text(encoding="utf8") for part in ("cuda/functions.py", "cpu/reduce_kernels.py")
+        (room / part).read_text(encoding="utf8") for part in ("cuda/functions.py", "cpu/sum_kernel.py")
     ]
     return repr(shared_stamp()) + "".join(texts)

@@ -1,7 +1,7 @@
 """The scalar functions as CPU kernels call them.
 
 `from .cpu_functions import tanh` gives the function `tanh` of `aten/native/cuda/functions.py`, compiled to
-be put in place of its call, with `aten/cpu/vector_math.py` as its `math`. The text is the same for both
+be put in place of its call, with `aten/cpu/vec/vector_math.py` as its `math`. The text is the same for both
 machines.
 
 In PyTorch: the same expression is printed by `llvm_codegen.cpp` for the CPU and by `cuda_codegen.cpp` for
@@ -14,10 +14,11 @@ import types
 import numpy as np
 from numba import njit
 
-from ....aten.cpu import vec, vector_math
+from ....aten.cpu import vec
+from ....aten.cpu.vec import vector_math
 from ....aten.cpu.compile import kernel
-from ....aten.cpu.interleave import interleave  # noqa: F401
-from ....aten.native.cpu.reduce_kernels import sum_of  # noqa: F401
+from ....aten.cpu.vec.interleave import interleave  # noqa: F401
+from ....aten.native.cpu.sum_kernel import sum_of  # noqa: F401
 from ....aten.native.cuda import functions
 from ....c10.cuda.compile import Intrinsic
 from ....c10.global_names import names_in

@@ -11,7 +11,7 @@ import numpy as np
 from .....c10.cuda.device_memory import tensor_on
 from .....c10.tensor_impl import dtype_of
 from ....functions import at
-from ...loss import MEAN, NONE, SUM as TOTAL
+from ...loss import MEAN, NONE, SUM
 from ...loss_ctc import check_arguments, check_saved
 from ...loss_nll import check_target_type, check_weight
 from ...tensor_iterator import not_implemented
@@ -125,7 +125,7 @@ def nll_loss_forward_cuda(self, target, weight, reduction, ignore_index):
     check_weight(self, weight, x.shape[-1])
     check_target_type(target)
     if x.ndim == 1:  # one sample: nothing to reduce
-        return nll_forward(as_batch(self), target.reshape(-1), weight, reduction or TOTAL, ignore_index, ())
+        return nll_forward(as_batch(self), target.reshape(-1), weight, reduction or SUM, ignore_index, ())
     return nll_forward(self, target, weight, reduction, ignore_index, t.shape)
 
 

@@ -70,11 +70,14 @@ for _name, _function in {
     "neg": f.neg,
     "sign": f.sign,
     "sgn": f.sign,
-    "relu": f.relu,
     "floor": f.floor,
     "ceil": f.ceil,
     "trunc": g.trunc,
     "round": g.nearest,
+}.items():
+    unary(_name, _function)
+for _name, _function in {
+    "relu": f.relu,
     "silu": f.silu,
     "mish": g.mish,
     "hardswish": f.hardswish,

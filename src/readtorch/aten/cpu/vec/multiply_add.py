@@ -1,4 +1,8 @@
-"""`fma(a, b, c)`: a * b + c rounded once, in compiled loops. NumPy and Python have no such operation."""
+"""`fma(a, b, c)`: a * b + c rounded once, in compiled loops. NumPy and Python have no such operation.
+
+In PyTorch: `fmadd` of `aten/src/ATen/cpu/vec/vec_base.h`; included by `aten/src/ATen/cpu/vec/vec.h`.
+"""
+
 from numba.extending import intrinsic
 
 

@@ -9,14 +9,14 @@ greatest relative error in their interval (found with the algorithms of E. Remez
 in the last place; for sigmoid and float64's tanh below 3, for float32's tanh below 6 and erf below 8. `exp` of a very
 negative number underflows through the denormal numbers to 0, as it should: attention relies on exp(-inf) = 0.
 
-In PyTorch: `aten/src/ATen/cpu/vec/vec512/vec512_float.h`, which calls the SLEEF library.
+In PyTorch: `aten/src/ATen/cpu/vec/vec.h`; in `vec512/vec512_float.h` these functions call the SLEEF library.
 """
 import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
 from .multiply_add import fma
-from .compile import scalar
+from ..compile import scalar
 
 f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
 ZERO, HALF, ONE, TWO = f32(0), f32(0.5), f32(1), f32(2)

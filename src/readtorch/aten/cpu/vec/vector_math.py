@@ -1,9 +1,10 @@
 """A stand-in for the module `math` in compiled loops, mostly of polynomials. libm's are, in float64, sin, cos and pow.
 
 A scalar function says `math.exp(x)`; on the CPU it is compiled with this module in the place of `math`, and
-a loop over it becomes vector instructions. See Note [ Functions that vectorize ] in vec.py.
+a loop over it becomes vector instructions. See Note [ Functions that vectorize ] in `__init__.py`.
 
-In PyTorch: `torch/csrc/jit/tensorexpr/llvm_codegen.cpp` names SLEEF's functions at the same place.
+In PyTorch: `torch/csrc/jit/tensorexpr/llvm_codegen.cpp` names SLEEF's functions at the same place, those of
+`aten/src/ATen/cpu/vec/vec.h`.
 """
 from math import atan2  # noqa: F401  libm's: it takes one pair of numbers at a time
 from math import ceil, floor, sqrt  # noqa: F401  single instructions
@@ -12,10 +13,10 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from . import vec
-from .compile import scalar
+from readtorch.aten.cpu import vec
+from ..compile import scalar
 from .sine import cos, sin  # noqa: F401
-from .vec import INFINITY, NAN, ONE, ZERO, erf, exp, expm1, log, nearest, tanh  # noqa: F401
+from . import INFINITY, NAN, ONE, ZERO, erf, exp, expm1, log, nearest, tanh  # noqa: F401
 
 f32, f64 = np.float32, np.float64
 

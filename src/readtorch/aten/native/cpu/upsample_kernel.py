@@ -1,6 +1,6 @@
 """Resizing as loops: products with banded matrices (Note [ Resizing is a banded matrix ]), and copies.
 
-In PyTorch: `aten/src/ATen/native/cpu/{UpSampleKernel,UpSampleMoreKernel}.cpp`.
+In PyTorch: `aten/src/ATen/native/cpu/UpSampleKernel.cpp`, `aten/src/ATen/native/cpu/UpSampleMoreKernel.cpp`.
 """
 import numpy as np
 

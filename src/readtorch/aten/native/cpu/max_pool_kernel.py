@@ -1,10 +1,8 @@
-"""Pooling as loops over volumes (planes, depth, height, width); a plain image has depth 1, a row height 1 as
-well.
+"""Max pooling as loops over volumes (planes, depth, height, width); an image has depth 1, a row height 1 as well.
 
-Windows are given by their bounds: for each dimension an array (2, results) of first places and ends.
+Windows are given by their bounds: for each dimension an array (2, results) of first indices and ends.
 
-In PyTorch:
-`aten/src/ATen/native/cpu/{MaxPoolKernel,AvgPoolKernel,AdaptiveAvgPoolKernel,AdaptiveMaxPoolKernel}.cpp`.
+In PyTorch: `aten/src/ATen/native/cpu/MaxPoolKernel.cpp`, `aten/src/ATen/native/cpu/AdaptiveMaxPoolKernel.cpp`.
 """
 import numpy as np
 
@@ -125,45 +123,3 @@ def put_back(grads, places, out, begin, end):
             place = np.uint64(at[j])  # unsigned: one comparison tells whether the place exists
             if place < size:
                 sums[place] += given[j]
-
-
-@kernel
-def average(x, layers, rows, columns, divisors, out, begin, end):
-    """The means of all windows of the planes begin … end: first down the columns, many side by side, then
-    along the row."""
-    line = np.empty(x.shape[3], x.dtype)
-    for p in range(begin, end):
-        for k in range(layers.shape[1]):
-            for i in range(rows.shape[1]):
-                line[:] = 0
-                for d in range(layers[0, k], layers[1, k]):
-                    for h in range(rows[0, i], rows[1, i]):
-                        seen = x[p, d, h]
-                        for w in range(line.size):
-                            line[w] += seen[w]
-                means, by = out[p, k, i], divisors[k, i]
-                for j in range(means.size):
-                    total = line.dtype.type(0)
-                    for w in range(columns[0, j], columns[1, j]):
-                        total += line[w]
-                    means[j] = total / by[j]
-
-
-@kernel
-def share_out(grads, layers, rows, columns, divisors, out, begin, end):
-    """Each gradient, divided, to all places of its window: along a row, then up the columns. `out`: zeros."""
-    line = np.empty(out.shape[3], out.dtype)
-    for p in range(begin, end):
-        for k in range(layers.shape[1]):
-            for i in range(rows.shape[1]):
-                line[:] = 0
-                given, by = grads[p, k, i], divisors[k, i]
-                for j in range(given.size):
-                    share = given[j] / by[j]
-                    for w in range(columns[0, j], columns[1, j]):
-                        line[w] += share
-                for d in range(layers[0, k], layers[1, k]):
-                    for h in range(rows[0, i], rows[1, i]):
-                        sums = out[p, d, h]
-                        for w in range(line.size):
-                            sums[w] += line[w]

@@ -14,7 +14,8 @@ pixel in every image. With i and o exchanged and w transposed it is the gradient
 w[tap] is the sum of grad[o : o + n]ᵀ @ x[i : i + n]. With a stride of s the columns of a line are stored as
 0, s, 2s, …, 1, s + 1, …: then steps of s are neighbours.
 
-In PyTorch: oneDNN's direct convolution stores images that way, in blocks of 16 channels.
+In PyTorch: oneDNN's direct convolution stores images that way, in blocks of 16 channels;
+`aten/src/ATen/native/ConvolutionMM2d.cpp` multiplies unfolded images.
 Explained in the chapter "Layers, functional, init".
 """
 import numpy as np

@@ -2,8 +2,8 @@
 
 A loop knows one accumulation type (float32, float64, int64 or uint8); `distribution_kernels` rounds to other
 types. All bits agree with PyTorch's CPU kernels in their AVX2 and AVX-512 builds: see Note [Fused multiply-
-add] and Note [The vector normal]. In PyTorch: `aten/src/ATen/core/TransformationHelper.h`,
-`DistributionsHelper.h`. numba compiles these functions when they are first called and keeps the result on
+add] and Note [The vector normal]. In PyTorch: `aten/src/ATen/native/cpu/DistributionTemplates.h`,
+`aten/src/ATen/core/TransformationHelper.h`, `DistributionsHelper.h`. numba compiles these functions when they are first called and keeps the result on
 disk.
 """
 import math
@@ -12,7 +12,7 @@ import numpy as np
 
 from ....c10.kernel_cache import cached
 from ....c10.mt19937 import random, random64, random_words
-from ...cpu.multiply_add import fma
+from ...cpu.vec.multiply_add import fma
 
 # Words are drawn this many at a time: enough to amortise the call, few enough to stay in the first-level
 # cache.

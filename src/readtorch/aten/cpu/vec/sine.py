@@ -1,4 +1,4 @@
-"""sin and cos of one float32, for loops over many: see Note [ Functions that vectorize ] in vec.py. Errors stay below 3
+"""sin and cos of one float32, for loops over many: see Note [ Functions that vectorize ] in `__init__.py`. Errors stay below 3
 units in the last place. Those of a float64 are libm's.
 
 Note [ Turns ] An angle is first counted in whole turns, of which only what is left over matters: for
@@ -8,14 +8,14 @@ before it is added to the others. With the sixth piece, which may be of any leng
 less than half a turn. (M. Payne and R. Hanek, 1983, look up the pieces that matter for one x; for a loop over many it
 is quicker to take them all.)
 
-In PyTorch: SLEEF's functions, called by `aten/src/ATen/cpu/vec/vec512/vec512_float.h`.
+In PyTorch: SLEEF's functions, called by `aten/src/ATen/cpu/vec/vec.h`'s classes (`vec512/vec512_float.h`).
 """
 import math
 
 import numpy as np
 
-from .compile import scalar
-from .vec import bits_of_f64, by_width, constants, float_of_f64, horner, nearest
+from ..compile import scalar
+from . import bits_of_f64, by_width, constants, float_of_f64, horner, nearest
 
 f32, f64, i64 = np.float32, np.float64, np.int64
 
@@ -23,7 +23,7 @@ TURN = [0x517CC1B, 0xE4E4415, 0x53F84EA, 0x1F47D4D3, 0xEE06DB1]  # 1 / 2π, 29 b
 T0, T1, T2, T3, T4 = (math.ldexp(bits, -29 * (k + 1)) for k, bits in enumerate(TURN))
 T5 = 6.551007954373285e-45  # what remains of it
 SINE = constants(-2.3909374e-8, 2.7526628e-6, -1.9840895e-4, 8.333331e-3, -1.6666667e-1, 1)
-TO_WHOLE = 1.5 * 2.0**52  # as `to_whole` in vec.py, for float64
+TO_WHOLE = 1.5 * 2.0**52  # as `to_whole` in `__init__.py`, for float64
 SIGN = i64(63)
 
 

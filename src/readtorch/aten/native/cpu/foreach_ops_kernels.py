@@ -1,4 +1,9 @@
-"""Loops over lists of tensors. In PyTorch: `aten/src/ATen/native/cuda/ForeachBinaryOpScalar.cu`, …"""
+"""Loops over lists of tensors.
+
+In PyTorch: `aten/src/ATen/native/ForeachOpsKernels.cpp`, which loops over the tensors' operators;
+`aten/src/ATen/native/cuda/ForeachBinaryOpScalar.cu` is one kernel for the whole list.
+"""
+
 from ...cpu.compile import kernel
 from .multi_tensor_apply import elements, piece
 

@@ -7,7 +7,7 @@ libm's. So we evaluate the same polynomials in the same order, with every `a * b
 PyTorch's compiler rounds once. All arguments are in range here (uniform numbers in (0, 1], angles in [0, 2
 pi)), so what the general functions do for negative, denormal or huge arguments is left out.
 
-In PyTorch: `NormalFill16<float, true>` (`native/cpu/DistributionTemplates.h`) and `native/cpu/avx_mathfun.h`.
+In PyTorch: `NormalFill16<float, true>` (`native/cpu/DistributionTemplates.h`) and `aten/src/ATen/native/cpu/avx_mathfun.h`.
 """
 import math
 
@@ -15,9 +15,9 @@ import numpy as np
 from numba import njit
 
 from ....c10.kernel_cache import cached
-from ...cpu.multiply_add import fma
+from ...cpu.vec.multiply_add import fma
 from ...cpu.vec import bits_of, float_of
-from .distribution_loops import CHUNK, uniform_float
+from .distribution_templates import CHUNK, uniform_float
 
 f32 = np.float32
 ONE, HALF, TWO_PI, FOUR_OVER_PI = f32(1), f32(0.5), f32(2 * math.pi), f32(4 / math.pi)

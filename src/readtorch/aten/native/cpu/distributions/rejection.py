@@ -7,14 +7,14 @@ fused multiply-add here.
 Note [Precision of parameters]
 C++ computes with float32 parameters in float32 until a float64 number joins in, and some constants are
 float32 even beside float64. `type(p)(1)` is a 1 of the parameter's type: it keeps numba from going to float64
-earlier than C++ does. In PyTorch: `aten/src/ATen/native/Distributions.{h,cpp}`.
+earlier than C++ does. In PyTorch: `aten/src/ATen/native/Distributions.h`.
 """
 import math
 
 import numpy as np
 
-from ....c10.kernel_cache import cached
-from .distribution_loops import next_normal, next_uniform
+from readtorch.c10.kernel_cache import cached
+from ..distribution_templates import next_normal, next_uniform
 
 
 @cached(error_model="numpy")
