@@ -10,8 +10,7 @@ from ..c10.device import current_device, default_device
 from ..c10.device import device as Device
 from .simulated_cost import flat
 
-# Operators whose tensors may be on different devices; the others' must agree, numbers without dimensions
-# apart.
+# Operators whose tensors may be on different devices; the others' must agree, numbers without dimensions apart.
 MIXED = {
     "_to_copy",
     "copy_",
@@ -65,13 +64,11 @@ def different_devices(one, other):
     )
 
 
-# ------------------------------------------------------------------------------- virtual time of simulated
-# devices
+# -------------------------------------------------------------------------- virtual time of simulated devices
 
 
 def launched(operator, arguments, results, place):
-    """On a simulated device: what was computed goes on the current stream, for the time that it would take
-    there."""
+    """On a simulated device: what was computed goes on the current stream, for the time that it would take there."""
     driver = runtime.driver()
     if not driver.get_device_properties(place.index).simulated:
         return
@@ -87,8 +84,7 @@ def launched(operator, arguments, results, place):
 
 
 def wait_for(driver, waiting, other):
-    """Work put on the stream `waiting`, a (device, handle), from now on starts after what is on `other`
-    now."""
+    """Work put on the stream `waiting`, a (device, handle), from now on starts after what is on `other` now."""
     event = driver.event_create(other[0])
     driver.event_record(event, *other)
     driver.stream_wait_event(*waiting, event)

@@ -137,8 +137,7 @@ def _derive_out(operator, packet, names):
     star = "" if any(a.keyword_only for a in schema.arguments) else "*, "
     separator = ", " if arguments else ""
     many = f"({returns})" if len(outputs) > 1 else returns
-    out = operator.out = register(f"{schema.name}.{overload}({arguments}{separator}{star}{declared}) -> "
-                                  f"{many}")
+    out = operator.out = register(f"{schema.name}.{overload}({arguments}{separator}{star}{declared}) -> {many}")
     out.variant_of = operator
     packet.out[operator] = out
     count = len(outputs)
@@ -223,8 +222,9 @@ def check_no_partial_overlap(written, read):
     a, b = written._array, read._array
     if np.may_share_memory(a, b) and not (a.shape == b.shape and a.strides == b.strides and address_of(a) == address_of(b)):
         if is_non_overlapping_and_dense(a) and is_non_overlapping_and_dense(b):
-            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
-                               "single memory location. Please clone() the tensor before performing the operation.")
+            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
+                               "refer to a single memory location. Please clone() the tensor before performing the "
+                               "operation.")
 
 
 def warn_of_overlap(t, name, example):
@@ -233,8 +233,9 @@ def warn_of_overlap(t, name, example):
         try:
             check_no_overlap(t)
         except RuntimeError:
-            warnings.warn(f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this "
-                          f"operation. This also applies to advanced indexing e.g. {example}", stacklevel=4)
+            warnings.warn(f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
+                          "performing this operation. This also applies to advanced indexing e.g. "
+                          f"{example}", stacklevel=4)
 
 
 def check_same_backend(result, out):
@@ -263,11 +264,10 @@ def resize_output(out, shape, strides=None):
     """Give `out` a new shape; warns when it held elements (`resize_output` in `aten/src/ATen/native/Resize.cpp`)."""
     if out._array.size:
         warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, "
-            f"which does not match the required output shape {list(shape)}. This behavior is deprecated, "
-            "and in a future PyTorch release outputs will not be resized unless they have zero elements. "
-            "You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
-            "t.resize_(0).", stacklevel=5)
+            f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which does "
+            f"not match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
+            "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
+            "tensor t by resizing it, inplace, to zero elements with t.resize_(0).", stacklevel=5)
     resize(out, shape, strides)
 
 

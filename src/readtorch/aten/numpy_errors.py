@@ -56,8 +56,8 @@ def _of_axis(error):
 def _of_memory(error):
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     count = "more" if shape is None else math.prod(shape) * dtype.itemsize
-    return RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to "
-                        f"allocate {count} bytes. Error code 12 (Cannot allocate memory)")
+    return RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you "
+                        f"tried to allocate {count} bytes. Error code 12 (Cannot allocate memory)")
 
 
 def _of_matrices(words):
@@ -65,8 +65,8 @@ def _of_matrices(words):
     if words.startswith("SVD did not converge"):
         return _LinAlgError("linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values.")
     if words.startswith("Eigenvalues did not converge"):
-        return _LinAlgError("linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too "
-                            "many repeated eigenvalues (error code: 2).")
+        return _LinAlgError("linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned "
+                            "or has too many repeated eigenvalues (error code: 2).")
     if words.startswith("Array must not contain infs or NaNs"):
         return RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
     return RuntimeError(f"linalg: {words}")
@@ -104,8 +104,8 @@ PATTERNS = [
     (ValueError, r"^non-broadcastable output operand with shape \(.*\) doesn't match the broadcast shape \(", _of_writing),
     (ValueError, r"^array is too big|^Maximum allowed (size|dimension) exceeded",
      lambda words, match: RuntimeError("Storage size calculation overflowed")),
-    (ValueError, r"^negative dimensions are not allowed", lambda words, match: RuntimeError("Trying to create tensor with negative "
-                                                                                          "dimension")),
+    (ValueError, r"^negative dimensions are not allowed", lambda words, match: RuntimeError("Trying to create tensor "
+                                                                                          "with negative dimension")),
     (ValueError, r"matmul: Input operand \d has a mismatch in its core dimension|could not broadcast input array|"
                  r"[Ee]instein|einsum|too many values to unpack|not enough values to unpack|axes don't match array|"
                  r"can only specify one unknown dimension|setting an array element with a sequence|assignment cannot assign|"

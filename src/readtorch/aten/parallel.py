@@ -81,8 +81,8 @@ def in_parallel_region():
 def parallel_for(begin, end, grain, body):
     """`body(b, e)` for pieces that cover begin … end, each of at least `grain` steps, side by side.
 
-    `body` is a compiled kernel that releases the lock, with everything but the range filled in. It must not call operators.
-    Too little work for two threads, or a call from inside a piece, is `body(begin, end)` itself.
+    `body` is a compiled kernel that releases the lock, with everything but the range filled in. It must not call
+    operators. Too little work for two threads, or a call from inside a piece, is `body(begin, end)` itself.
     """
     if end - begin < 2 * grain or (threads := min(_num_threads, (end - begin) // grain)) < 2 or _region.inside:
         if begin < end:

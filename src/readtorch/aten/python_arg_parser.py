@@ -70,8 +70,7 @@ class Signature:
     def _dtype_for_out(self, dtype, of_out):
         if dtype not in (None, of_out):
             names = scalar_type.SCALAR_TYPE_NAMES
-            raise RuntimeError(f"dtype {names[dtype]} does not match dtype of out parameter "
-                               f"({names[of_out]})")
+            raise RuntimeError(f"dtype {names[dtype]} does not match dtype of out parameter ({names[of_out]})")
         return of_out
 
     def _gather_sizes(self, args):

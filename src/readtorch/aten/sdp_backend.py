@@ -6,9 +6,7 @@ import enum
 
 
 class SDPBackend(enum.Enum):
-    """On a CPU there are MATH, step by step, and FLASH_ATTENTION, one operator. The last three serve other
-    devices.
-    """
+    """On a CPU there are MATH, step by step, and FLASH_ATTENTION, one operator. The last three serve other devices."""
 
     ERROR = -1
     MATH = 0

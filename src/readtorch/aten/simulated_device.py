@@ -6,7 +6,8 @@ this kernel masks its own bit off, so that the operator's CPU kernel, and every 
 its own. Memory is the device's: what the kernel made is moved into a block of the caching allocator, on the current
 stream of that device. So shapes, results, allocations, streams and errors are those of a GPU; the arithmetic is the CPU's.
 
-In PyTorch: nothing. Nearest is `aten/src/ATen/native/CPUFallback.cpp`. Explained in the chapter "The caching allocator".
+In PyTorch: nothing. Nearest is `aten/src/ATen/native/CPUFallback.cpp`. Explained in the chapter "The caching
+allocator".
 """
 from ..c10.cuda.device_memory import tensor_on, tensor_within
 from ..c10.cuda.stream import DeviceGuard

@@ -9,10 +9,9 @@ A sparse tensor of shape (4, 3) with two elements:
               [1, 0]]
     values   [5., 7.]      t[0, 1] = 5, t[2, 0] = 7, all else is 0
 
-The last dimensions may be dense: with `indices` [[0, 2]] and `values` of shape (2, 3) the elements are whole
-rows, which is what the gradient of an embedding looks like. An index may occur several times; then its values
-add up. So a sum of two sparse tensors may simply list both, and who needs each index once, in ascending
-order, calls `coalesce()`.
+The last dimensions may be dense: with `indices` [[0, 2]] and `values` of shape (2, 3) the elements are whole rows,
+which is what the gradient of an embedding looks like. An index may occur several times; then its values add up. So a
+sum of two sparse tensors may simply list both, and who needs each index once, in ascending order, calls `coalesce()`.
 """
 from types import SimpleNamespace
 

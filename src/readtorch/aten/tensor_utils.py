@@ -23,8 +23,8 @@ def check_dim_sizes(t, sizes):
     for dim, size in enumerate(sizes):
         if len(shape) != len(sizes) or shape[dim] != size:
             found = shape[dim] if dim < len(shape) else 1
-            raise RuntimeError(f"Expected a tensor of dimension {len(sizes)} and tensor.size[{dim}] == {size} but got: dimension "
-                               f"{len(shape)} and tensor.size[{dim}] = {found}")
+            raise RuntimeError(f"Expected a tensor of dimension {len(sizes)} and tensor.size[{dim}] == {size} but got: "
+                               f"dimension {len(shape)} and tensor.size[{dim}] = {found}")
 
 
 def check_pooled(sizes, dims, *tensors):
@@ -34,8 +34,9 @@ def check_pooled(sizes, dims, *tensors):
         shape = t._array.shape
         for dim in order:
             if len(shape) != len(sizes) or shape[dim] != sizes[dim]:
-                raise RuntimeError(f"Expected a tensor of dimension {len(sizes)} and tensor.size[{dim}] == {sizes[dim]} but got: "
-                                   f"dimension {len(shape)} and tensor.size[{dim}] = {shape[dim] if dim < len(shape) else 1}")
+                raise RuntimeError(f"Expected a tensor of dimension {len(sizes)} and tensor.size[{dim}] == "
+                                   f"{sizes[dim]} but got: dimension {len(shape)} and tensor.size[{dim}] = "
+                                   f"{shape[dim] if dim < len(shape) else 1}")
 
 
 def check_resized(grad_output, sizes):
@@ -47,8 +48,8 @@ def check_resized(grad_output, sizes):
         raise RuntimeError(f"Expected grad_output to be a tensor of dimension {len(sizes)} but got: dimension {len(shape)}")
     for dim, (found, size) in enumerate(zip(shape, sizes)):
         if found != size:
-            raise RuntimeError(f"Expected grad_output to have the same shape as output; output.size({dim}) = {size} but got "
-                               f"grad_output.size({dim}) = {found}")
+            raise RuntimeError(f"Expected grad_output to have the same shape as output; output.size({dim}) = {size} "
+                               f"but got grad_output.size({dim}) = {found}")
 
 
 def check_adaptive(caller, grad_output, self, dims, name):
@@ -57,8 +58,8 @@ def check_adaptive(caller, grad_output, self, dims, name):
     if len(found) != len(own):
         raise RuntimeError(f"{caller}: Expected dimensions {len(own)} for `{name}` but got dimensions {len(found)}")
     if found[:-dims] != own[:-dims]:  # (in PyTorch: not looked at)
-        raise RuntimeError(f"{caller}: expected {name} to have the batch and channels of the input, {list(own[:-dims])}, but got "
-                           f"{list(found[:-dims])}")
+        raise RuntimeError(f"{caller}: expected {name} to have the batch and channels of the input, "
+                           f"{list(own[:-dims])}, but got {list(found[:-dims])}")
 
 
 def check_like_indices(caller, grad_output, indices, self, dims, name):

@@ -83,9 +83,7 @@ def check_parameter(self, number, read_as):
 
 
 def activation_backward(function, compiled=None):
-    """A CPU kernel `function(grad, x, *parameters)`: the gradient passed on at `x`. compiled: see
-    `activation`.
-    """
+    """A CPU kernel `function(grad, x, *parameters)`: the gradient passed on at `x`. compiled: see `activation`."""
     def kernel(grad, self, *parameters):
         g, x = grad._array, self._array
         if compiled is not None and are_flat(g, x):
@@ -105,8 +103,7 @@ I4 = np.dtype(np.int32)
 
 
 def where_zero(condition, grad):
-    """0 where `condition`, else `grad`; a nan in `grad` does not leak through a zero, as it would through a
-    product.
+    """0 where `condition`, else `grad`; a nan in `grad` does not leak through a zero, as it would through a product.
 
     For float32 without a branch, which on random signs costs ten times more: `bits & 0` or `bits & -1`.
     """
@@ -165,8 +162,7 @@ class ReluBackward0:
 
 threshold = native_function("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", out=True)
 threshold_ = native_function("threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)")
-threshold_backward = native_function("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) "
-                                     "-> Tensor")
+threshold_backward = native_function("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
 
 
 def threshold_numbers(self, threshold, value):
@@ -232,8 +228,7 @@ class ThresholdBackwardBackward0:
 
 leaky_relu = native_function("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> "
                              "Tensor", module="nn", out=True, direct=True)
-leaky_relu_ = native_function("leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> "
-                              "Tensor(a!)", module="nn")
+leaky_relu_ = native_function("leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)", module="nn")
 leaky_relu_backward = native_function("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar "
                                       "negative_slope, bool self_is_result) -> Tensor", module="nn")
 leaky_relu_cpu = leaky_relu.kernel(
@@ -251,13 +246,11 @@ def leaky_relu_cpu_(self, negative_slope):
 @leaky_relu_backward.kernel
 def leaky_relu_backward_cpu(grad_output, self, negative_slope, self_is_result):
     if self_is_result and negative_slope < 0:
-        raise RuntimeError("In-place leakyReLu backward calculation is triggered with a negative slope which "
-                           "is not supported. "
-                           "This is caused by calling in-place forward function with a negative slope, "
-                           "please call "
-                           "out-of-place version instead. File an issue at "
-                           "https://github.com/pytorch/pytorch if you do "
-                           "require supporting in-place leakRelu backward calculation with negative slope")
+        raise RuntimeError("In-place leakyReLu backward calculation is triggered with a negative slope which is not "
+                           "supported. This is caused by calling in-place forward function with a negative slope, "
+                           "please call out-of-place version instead. File an issue at "
+                           "https://github.com/pytorch/pytorch if you do require supporting in-place leakRelu backward "
+                           "calculation with negative slope")
     return _leaky_relu_backward(grad_output, self, negative_slope)
 
 
@@ -303,8 +296,7 @@ def prelu_composite(self, weight):
             raise RuntimeError("Not allow zero-dim input tensor.")
         channels = x.shape[1] if x.ndim > 1 else 1
         if channels != w.size:
-            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter "
-                               "numbers = "
+            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
                                f"{w.size} and channel size = {channels}.")
     if w.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {w.ndim}")
@@ -413,14 +405,10 @@ def relu6_composite_(self):
     return hardtanh.inplace.call(self, 0, 6)
 
 
-# --------------------------------------------------------------------- hardsigmoid, hardswish, hardshrink, softshrink
-# More activation functions of straight pieces: hardsigmoid, hardswish, hardshrink, softshrink.
-#
-# In PyTorch: `aten/src/ATen/native/Activation.cpp`. Explained in the chapter "Layers, functional, init".
+# ------------------------------------------------------------- hardsigmoid, hardswish, hardshrink, softshrink
 
 hardsigmoid = declare("hardsigmoid(Tensor self) -> Tensor")
-hardsigmoid_backward = native_function("hardsigmoid_backward(Tensor grad_output, Tensor self) -> "
-                                       "Tensor", module="nn")
+hardsigmoid_backward = native_function("hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
 hardsigmoid.kernel(activation(lambda x: np.clip(x + 3, 0, 6) / 6, "hardsigmoid_cpu"))
 hardsigmoid_backward.kernel(activation_backward(lambda g, x: where_zero((x <= -3) | (x >= 3), g * (1 / 6))))
 
@@ -435,8 +423,7 @@ hardsigmoid_backward.backward(NOT_IMPLEMENTED)
 
 
 hardswish = declare("hardswish(Tensor self) -> Tensor")
-hardswish_backward = native_function("hardswish_backward(Tensor grad_output, Tensor self) -> "
-                                     "Tensor", module="nn")
+hardswish_backward = native_function("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", module="nn")
 hardswish.kernel(activation(lambda x: x * np.clip(x + 3, 0, 6) / 6, "hardswish_cpu", compiled="hardswish"))
 hardswish_backward.kernel(activation_backward(
     lambda g, x: np.where(x <= -3, g.dtype.type(0), np.where(x < 3, g * (x / 3 + g.dtype.type(0.5)), g)),
@@ -461,12 +448,9 @@ class HardswishBackwardBackward0:
 
 # -------------------------------------------------------------------------------------------------- shrinkage
 
-hardshrink = native_function("hardshrink(Tensor self, Scalar lambd=0.5) -> "
-                             "Tensor", BOTH, out=True, direct=True)
-hardshrink_backward = native_function("hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> "
-                                      "Tensor", BOTH)
-softshrink = native_function("softshrink(Tensor self, Scalar lambd=0.5) -> "
-                             "Tensor", module="nn", out=True, direct=True)
+hardshrink = native_function("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", BOTH, out=True, direct=True)
+hardshrink_backward = native_function("hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", BOTH)
+softshrink = native_function("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", module="nn", out=True, direct=True)
 softshrink_backward = native_function("softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> "
                                       "Tensor", module="nn")
 
@@ -484,9 +468,8 @@ _softshrink = activation(
 def softshrink_cpu(self, lambd):
     kind = dtype_of(self)
     if kind.is_floating_point and not 0 <= lambd <= ml_dtypes.finfo(kind.numpy).max:
-        raise RuntimeError(f"lambda must be in range [0, {float(ml_dtypes.finfo(kind.numpy).max):g}] for "
-                           f"input dtype {type_name(self)}, "
-                           f"but found {lambd:g}")
+        raise RuntimeError(f"lambda must be in range [0, {float(ml_dtypes.finfo(kind.numpy).max):g}] for input dtype "
+                           f"{type_name(self)}, but found {lambd:g}")
     return _softshrink(self, lambd)
 
 
@@ -520,11 +503,7 @@ class SoftshrinkBackwardBackward0:
         return at.zeros_like(grad)
 
 
-# ----------------------------------------------------------------------- elu, gelu, silu, mish, softplus, log_sigmoid
-# Smooth activation functions: elu and its relatives, gelu, silu, mish, softplus, log_sigmoid.
-#
-# In PyTorch: `aten/src/ATen/native/Activation.cpp`.
-# Explained in the chapter "Layers, functional, init".
+# --------------------------------------------------------------- elu, gelu, silu, mish, softplus, log_sigmoid
 
 
 def sigmoid_array(x):
@@ -538,8 +517,7 @@ elu = native_function(f"elu(Tensor self, {_ELU}) -> Tensor", module="nn", out=Tr
 elu_ = native_function(f"elu_(Tensor(a!) self, {_ELU}) -> Tensor(a!)", module="nn")
 elu_backward = native_function(
     "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor "
-    "self_or_result) "
-    "-> Tensor", module="nn")
+    "self_or_result) -> Tensor", module="nn")
 _elu = activation(lambda x, alpha, scale, input_scale: np.where(
     x < 0, np.expm1(x if input_scale == 1 else x * input_scale) * (alpha * scale), x * scale), "elu_cpu")
 
@@ -557,8 +535,7 @@ def elu_cpu_(self, alpha, scale, input_scale):
 
 
 def elu_slope(g, y, alpha, scale, input_scale, is_result):
-    """For y <= 0 the slope is input_scale · (result + alpha·scale); the result is known, or computed from the
-    input."""
+    """For y <= 0 the slope is input_scale · (result + alpha·scale); the result is known, or computed from the input."""
     below = (y + alpha * scale) if is_result else np.exp(y * input_scale) * (alpha * scale)
     return np.where(y > 0, g * scale, g * input_scale * below)
 
@@ -569,11 +546,9 @@ _elu_backward = activation_backward(elu_slope)
 @elu_backward.kernel
 def elu_backward_cpu(grad_output, alpha, scale, input_scale, is_result, self_or_result):
     if is_result and alpha < 0:
-        raise RuntimeError("In-place elu backward calculation is triggered with a negative slope which is "
-                           "not supported. This is "
-                           "caused by calling in-place forward function with a negative slope, please call "
-                           "out-of-place "
-                           "version instead.")
+        raise RuntimeError("In-place elu backward calculation is triggered with a negative slope which is not "
+                           "supported. This is caused by calling in-place forward function with a negative slope, "
+                           "please call out-of-place version instead.")
     g, x = grad_output._array, self_or_result._array
     if not is_result and are_flat(g, x):
         return in_one_pass("elu_backward", g, x, numbers=(alpha * scale, scale, input_scale))
@@ -650,8 +625,8 @@ class CeluBackward1:
 # ------------------------------------------------------------------------------------------------------- gelu
 
 gelu = declare("gelu(Tensor self, *, str approximate='none') -> Tensor")
-gelu_backward = native_function("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') "
-                                "-> Tensor", module="nn")
+gelu_backward = native_function("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> "
+                                "Tensor", module="nn")
 _CUBIC = 0.044715  # weight of x³ in the tanh approximation of the normal distribution's cumulative function
 _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 
@@ -830,14 +805,12 @@ class SoftplusBackwardBackward0:
 
 
 log_sigmoid = native_function("log_sigmoid(Tensor self) -> Tensor", module="nn", out=True, direct=True)
-log_sigmoid_forward = native_function("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor "
-                                      "buffer)", module="nn")
-log_sigmoid_backward = native_function("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) "
-                                       "-> Tensor", module="nn")
+log_sigmoid_forward = native_function("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", module="nn")
+log_sigmoid_backward = native_function("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> "
+                                       "Tensor", module="nn")
 
 
-exact_out(log_sigmoid, lambda out, result, *_: f"expected scalar type {type_name(result)} but found "
-                                               f"{type_name(out)}")
+exact_out(log_sigmoid, lambda out, result, *_: f"expected scalar type {type_name(result)} but found {type_name(out)}")
 
 
 @log_sigmoid.compose
@@ -889,10 +862,7 @@ class LogSigmoidBackwardBackward0:
         return grad * grad_output * (z - 1) * z
 
 
-# -------------------------------------------------------------------------------------------------------------- rrelu
-# Randomized leaky relu: rrelu.
-#
-# In PyTorch: `aten/src/ATen/native/Activation.cpp` (`rrelu_with_noise_cpu`). Explained in "Layers, functional, init".
+# ------------------------------------------------------------------------------------------------------ rrelu
 
 _ARGUMENTS = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None"
 
@@ -900,8 +870,8 @@ rrelu_with_noise = native_function(f"rrelu_with_noise(Tensor self, Tensor(b!) no
 rrelu_with_noise_ = native_function(
     f"rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, {_ARGUMENTS}) -> Tensor(a!)", module="nn")
 rrelu_with_noise_backward = native_function(
-    "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, "
-    "bool self_is_result) -> Tensor", "")
+    "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool "
+    "training, bool self_is_result) -> Tensor", "")
 
 
 def slopes(array, lower, upper, training, generator):

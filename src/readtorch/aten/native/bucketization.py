@@ -14,13 +14,11 @@ from .tensor_iterator import scalar_tensor
 # ------------------------------------------------------------------------------------ searchsorted, bucketize
 
 searchsorted = native_function(
-    "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
-    "str? side=None, "
-    "Tensor? sorter=None) -> Tensor", out=True)
+    "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? "
+    "side=None, Tensor? sorter=None) -> Tensor", out=True)
 searchsorted_number = native_function(
-    "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
-    "str? side=None, "
-    "Tensor? sorter=None) -> Tensor", out=True)
+    "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? "
+    "side=None, Tensor? sorter=None) -> Tensor", out=True)
 bucketize = native_function(
     "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
                             out=True)
@@ -37,11 +35,9 @@ def check_found_type(operator):
         result, out = operator.call(*arguments[:-1]), arguments[-1]
         if result._array.dtype != out._array.dtype:
             raise RuntimeError(
-                "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or "
-                "Long(int64) depending on whether "
-                "out_int32 flag is True, but we got output tensor's dtype "
-                f"{SCALAR_TYPE_NAMES[dtype_of(out)]} and out_int32 flag is "
-                f"{result._array.itemsize == 4}")
+                "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
+                "depending on whether out_int32 flag is True, but we got output tensor's dtype "
+                f"{SCALAR_TYPE_NAMES[dtype_of(out)]} and out_int32 flag is {result._array.itemsize == 4}")
         return write_out(result, (out,))
 
 
@@ -54,21 +50,17 @@ def check_search(sequence, values, right, side, sorter):
     if side is not None and side not in ("left", "right"):
         raise RuntimeError(f"{where}side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
-        raise RuntimeError(f"{where}side and right can't be set to opposites, got side of left while right "
-                           "was True")
+        raise RuntimeError(f"{where}side and right can't be set to opposites, got side of left while right was True")
     if sequence.ndim == 0:
         raise RuntimeError(f"{where}boundaries tensor should have positive dimension, but got 0 dimension")
     if values.ndim == 0 and sequence.ndim != 1:
-        raise RuntimeError(f"{where}input value can be a scalar only when boundaries tensor dimension is 1, "
-                           "but we got boundaries "
-                           f"tensor dim({sequence.ndim}) and input value's dim({values.ndim}) "
+        raise RuntimeError(f"{where}input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+                           f"boundaries tensor dim({sequence.ndim}) and input value's dim({values.ndim}) "
                            f"numel({values.size})")
     if sequence.ndim != 1 and sequence.shape[:-1] != values.shape[:-1]:
-        raise RuntimeError(f"{where}boundaries tensor should be 1 dimension or the first N-1 dimensions of "
-                           "boundaries tensor and input "
-                           f"value tensor must match, but we got boundaries tensor {list(sequence.shape)} "
-                           "and input value tensor "
-                           f"{list(values.shape)}")
+        raise RuntimeError(f"{where}boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+                           "tensor and input value tensor must match, but we got boundaries tensor "
+                           f"{list(sequence.shape)} and input value tensor {list(values.shape)}")
     if sorter is not None:
         check_sorter(sequence, sorter, where)
 
@@ -76,8 +68,7 @@ def check_search(sequence, values, right, side, sorter):
 def check_sorter(sequence, sorter, where):
     if sorter._array.shape != sequence.shape:
         raise RuntimeError(f"{where}boundary and sorter must have the same size, but got boundary tensor "
-                           f"{list(sequence.shape)}and got "
-                           f"sorter tensor {list(sorter._array.shape)}")
+                           f"{list(sequence.shape)}and got sorter tensor {list(sorter._array.shape)}")
     if sorter._array.dtype != np.int64:
         raise RuntimeError(f"{where}sorter must be a tensor of long dtype but got dtype "
                            f"{SCALAR_TYPE_NAMES[dtype_of(sorter)]}")

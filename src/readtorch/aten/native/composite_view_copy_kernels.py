@@ -89,8 +89,7 @@ def list_out(operator, text):
         results = operator.call(*arguments)
         if len(outs) != len(results):
             raise RuntimeError(
-                f"{schema.name}_{overload} expected an out= argument of size {len(results)}, got size "
-                f"{len(outs)}"
+                f"{schema.name}_{overload} expected an out= argument of size {len(results)}, got size {len(outs)}"
             )
         for result, target in zip(results, outs):
             check_expected_dtype(target, result)

@@ -10,8 +10,7 @@ from .tensor_iterator import WIDENED, cast
 
 conv_tbc = native_function("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
 conv_tbc_backward = native_function(
-    "conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> "
-    "(Tensor, Tensor, Tensor)", "")
+    "conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)", "")
 
 
 @conv_tbc.kernel

@@ -38,8 +38,7 @@ clone = native_function(
 def allocate(size, strides, numpy_dtype):
     """Uninitialised memory for `size` and `strides`, which count elements."""
     if min(strides, default=0) < 0:
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and "
-                           f"strides={list(strides)}")
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(strides)}")
     last = sum([(n - 1) * s for n, s in zip(size, strides)]) + 1 if 0 not in size else 0
     buffer = np.empty(last * numpy_dtype.itemsize, np.uint8)
     return StorageImpl(buffer).as_strided(numpy_dtype, tuple(size), strides, 0)
@@ -130,8 +129,7 @@ class CopyBackwards:
 # --------------------------------------------------------------------------------------------------------- to
 
 _to_copy = native_function(
-    "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-    "pin_memory=None, "
+    "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", "function")
 
 
@@ -196,8 +194,7 @@ torch.memory_format memory_format = None)
 
 @python_face("to", "method")
 def to(self, *args, **kwargs):
-    """`to(dtype)`, `to(device, dtype)`, `to(other)`, each also with non_blocking, copy: self, or a
-    converted copy."""
+    """`to(dtype)`, `to(device, dtype)`, `to(other)`, each also with non_blocking, copy: self, or a converted copy."""
     device, dtype, non_blocking, copy, memory_format = parse_to(*args, **kwargs)
     return convert(self, dtype, device, copy, memory_format)
 

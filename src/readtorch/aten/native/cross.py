@@ -57,11 +57,9 @@ class LinalgCrossBackward0:
 def cross_composite(self, other, dim):
     """Without `dim` it looks for the first dimension of size 3."""
     if dim is None:
-        warnings.warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass "
-                      "the dim explicitly or simply "
-                      "use torch.linalg.cross.\nThe default value of dim will change to agree with that of "
-                      "linalg.cross in a future "
-                      "release.", stacklevel=3)
+        warnings.warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim "
+                      "explicitly or simply use torch.linalg.cross.\nThe default value of dim will change to agree "
+                      "with that of linalg.cross in a future release.", stacklevel=3)
         dim = next((d for d, n in enumerate(self._array.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")

@@ -57,10 +57,7 @@ def length(x, dim, eps):
     return result
 
 
-# -------------------------------------------------------------------------------------------------------------- cdist
-# The distances from each row of one matrix to each row of another.
-#
-# In PyTorch: `aten/src/ATen/native/Distance.cpp` (`cdist`), `cpu/DistanceOpsKernel.cpp`.
+# ------------------------------------------------------------------------------------------------------ cdist
 
 cdist = native_function("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor")
 _cdist_forward = native_function("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", "")
@@ -79,8 +76,7 @@ def cdist_composite(x1, x2, p, compute_mode):
         if x.dim() < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
     if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError("X1 and X2 must have the same number of columns. "
-                           f"X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     rows = max(x1.shape[-2], x2.shape[-2])
     by_product = compute_mode == ALWAYS or (compute_mode or IF_MANY_ROWS) == IF_MANY_ROWS and rows > MANY_ROWS
     if p == 2 and by_product and x1.numel() and x2.numel():
@@ -182,10 +178,7 @@ class CdistBackwardBackward0:
     x1 = x2 = cdist = grad
 
 
-# -------------------------------------------------------------------------------------------------------------- pdist
-# The distances between all pairs of rows of one matrix.
-#
-# In PyTorch: `aten/src/ATen/native/Distance.cpp` (`pdist`), `cpu/DistanceOpsKernel.cpp`.
+# ------------------------------------------------------------------------------------------------------ pdist
 
 pdist = native_function("pdist(Tensor self, float p=2) -> Tensor")
 _pdist_forward = native_function("_pdist_forward(Tensor self, float p=2) -> Tensor", "")

@@ -45,8 +45,7 @@ def closed_range(dtype, low, to):
     if dtype in DRAWN_FLOATS:
         low, to = first_representable(dtype, low), end_representable(dtype, to)
         if not low < to:
-            raise RuntimeError("random_ expects 'from' casted to dtype to be less than 'to' casted to "
-                               "dtype, but got "
+            raise RuntimeError("random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got "
                                f"from={low} >= to={to}")
     return low, to - 1
 
@@ -58,8 +57,7 @@ def open_range(dtype, low):
         last = 2 ** DIGITS[dtype]
         low = first_representable(dtype, low)
         if not low < last:
-            raise RuntimeError("random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' "
-                               "casted to "
+            raise RuntimeError("random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to "
                                f"dtype, but got from={low} > to_inc={last}")
         return low, last
     if dtype.category >= FLOAT:
@@ -119,6 +117,6 @@ def warn_of_gaps(dtype, name, value):
     digits = DIGITS[dtype]
     if abs(value) > 1 << digits:
         warnings.warn(f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations "
-                      f"{CPP_NAMES[dtype]} can support discrete uniform distribution only within this "
-                      "range. This warning will become an error in version 1.7 release, please fix the code "
-                      "in advance", stacklevel=5)
+                      f"{CPP_NAMES[dtype]} can support discrete uniform distribution only within this range. This "
+                      "warning will become an error in version 1.7 release, please fix the code in "
+                      "advance", stacklevel=5)

@@ -63,9 +63,8 @@ def check_kernel_type(self, kernel, allowed):
 def check_no_internal_overlap(array):
     """An expanded tensor shows one number in many places; it cannot be filled with different ones."""
     if not array.flags.c_contiguous and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape)):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to "
-                           "a single memory location. Please clone() the tensor before performing the "
-                           "operation.")
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
+                           "memory location. Please clone() the tensor before performing the operation.")
 
 
 def real_parts(array):
@@ -150,8 +149,7 @@ def check_uniform_bounds(dtype, low, high):
         if not -limit <= value <= limit:
             raise RuntimeError(f"{name} is out of bounds for {CPP_NAMES[dtype]}")
     if not low <= high:
-        raise RuntimeError("uniform_ expects to return a [from, to) range, but found "
-                           f"from={low:g} > to={high:g}")
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     if not high - low <= limit:
         name = SCALAR_TYPE_NAMES[dtype]
         raise RuntimeError(f"uniform_ expects to-from <= std::numeric_limits<{name}>::max(), but found "
@@ -353,11 +351,7 @@ for operator in (uniform_, normal_, log_normal_, exponential_, cauchy_, geometri
     quick_face(operator)
 
 
-# ---------------------------------------------------------------------------------- bernoulli, multinomial, poisson …
-# Samples whose parameters are tensors: bernoulli, multinomial, poisson, binomial, gamma and Dirichlet
-# numbers.
-#
-# In PyTorch: `aten/src/ATen/native/Distributions.cpp`. Explained in the chapter "Tensor and Storage".
+# -------------------------------------------------------------------------- bernoulli, multinomial, poisson …
 
 BOTH = "function, method"
 FLOAT_OR_DOUBLE = frozenset({scalar_type.float32, scalar_type.float64})
@@ -431,8 +425,7 @@ def check_rows(rows):
     if not (rows >= 0).all():
         raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")
     if not np.isfinite(rows).all():
-        raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or "
-                           "NaN)")
+        raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or NaN)")
     if not rows.any(axis=-1).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
 

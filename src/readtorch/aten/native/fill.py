@@ -113,10 +113,7 @@ class ZeroBackward0:
         return at.zeros_like(grad)
 
 
-# ----------------------------------------------------------------------------------------------------- fill_diagonal_
-# Diagonals and triangles: diagonal, diag, diag_embed, diagflat, fill_diagonal_, tril, triu.
-#
-# In PyTorch: `aten/src/ATen/native/{TensorShape,TriangularOps,TensorFactories}.cpp`.
+# --------------------------------------------------------------------------------------------- fill_diagonal_
 
 fill_diagonal_ = native_function(
     "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", "method")

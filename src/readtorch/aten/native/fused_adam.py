@@ -6,10 +6,9 @@ from ..native_function import native_function
 from .multi_tensor_apply import multi_tensor_apply
 
 _ARGUMENTS = (
-    "Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, "
-    "Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, "
-    "float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, "
-    "Tensor? found_inf=None"
+    "Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] "
+    "max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool "
+    "amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None"
 )
 
 _fused_adam_ = native_function(f"_fused_adam_({_ARGUMENTS}) -> ()")

@@ -13,8 +13,7 @@ from .activation import sigmoid_array
 from .tensor_iterator import compute, not_implemented
 
 glu = native_function("glu(Tensor self, int dim=-1) -> Tensor", module="nn", out=True, direct=True)
-glu_backward = native_function("glu_backward(Tensor grad_output, Tensor self, int dim) -> "
-                               "Tensor", module="nn")
+glu_backward = native_function("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", module="nn")
 
 
 def halves(array, dim):

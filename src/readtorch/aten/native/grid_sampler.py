@@ -17,14 +17,9 @@ from readtorch.aten.native_function import below_autograd, native_function
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap
 
 from .copy import constant_beside
-from .grid_sampler_utils import BICUBIC, BILINEAR, NEAREST, ZEROS, corners, places, tap, taps_along
+from .grid_sampler_utils import BICUBIC, BILINEAR, NEAREST, ZEROS, corners, places, taps_along
 from .tensor_iterator import F4, F8, not_implemented
 from .upsample import inner_cubic, outer_cubic
-
-# ------------------------------------------------------------------------------------------------------ the operators
-# Images looked at where a grid says: grid_sampler, and affine_grid_generator, which makes such grids.
-#
-# In PyTorch: `aten/src/ATen/native/{GridSampler,AffineGridGenerator}.cpp`. Explained in the chapter "Layers, functional, init".
 
 _SETTINGS = "int interpolation_mode, int padding_mode, bool align_corners"
 grid_sampler = native_function(f"grid_sampler(Tensor input, Tensor grid, {_SETTINGS}) -> Tensor", direct=True)
@@ -232,15 +227,15 @@ class AffineGridGeneratorBackward0:
         return affine_grid_generator_backward.call(grad, size, align_corners)
 
 
-# ---------------------------------------------------------------------------------------------- the second derivative
-# The gradients of grid_sampler's gradients, made of tensor operations, so that they have gradients in turn.
+# -------------------------------------------------------------------------------------- the second derivative
+# The gradients of grid_sampler's gradients are made of tensor operations, so they can be differentiated again.
 #
 # Note [ The second derivative of sampling ]
 # A sample is  out = Σ value[k] · w[k](point)  over the corners k (Note [ Taps ]). Backward gives
 #     grad_input[k] += grad_output · w[k]          grad_grid[d] = Σ grad_output · value[k] · ∂w[k]/∂d
 # Let `v` be the gradient of the first and `t` that of the second. All that both contribute to a loss is
 #     Σ grad_output · (v[k] · w[k] + value[k] · Σ t[d] · ∂w[k]/∂d)
-# and what stands below are the derivatives of this sum by grad_output, by value[k] and by the point.
+# and what follows are the derivatives of this sum by grad_output, by value[k] and by the point.
 #
 # In PyTorch: `grid_sampler_2d_double_backward` and its 3-D twin, in `torch/csrc/autograd/FunctionsManual.cpp`.
 

@@ -86,9 +86,8 @@ def native_group_norm_cpu(input, weight, bias, N, C, HxW, group, eps):
         return (wrap(np.empty_like(input._array)), wrap(np.zeros((N, group), kept)),
                 wrap(np.full((N, group), np.nan, kept)))
     if input._array.ndim > 1 and layout_of(input._array) is None:
-        raise RuntimeError("Expected X.is_contiguous(memory_format) to be true, but got false.  (Could this "
-                           "error message be improved?  If so, please report an enhancement request to "
-                           "PyTorch.)")
+        raise RuntimeError("Expected X.is_contiguous(memory_format) to be true, but got false.  (Could this error "
+                           "message be improved?  If so, please report an enhancement request to PyTorch.)")
     if not dtype_of(input).is_floating_point:
         raise not_implemented("GroupNormKernelImpl")(dtype_of(input))
     x = in_groups(input._array, N, group, C, HxW)

@@ -51,9 +51,8 @@ def check_points(x, count):
         fail("input tensor should have at least 2 dimensions")
     if count != x._array.shape[-1]:
         fail(
-            f"expected {x._array.shape[-1]} sequences of bin edges for a {x._array.shape[-1]}-dimensional "
-            f"histogram but "
-            f"got {count}"
+            f"expected {x._array.shape[-1]} sequences of bin edges for a {x._array.shape[-1]}-dimensional histogram "
+            f"but got {count}"
         )
 
 
@@ -62,14 +61,12 @@ def check_weight(x, weight):
         return
     if dtype_of(weight) is not dtype_of(x):
         fail(
-            "if weight tensor is provided, input tensor and weight tensor should have the same dtype, but "
-            "got "
+            "if weight tensor is provided, input tensor and weight tensor should have the same dtype, but got "
             f"input({c_name(x)}), and weight({c_name(weight)})"
         )
     if weight._array.shape != x._array.shape[:-1]:
         fail(
-            "if weight tensor is provided it should have the same shape as the input tensor excluding its "
-            "innermost "
+            "if weight tensor is provided it should have the same shape as the input tensor excluding its innermost "
             f"dimension, but got input with shape {list(x._array.shape)} and weight with shape "
             f"{list(weight._array.shape)}"
         )
@@ -84,14 +81,12 @@ def check_edges(x, bins):
             )
         if edges._array.ndim != 1:
             fail(
-                f"bins tensor should have one dimension, but got {edges._array.ndim} dimensions in the bins "
-                f"tensor for "
+                f"bins tensor should have one dimension, but got {edges._array.ndim} dimensions in the bins tensor for "
                 f"dimension {d}"
             )
         if not edges._array.size:
             fail(
-                f"bins tensor should have at least 1 element, but got 0 elements in the bins tensor for "
-                f"dimension {d}"
+                f"bins tensor should have at least 1 element, but got 0 elements in the bins tensor for dimension {d}"
             )
 
 
@@ -124,8 +119,7 @@ def even_edges(x, bins, given):
     count = x._array.shape[-1]
     if given is not None and len(given) != 2 * count:
         fail(
-            f"for a {count}-dimensional histogram range should have {2 * count} elements, but got "
-            f"{len(given)}"
+            f"for a {count}-dimensional histogram range should have {2 * count} elements, but got {len(given)}"
         )
     for d, n in enumerate(bins):
         if n <= 0:
@@ -249,16 +243,12 @@ for _operator in (histogram_at, histogram):
     exact_out(_operator, same_type_as_input("hist"), same_type_as_input("bin_edges"))
 
 
-# -------------------------------------------------------------------------------------------------------------- histc
-# Searching and counting: unique, searchsorted, bucketize, bincount, histc.
-#
-# In PyTorch: `aten/src/ATen/native/{Unique,Bucketization,SummaryOps}.cpp`, `cpu/HistogramKernel.cpp`.
+# ------------------------------------------------------------------------------------------------------ histc
 
 histc = native_function("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", BOTH,
                         out=True)
-exact_out(histc, lambda out, result, *_: ("torch.histogram: input tensor and hist tensor should have the "
-                                          "same dtype, but got input "
-                                          f"{c_name(result)} and hist {c_name(out)}"))
+exact_out(histc, lambda out, result, *_: ("torch.histogram: input tensor and hist tensor should have the same dtype, "
+                                          f"but got input {c_name(result)} and hist {c_name(out)}"))
 
 
 @histc.kernel

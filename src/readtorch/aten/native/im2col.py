@@ -138,8 +138,7 @@ def check_columns(x, output_size, kernel_size, dilation, padding, stride, counts
             f"calculated number of sliding blocks {counts[0]} * {counts[1]} = {counts[0] * counts[1]}, but got "
             f"input.size(2)={columns}.")
     if min(output_size) < 1:
-        raise RuntimeError("Expected output spatial size to be positive, but got: "
-                           f"{spell(output_size=output_size)}.")
+        raise RuntimeError(f"Expected output spatial size to be positive, but got: {spell(output_size=output_size)}.")
 
 
 def check_dtype(self, kernel_name):

@@ -141,15 +141,13 @@ def check_gradient(self, spacings, dim, edge_order):
         raise RuntimeError("torch.gradient does not support uint8 input.")
     if spacings is not None and dim is None and spacings != len(sizes):
         raise RuntimeError(
-            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
-            f"'self.dim() = {len(sizes)}', since dim argument was not given, but got a list of length "
-            f"{spacings}"
+            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = "
+            f"{len(sizes)}', since dim argument was not given, but got a list of length {spacings}"
         )
     if spacings is not None and dim is not None and spacings != len(dim):
         raise RuntimeError(
-            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim "
-            "arguments to have the same length, but got a spacing argument of length "
-            f"{spacings} and a dim argument of length {len(dim)}."
+            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the "
+            f"same length, but got a spacing argument of length {spacings} and a dim argument of length {len(dim)}."
         )
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")

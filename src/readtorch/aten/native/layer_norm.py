@@ -192,10 +192,7 @@ class NativeLayerNormBackwardBackward0:
         return SecondDerivative(grad_out, input, mean, rstd, weight, features, rows).gradients(*grads)
 
 
-# ----------------------------------------------------------------------------------------------------------- rms_norm
-# Root mean square normalization: layer normalization without the mean.
-#
-# In PyTorch: `aten/src/ATen/native/layer_norm.cpp`. Explained in the chapter on normalization.
+# --------------------------------------------------------------------------------------------------- rms_norm
 
 rms_norm = native_function(
     "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
@@ -219,8 +216,7 @@ def check_rms_norm(input, normalized, weight):
     check_parameter("weight", weight, normalized)
     shape = input._array.shape
     if len(shape) < len(normalized):
-        raise ValueError(f"Input tensor must have at least {len(normalized)} dimensions, but got "
-                         f"{len(shape)}")
+        raise ValueError(f"Input tensor must have at least {len(normalized)} dimensions, but got {len(shape)}")
     if shape[len(shape) - len(normalized):] != normalized:
         raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape "
                            f"[*{', '.join(map(str, normalized))}], but got input of size{list(shape)}")

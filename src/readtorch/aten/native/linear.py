@@ -24,8 +24,7 @@ linear = native_function("linear(Tensor input, Tensor weight, Tensor? bias=None)
 
 @linear.compose
 def linear_composite(input, weight, bias):
-    """With a bias one fused addmm, over the input's leading dimensions flattened into rows where that is
-    free."""
+    """With a bias one fused addmm, over the input's leading dimensions flattened into rows where that is free."""
     array = input._array
     if bias is None:
         return matmul.call(input, t.call(weight))
@@ -62,10 +61,7 @@ def linear_out(input, weight, bias, out):
     return write_out(result, (out,))
 
 
-# ------------------------------------------------------------------------------------------------------------- einsum
-# einsum: sums of products, written with one letter a dimension.
-#
-# In PyTorch: `aten/src/ATen/native/Linear.cpp`. Explained in the chapter "Layers, functional, init".
+# ----------------------------------------------------------------------------------------------------- einsum
 
 ELLIPSIS = "..."
 LETTERS = [
@@ -124,17 +120,15 @@ def read_subscripts(text, start, place):
             i += 2
         elif letter != " ":
             if letter not in LETTERS:
-                raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation "
-                                   f"string, subscripts must "
-                                   "be in [a-zA-Z]")
+                raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation string, "
+                                   "subscripts must be in [a-zA-Z]")
             subscripts.append(letter)
         i += 1
     return subscripts
 
 
 def read_operands(left, operands):
-    """The subscripts of each operand; raises RuntimeError unless they fit the operands' number and
-    dimensions."""
+    """The subscripts of each operand; raises RuntimeError unless they fit the operands' number and dimensions."""
     texts = left.split(",")
     if len(texts) > len(operands):
         raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
@@ -208,8 +202,7 @@ class Plan:
 # -------------------------------------------------------------------------------------- aligning the operands
 
 def align(plan, operand, index, sizes):
-    """`operand` with its dimensions in the plan's order, 1 for those it lacks, diagonals for repeated
-    letters."""
+    """`operand` with its dimensions in the plan's order, 1 for those it lacks, diagonals for repeated letters."""
     subscripts = plan.inputs[index]
     order = [None] * plan.dims
     dim = 0
@@ -239,28 +232,25 @@ def align(plan, operand, index, sizes):
 def check_size(operand, dim, index, sizes, target, subscript):
     size = operand._array.shape[dim]
     if size != 1 and sizes[target] not in (1, size):
-        raise RuntimeError(f"einsum(): subscript {subscript} has size {size} for operand {index} which does "
-                           f"not broadcast with "
-                           f"previously seen size {sizes[target]}")
+        raise RuntimeError(f"einsum(): subscript {subscript} has size {size} for operand {index} which does not "
+                           f"broadcast with previously seen size {sizes[target]}")
     sizes[target] = size if size != 1 else sizes[target]
 
 
 def check_ellipsis_size(operand, dim, index, sizes, target):
     size = operand._array.shape[dim]
     if size != 1 and sizes[target] not in (1, size):
-        raise RuntimeError(f"einsum(): dimension {dim} covered by ellipsis in operand {index}has size {size} "
-                           f"which does not broadcast "
-                           f"with previously seen ellipsis with size {sizes[target]} for the respective "
-                           f"dimension")
+        raise RuntimeError(f"einsum(): dimension {dim} covered by ellipsis in operand {index}has size {size} which "
+                           f"does not broadcast with previously seen ellipsis with size {sizes[target]} for the "
+                           "respective dimension")
     sizes[target] = size if size != 1 else sizes[target]
 
 
 def take_diagonal(operand, first, second, index, subscript):
     shape = operand._array.shape
     if shape[first] != shape[second]:
-        raise RuntimeError(f"einsum(): subscript {subscript} is repeated for operand {index} but the sizes "
-                           f"don't match, "
-                           f"{shape[second]} != {shape[first]}")
+        raise RuntimeError(f"einsum(): subscript {subscript} is repeated for operand {index} but the sizes don't "
+                           f"match, {shape[second]} != {shape[first]}")
     return operand.diagonal(0, first, second).movedim(-1, first)
 
 
@@ -268,8 +258,7 @@ def take_diagonal(operand, first, second, index, subscript):
 
 @einsum.compose
 def einsum_composite(equation, tensors, path):
-    """Aligns the operands, multiplies them from left to right, sums each dimension as soon as no later
-    operand has it."""
+    """Aligns the operands, multiplies them from left to right, sums each dimension as soon as no later operand has it."""
     if not tensors:
         raise RuntimeError("einsum(): must provide at least one operand")
     plan = Plan(equation, tensors)
@@ -304,8 +293,7 @@ def contract(a, b, later, plan):
 
 
 def sumproduct_pair(left, right, sum_dims, keepdim):
-    """(left * right).sum(sum_dims) as one bmm: [shared, left's own, summed] @ [shared, summed, right's
-    own]."""
+    """(left * right).sum(sum_dims) as one bmm: [shared, left's own, summed] @ [shared, summed, right's own]."""
     if not sum_dims:
         return left * right
     ndim = left._array.ndim
@@ -337,11 +325,7 @@ def sumproduct_pair(left, right, sum_dims, keepdim):
     return result if keepdim else result.view([result._array.shape[d] for d in kept])
 
 
-# ------------------------------------------------------------------------------------------------ tensordot, bilinear
-# Products beyond the matrix product: tensordot, kron, bilinear, multi_dot, cross, vecdot, trace.
-#
-# In PyTorch: `aten/src/ATen/native/{Linear,LinearAlgebra,Cross,ReduceOps}.cpp`.
-# Explained in the chapter "Layers, functional, init".
+# ---------------------------------------------------------------------------------------- tensordot, bilinear
 
 BOTH = "function, method"
 
@@ -374,9 +358,8 @@ def tensordot_face(a, b, dims=2, out=None):
 
 
 def tensordot_types(out, result, *_):
-    return (f"tensordot: Expected the output tensor to have dtype {type_name(result)}, but got an output "
-            f"tensor with dtype "
-            f"{type_name(out)}")
+    return (f"tensordot: Expected the output tensor to have dtype {type_name(result)}, but got an output tensor with "
+            f"dtype {type_name(out)}")
 
 
 def inner_types(out, result, self, other):
@@ -391,8 +374,7 @@ exact_out(inner, inner_types)
 
 @tensordot.compose
 def tensordot_composite(self, other, dims_self, dims_other):
-    """Moves the contracted dimensions to the end of one operand and to the front of the other, and multiplies
-    matrices."""
+    """Moves the contracted dimensions to the end of one operand and to the front of the other, and multiplies matrices."""
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
     if dtype_of(self) is not dtype_of(other):
@@ -405,9 +387,8 @@ def tensordot_composite(self, other, dims_self, dims_other):
         elif a[d] == 1:
             other = other.sum(e, True, dtype=other.dtype)
         elif a[d] != b[e]:
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {a[d]} in dim {d} "
-                               f"and second has size "
-                               f"{b[e]} in dim {e}")
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {a[d]} in dim {d} and second "
+                               f"has size {b[e]} in dim {e}")
         else:
             contracted *= a[d]
     dims_self, dims_other = (
@@ -424,11 +405,9 @@ def tensordot_composite(self, other, dims_self, dims_other):
 
 # --------------------------------------------------------------------------------------------------- bilinear
 
-bilinear = native_function("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> "
-                           "Tensor")
-_trilinear = native_function("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, "
-                             "int[] expand3, int[] sumdim, "
-                             "int unroll_dim=1) -> Tensor")
+bilinear = native_function("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
+_trilinear = native_function("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, "
+                             "int[] sumdim, int unroll_dim=1) -> Tensor")
 
 
 @bilinear.compose
@@ -457,8 +436,7 @@ def bilinear_composite(input1, input2, weight, bias):
 
 @_trilinear.kernel
 def trilinear_cpu(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim):
-    """The sum over `sumdim` of the product of three tensors, each of which lacks the dimensions in its
-    `expand`.
+    """The sum over `sumdim` of the product of three tensors, each of which lacks the dimensions in its `expand`.
 
     In PyTorch: a loop over one dimension, with a bmm in each step.
     """

@@ -14,8 +14,7 @@ def check_floating(t, name, argument="A", low_precision=False):
     """Raises RuntimeError unless `t` is a batch of matrices that LAPACK can take."""
     kind = dtype_of(t)
     if kind.category < FLOAT:
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
-                           f"{type_name(t)}")
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(t)}")
     if not low_precision and kind.itemsize == 2:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_name(t)}")
     if t._array.ndim < 2:
@@ -27,8 +26,7 @@ def check_square(t, name, argument="A"):
         raise RuntimeError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
     n, m = t._array.shape[-2:]
     if n != m:
-        raise RuntimeError(f"{name}: {argument} must be batches of square matrices, but they are {n} by {m} "
-                           f"matrices")
+        raise RuntimeError(f"{name}: {argument} must be batches of square matrices, but they are {n} by {m} matrices")
 
 
 def check_square_floating(t, name, argument="A"):
@@ -106,9 +104,8 @@ def describe_singular(code):
 
 
 def describe_indefinite(code):
-    return ("The factorization could not be completed because the input is not positive-definite (the "
-            "leading minor of order "
-            f"{code} is not positive-definite).")
+    return ("The factorization could not be completed because the input is not positive-definite (the leading minor of "
+            f"order {code} is not positive-definite).")
 
 
 # ----------------------------------------------------------------------------------------------- LU on arrays

@@ -278,8 +278,8 @@ class SoftMarginLossBackwardBackward0:
 
 # ---------------------------------------------------------------------------------------------------- poisson
 
-poisson_nll_loss = native_function("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, "
-                                   "int reduction) -> Tensor")
+poisson_nll_loss = native_function("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float "
+                                   "eps, int reduction) -> Tensor")
 
 
 @poisson_nll_loss.compose
@@ -296,20 +296,16 @@ def poisson_nll_loss_composite(input, target, log_input, full, eps, reduction):
     return apply_loss_reduction(loss, reduction)
 
 
-# --------------------------------------------------------------------------------------- binary cross entropy, kl_div
-# Losses that compare probabilities: binary cross entropy and the Kullback-Leibler divergence.
-#
-# In PyTorch: `aten/src/ATen/native/Loss.cpp`. Explained in the chapter "Layers, functional, init".
+# ------------------------------------------------------------------------------- binary cross entropy, kl_div
 
 _SELF_TARGET = "Tensor self, Tensor target, Tensor? weight=None"
 
 # ------------------------------------------------------------------------------------------- of probabilities
 
 binary_cross_entropy = native_function(f"binary_cross_entropy({_SELF_TARGET}, int reduction=Mean) -> "
-                                       f"Tensor", module="nn", out=True)
+                                       "Tensor", module="nn", out=True)
 binary_cross_entropy_backward = native_function(
-    f"binary_cross_entropy_backward(Tensor grad_output, {_SELF_TARGET}, int reduction=Mean) -> "
-    f"Tensor", module="nn")
+    f"binary_cross_entropy_backward(Tensor grad_output, {_SELF_TARGET}, int reduction=Mean) -> Tensor", module="nn")
 
 
 def cross_entropy_of_bits(x, t):
@@ -383,13 +379,12 @@ def room(x):
 
 binary_cross_entropy_with_logits = native_function(
     f"binary_cross_entropy_with_logits({_SELF_TARGET}, Tensor? pos_weight=None, int reduction=Mean) -> "
-    f"Tensor", out=True)
+    "Tensor", out=True)
 
 
 @binary_cross_entropy_with_logits.kernel
 def binary_cross_entropy_with_logits_cpu(self, target, weight, pos_weight, reduction):
-    """(1 - t) x - (1 + (pos_weight - 1) t) log sigmoid(x): sigmoid's logarithm is never taken of a rounded
-    0."""
+    """(1 - t) x - (1 + (pos_weight - 1) t) log sigmoid(x): sigmoid's logarithm is never taken of a rounded 0."""
     with below_autograd():
         log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
         loss = (1 - target) * self - at.log_sigmoid(self) * log_weight
@@ -415,8 +410,7 @@ class BinaryCrossEntropyWithLogitsBackward0:
 
 # ------------------------------------------------------------------------------------- of whole distributions
 
-kl_div = native_function("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) "
-                         "-> Tensor")
+kl_div = native_function("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor")
 
 
 @kl_div.compose
@@ -431,10 +425,8 @@ def kl_div_composite(self, target, reduction, log_target):
     return apply_loss_reduction(divergence, reduction)
 
 
-# ------------------------------------------------------------------------------------------------------------ margins
-# Losses that ask for a margin between what belongs together and what does not.
-#
-# In PyTorch: `aten/src/ATen/native/Loss.cpp`. No loss here has a derivative of its own: the graph shows its parts.
+# ---------------------------------------------------------------------------------------------------- margins
+# No loss here has a derivative of its own: the graph shows its parts.
 
 margin_ranking_loss = native_function(
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor")
@@ -443,8 +435,8 @@ hinge_embedding_loss = native_function(
 cosine_embedding_loss = native_function(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor")
 triplet_margin_loss = native_function(
-    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, "
-    "bool swap=False, int reduction=Mean) -> Tensor")
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float "
+    "eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor")
 
 SQUARED_LENGTH_IS_POSITIVE = 1e-12
 
@@ -488,8 +480,8 @@ def check_embeddings(input1, input2, target_dim):
     if target_dim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if input1.dim() != target_dim + 1:
-        raise RuntimeError(f"{target_dim}D target tensor expects {target_dim + 1}D input tensors, but found inputs with "
-                           f"sizes {list(input1.shape)} and {list(input2.shape)}.")
+        raise RuntimeError(f"{target_dim}D target tensor expects {target_dim + 1}D input tensors, but found inputs "
+                           f"with sizes {list(input1.shape)} and {list(input2.shape)}.")
 
 
 @triplet_margin_loss.compose
@@ -497,8 +489,8 @@ def triplet_margin_loss_composite(anchor, positive, negative, margin, p, eps, sw
     """max(0, margin + |anchor - positive| - |anchor - negative|); swap: or |positive - negative| if that is less."""
     dims = (anchor.dim(), positive.dim(), negative.dim())
     if len(set(dims)) > 1:
-        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
-                           "but got: anchor {}D, positive {}D, and negative {}D inputs".format(*dims))
+        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of "
+                           "dimensions, but got: anchor {}D, positive {}D, and negative {}D inputs".format(*dims))
     near = at.pairwise_distance(anchor, positive, p, eps)
     far = at.pairwise_distance(anchor, negative, p, eps)
     if swap:

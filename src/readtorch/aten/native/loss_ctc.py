@@ -213,8 +213,8 @@ def check_input_lengths(steps, input_lengths):
 
 
 def check_saved(grad, log_probs, target_lengths, neg_log_likelihood, log_alpha):
-    """Raises RuntimeError unless what forward saved, and the gradient, have the sizes and the type of its results. (In PyTorch:
-    not looked at.)"""
+    """Raises RuntimeError unless what forward saved, and the gradient, have the sizes and the type of its results. (In
+    PyTorch: not looked at.)"""
     steps, samples, _ = log_probs._array.shape
     states = 2 * max(target_lengths) + 1
     for name, t in (("grad", grad), ("neg_log_likelihood", neg_log_likelihood)):

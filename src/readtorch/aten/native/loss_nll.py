@@ -55,8 +55,7 @@ def weights_of(x, index, counted, weight):
 
 
 def forward(x, target, weight, reduction, ignore_index):
-    """The losses or their weighted mean or sum, and the sum of the weights; all computed in float32 at
-    least."""
+    """The losses or their weighted mean or sum, and the sum of the weights; all computed in float32 at least."""
     index, counted = pick(x, target, ignore_index)
     weights = weights_of(x, index, counted, weight)
     losses = -x[index]
@@ -108,8 +107,7 @@ I8, U1 = np.dtype(np.int64), np.dtype(np.uint8)
 
 def check_target_type(target):
     if target._array.dtype not in (I8, U1):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got "
-                           f"{SCALAR_TYPE_NAMES[dtype_of(target)]}")
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {SCALAR_TYPE_NAMES[dtype_of(target)]}")
 
 
 def check_weight(self, weight, classes):
@@ -117,9 +115,8 @@ def check_weight(self, weight, classes):
         return
     w = weight._array
     if w.ndim != 1 or w.size != classes:
-        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes "
-                           f"but got weight tensor "
-                           f"of shape: {list(w.shape)}")
+        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got "
+                           f"weight tensor of shape: {list(w.shape)}")
     if w.dtype != self._array.dtype:
         raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[dtype_of(self)]} but found "
                            f"{SCALAR_TYPE_NAMES[dtype_of(weight)]}")
@@ -359,9 +356,8 @@ def of_probabilities(self, target, weight, reduction, label_smoothing, ignore_in
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
     if weight is not None and (weight._array.ndim != 1 or weight._array.size != classes):
-        raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
-                           f"{classes} classes or no classes but got weight tensor of shape: "
-                           f"{list(weight._array.shape)}")
+        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
+                           f"classes but got weight tensor of shape: {list(weight._array.shape)}")
     scores = log_softmax(self, class_dim)
     if label_smoothing > 0:
         check_smoothing(label_smoothing)

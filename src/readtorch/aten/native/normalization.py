@@ -145,11 +145,7 @@ class SecondDerivative:
         return for_dy, for_input, for_weight
 
 
-# ------------------------------------------------------------------------------------------ batch_norm, instance_norm
-# Batch normalization, and instance normalization, which is batch normalization of every example by itself.
-#
-# In PyTorch: `aten/src/ATen/native/Normalization.cpp` and `cpu/batch_norm_kernel.cpp`.
-# Explained in the chapter on normalization.
+# ---------------------------------------------------------------------------------- batch_norm, instance_norm
 
 _AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
 _STATISTICS = "Tensor? running_mean, Tensor? running_var"
@@ -164,9 +160,8 @@ native_batch_norm = native_function(
     f"native_batch_norm({_AFFINE}, {_STATISTICS}, {_NUMBERS}) -> (Tensor, Tensor, Tensor)",
     out=("out", "save_mean", "save_invstd"))
 native_batch_norm_backward = native_function(
-    f"native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, {_STATISTICS}, "
-    "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> "
-    "(Tensor, Tensor, Tensor)")
+    f"native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, {_STATISTICS}, Tensor? save_mean, "
+    "Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
 
 
 def check_features(name, parameter, features):
@@ -207,8 +202,7 @@ def instance_norm_composite(
     Each example gets running statistics of its own; what is kept is their mean.
     """
     if not use_input_stats and (running_mean is None or running_var is None):
-        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is "
-                           "false")
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     shape = input._array.shape
     n, c = shape[0], shape[wrap_dim(1, len(shape))]
     repeated = [t if t is None else t.repeat(n) for t in (weight, bias, running_mean, running_var)]
@@ -306,8 +300,7 @@ def step_by_step(x, mean, rstd, weight, bias):
 def batch_statistics(x, wide, kept, eps, momentum, running_mean, running_var):
     """Mean and 1 / deviation of each channel, of dtype `kept`; also moves the running statistics."""
     if not x.size:
-        raise RuntimeError("input tensor must have at least one element, but got input_sizes = "
-                           f"{list(x.shape)}")
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(x.shape)}")
     axes, count, x = other_axes(x.ndim), x.size // x.shape[1], cast(x, wide)
     mean = x.mean(axes)
     squares = np.square(x - per_channel(mean, x.ndim)).sum(axes)
@@ -408,10 +401,9 @@ class NativeBatchNormBackwardBackward0:
             grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps)
 
 
-# ----------------------------------------------------------------------------------------------------- compiled loops
-# Batch normalization through the loops of `cpu/batch_norm_kernel.py`: for float32 and float64 without gaps.
-#
-# In PyTorch: the choice between `batch_norm_cpu_contiguous_impl` and `…_channels_last_impl`.
+# --------------------------------------------------------------------------------------------- compiled loops
+# `cpu/batch_norm_kernel.py`, for contiguous float32 and float64. In PyTorch: the choice between
+# `batch_norm_cpu_contiguous_impl` and `batch_norm_cpu_channels_last_impl`.
 
 
 @functools.cache
@@ -486,10 +478,8 @@ def backward_by_loops(dy, x, layout, weight, mean, rstd, train, wants_dx):
     return dx, dw, db
 
 
-# ---------------------------------------------------------------------------------- schemas that name what is written
-# Batch normalization under its other schemas: those say which arguments are written to.
-#
-# In PyTorch: `aten/src/ATen/native/Normalization.cpp`: the same kernels again, for `torch.export`.
+# -------------------------------------------------------------------------- schemas that name what is written
+# The same kernels under schemas that `torch.export` uses.
 
 _WRITTEN_STATISTICS = "Tensor(a!) running_mean, Tensor(b!) running_var"
 _OUTPUTS = ("out", "save_mean", "save_invstd")
@@ -576,12 +566,10 @@ _batch_norm_with_update = native_function(
     f"_batch_norm_with_update({_AFFINE}, {_WRITTEN_STATISTICS}, float momentum, float eps) -> "
     "(Tensor, Tensor, Tensor, Tensor)")
 _batch_norm_no_update = native_function(
-    f"_batch_norm_no_update({_AFFINE}, {_STATISTICS}, float momentum, float eps) -> "
-    "(Tensor, Tensor, Tensor, Tensor)")
+    f"_batch_norm_no_update({_AFFINE}, {_STATISTICS}, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)")
 batch_norm_backward = native_function(
-    f"batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, {_STATISTICS}, Tensor? save_mean, "
-    "Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> "
-    "(Tensor, Tensor, Tensor)")
+    f"batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, {_STATISTICS}, Tensor? save_mean, Tensor? "
+    "save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)")
 
 
 def reserve():
@@ -637,11 +625,7 @@ class BatchNormBackwardBackward0:
             grads, grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps)
 
 
-# ------------------------------------------------------------------------------------------------------------- renorm
-# Scaling: ldexp and frexp, which multiply by powers of two and take them out, and renorm.
-#
-# In PyTorch: `aten/src/ATen/native/{BinaryOps,UnaryOps,Normalization}.cpp`; derivatives in
-# `FunctionsManual.cpp`.
+# ----------------------------------------------------------------------------------------------------- renorm
 
 # ----------------------------------------------------------------------------------------------------- renorm
 

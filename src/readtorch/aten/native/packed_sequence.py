@@ -20,8 +20,8 @@ from ..native_function import native_function
 _pack_padded_sequence = native_function(
     "_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)")
 _pack_padded_sequence_backward = native_function(
-    "_pack_padded_sequence_backward(Tensor grad, SymInt[] input_size, Tensor batch_sizes, bool batch_first) "
-    "-> Tensor", "")
+    "_pack_padded_sequence_backward(Tensor grad, SymInt[] input_size, Tensor batch_sizes, bool batch_first) -> "
+    "Tensor", "")
 _pad_packed_sequence = native_function(
     "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, "
     "int total_length) -> (Tensor, Tensor)")
@@ -100,9 +100,8 @@ def _pad_packed_sequence_composite(data, batch_sizes, batch_first, padding_value
     length = len(sizes)
     if total_length > 0:
         if total_length < length:
-            raise RuntimeError("Expected total_length to be at least the length of the longest sequence in "
-                               f"input, but got total_length={total_length} and max sequence length being "
-                               f"{length}")
+            raise RuntimeError("Expected total_length to be at least the length of the longest sequence in input, but "
+                               f"got total_length={total_length} and max sequence length being {length}")
         length = total_length
     shape = (length, sizes[0], *data.shape[1:])
     padded = at.full(shape, padding_value, dtype=data.dtype, device=data.device)
@@ -129,13 +128,11 @@ def runs(values):
 
 @pad_sequence.compose
 def pad_sequence_composite(sequences, batch_first, padding_value, padding_side):
-    """Sequences of shape (length, *) side by side: (longest, count, *), or (count, longest, *) with
-    batch_first."""
+    """Sequences of shape (length, *) side by side: (longest, count, *), or (count, longest, *) with batch_first."""
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
-        raise RuntimeError("Expected padding_side to be one of left or right, but got "
-                           f"{padding_side}.")
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     first = sequences[0]
     longest = max([s.size(0) for s in sequences])
     leading = (len(sequences), longest) if batch_first else (longest, len(sequences))

@@ -63,11 +63,9 @@ def pixel_unshuffle_cpu(self, downscale_factor):
 
 def check_groups(shape, groups):
     if len(shape) < 3:
-        raise RuntimeError("channel_shuffle expects input with > 2 dims, but got input with sizes "
-                           f"{list(shape)}")
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}")
     if groups <= 0:
-        raise RuntimeError("Number of groups to divide channels in must be positive. Value of "
-                           f"groups:{groups}")
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     if shape[1] % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {shape[1]} channels and "
                            f"{groups} groups.")

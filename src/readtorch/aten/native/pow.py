@@ -109,9 +109,7 @@ def pow_grad_self(grad, self, exponent):
 
 
 def pow_grad_exponent(grad, base, exponent, result):
-    """grad * result * log(base), except that 0 ** exponent does not move where the exponent is not
-    negative.
-    """
+    """grad * result * log(base), except that 0 ** exponent does not move where the exponent is not negative."""
     flat = _flat_at_zero(base, exponent)
     slope = grad * conj(result * base.log())
     return at.where(flat, at.zeros_like(slope), slope)
@@ -205,9 +203,8 @@ for _operator in (float_power_tensor, float_power_of_number, float_power_scalar)
 def float_power_(self, exponent):
     wide, own = double_type(self, exponent), dtype_of(self)
     if own is not wide:
-        raise RuntimeError(f"the base given to float_power_ has dtype {_name(own)} but the operation's "
-                           "result requires dtype "
-                           f"{_name(wide)}")
+        raise RuntimeError(f"the base given to float_power_ has dtype {_name(own)} but the operation's result requires "
+                           f"dtype {_name(wide)}")
     number = complex if wide.is_complex else float
     return at.pow_(self, exponent.to(wide) if isinstance(exponent, TensorImpl) else number(exponent))
 
@@ -220,6 +217,5 @@ for _operator in (float_power_tensor, float_power_scalar):
     _operator.inplace.kernel(float_power_)
     _operator.inplace.compose(float_power_)
 for _operator in (float_power_tensor, float_power_of_number, float_power_scalar):
-    exact_out(_operator, lambda out, result, *_: ("the output given to float_power has dtype "
-                                                  f"{type_name(out)} but the operation's "
-                                                  f"result requires dtype {type_name(result)}"))
+    exact_out(_operator, lambda out, result, *_: (f"the output given to float_power has dtype {type_name(out)} but the "
+                                                  f"operation's result requires dtype {type_name(result)}"))

@@ -84,10 +84,9 @@ def arange_cpu(start, end, step, dtype, layout, device, pin_memory):
 
 
 def warn_of_range():
-    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior "
-                  "is inconsistent with "
-                  "Python's range builtin. Instead, use torch.arange, which produces values in [start, "
-                  "end).", stacklevel=6)
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
+                  "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
+                  "[start, end).", stacklevel=6)
 
 
 @range_.kernel
@@ -149,21 +148,19 @@ def bound(value, which, name):
         return value
     if value._array.ndim:
         raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {which} with "
-                           f"{value._array.ndim} "
-                           "dimension(s).")
+                           f"{value._array.ndim} dimension(s).")
     return value.item()
 
 
 def series_type(name, start, end, dtype, steps):
-    """The result's dtype. Raises RuntimeError for a negative number of steps or a dtype that cannot hold
-    the bounds."""
+    """The result's dtype. Raises RuntimeError for a negative number of steps or a dtype that cannot hold the bounds."""
     inferred = scalar_type.get_default_dtype()
     if isinstance(start, complex) or isinstance(end, complex):
         inferred = scalar_type.get_default_complex_dtype()
         if dtype is not None and not dtype.is_complex:
             raise RuntimeError(f"torch.{name}(): inferred dtype "
-                               f"c10::complex<{'float' if inferred.itemsize == 8 else 'double'}> can't "
-                               f"be safely cast to passed dtype {SCALAR_TYPE_NAMES[dtype]}")
+                               f"c10::complex<{'float' if inferred.itemsize == 8 else 'double'}> can't be safely cast "
+                               f"to passed dtype {SCALAR_TYPE_NAMES[dtype]}")
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     dtype = dtype or inferred

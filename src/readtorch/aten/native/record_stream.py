@@ -8,13 +8,15 @@ from ..native_function import python_face
 
 @python_face("record_stream", "method")
 def record_stream(self, stream):
-    """The memory of this tensor will not be lent again before `stream` has done the work that is on it when the tensor goes.
+    """The memory of this tensor will not be lent again before `stream` has done the work that is on it when the tensor
+    goes.
 
     Raises NotImplementedError for a tensor that is not on a device.
     """
     if self.device.type != "cuda":
-        raise NotImplementedError(f"Could not run 'aten::record_stream' with arguments from the '{self.device.type.upper()}' "
-                                  "backend. 'aten::record_stream' is only available for these backends: [CUDA].")
+        raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the "
+                                  f"'{self.device.type.upper()}' backend. 'aten::record_stream' is only available for "
+                                  "these backends: [CUDA].")
     memory = storage_impl(self).memory
     if memory is not None:
         memory.allocator.record_stream(memory.block, stream._impl.handle)

@@ -42,8 +42,7 @@ def resize_as_cpu(self, the_template, memory_format):
 
 @python_face("set_", "method")
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
-    """Let `self` look at another storage: that of a tensor, or a Storage with sizes and strides of its
-    own."""
+    """Let `self` look at another storage: that of a tensor, or a Storage with sizes and strides of its own."""
     if source is None:
         look_at(self, StorageImpl(storage_impl(self).buffer[:0].copy()), 0, (0,), (1,))
     elif hasattr(source, "_array"):
@@ -63,8 +62,7 @@ storage_offset_of = storage_offset
 
 def check_same_dtype(self, source):
     if source._array.dtype != self._array.dtype:
-        raise RuntimeError(f"Could not set tensor of type {C_TYPE_NAMES[dtype_of(source)]} to a tensor of "
-                           "type "
+        raise RuntimeError(f"Could not set tensor of type {C_TYPE_NAMES[dtype_of(source)]} to a tensor of type "
                            f"{C_TYPE_NAMES[dtype_of(self)]}")
 
 

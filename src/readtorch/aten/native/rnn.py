@@ -68,11 +68,9 @@ def check_input(input, input_size):
 
 def check_hidden(input, hidden, hidden_size, label=0):
     if input.size(0) != hidden.size(0):
-        raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden{label} batch size "
-                           f"{hidden.size(0)}")
+        raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden{label} batch size {hidden.size(0)}")
     if hidden.size(1) != hidden_size:
-        raise RuntimeError(f"hidden{label} has inconsistent hidden_size: got {hidden.size(1)}, expected "
-                           f"{hidden_size}")
+        raise RuntimeError(f"hidden{label} has inconsistent hidden_size: got {hidden.size(1)}, expected {hidden_size}")
 
 
 def check_weights(w_ih, w_hh, gate_count):
@@ -151,20 +149,11 @@ for _cell, _layer in ((gru_cell, "gru"), (rnn_tanh_cell, "rnn_tanh"), (rnn_relu_
     _cell.kernel(one_step(_layer, _cell.composite))
 
 
-# ------------------------------------------------------------------------------------------------------------- layers
-# Recurrent layers: a step is applied to one input after the other, and a layer to the outputs of the layer
-# below.
-#
-# A *layer* runs a step over a sequence: forth, back, or both; over a padded batch or a packed one. The
-# operators at the end stack layers. The steps stand in `rnn_cells.py`; whole layers as one operator in
-# `rnn_layer.py` (LSTM) and `rnn_fused.py` (the others).
-#
-# In PyTorch: `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers, functional, init".
+# ----------------------------------------------------------------------------------------------------- layers
 
 
 def gather_params(params, has_biases, has_projections=False):
-    """The flat list of a module's weights as CellParams, one for each layer and direction. Raises
-    RuntimeError."""
+    """The flat list of a module's weights as CellParams, one for each layer and direction. Raises RuntimeError."""
     width = 2 + 2 * has_biases + has_projections
     if len(params) % width:
         raise RuntimeError("got an incorrect number of RNN parameters")
@@ -290,8 +279,7 @@ def stack_of_layers(step, input, hiddens, params, num_layers, dropout, train, bi
 
 
 def check_stack(hiddens, params, num_layers, bidirectional):
-    """Raises RuntimeError unless there is one hidden state and one set of weights for each layer and
-    direction."""
+    """Raises RuntimeError unless there is one hidden state and one set of weights for each layer and direction."""
     directions = 2 if bidirectional else 1
     if len(hiddens) % directions or len(params) % directions:
         raise RuntimeError("Odd number of params or hiddens given to a bidirectional RNN")
@@ -346,11 +334,9 @@ _REST = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool t
 
 def declare(name, step):
     """rnn_tanh, rnn_relu and gru: on a packed and on a padded batch, with one tensor of hidden states."""
-    data = native_function(f"{name}.data(Tensor data, Tensor batch_sizes, Tensor hx, {_REST}) -> "
-                           f"(Tensor, Tensor)")
+    data = native_function(f"{name}.data(Tensor data, Tensor batch_sizes, Tensor hx, {_REST}) -> (Tensor, Tensor)")
     layers = fused_layers(name)
-    padded = native_function(f"{name}.input(Tensor input, Tensor hx, {_REST}, bool batch_first) -> "
-                             f"(Tensor, Tensor)")
+    padded = native_function(f"{name}.input(Tensor input, Tensor hx, {_REST}, bool batch_first) -> (Tensor, Tensor)")
 
     @data.compose
     def packed_composite(data, batch_sizes, hx, params, has_biases, *settings):
@@ -377,8 +363,7 @@ gru_data, gru = declare("gru", gru_step)
 
 lstm_data = native_function(f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, {_REST}) -> "
                             f"(Tensor, Tensor, Tensor)")
-lstm = native_function(f"lstm.input(Tensor input, Tensor[] hx, {_REST}, bool batch_first) -> "
-                       f"(Tensor, Tensor, Tensor)")
+lstm = native_function(f"lstm.input(Tensor input, Tensor[] hx, {_REST}, bool batch_first) -> (Tensor, Tensor, Tensor)")
 declare_face("lstm", lstm, tuple)
 
 

@@ -20,9 +20,8 @@ REDUCTIONS = {
 }
 
 segment_reduce = native_function(
-    "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? "
-    "offsets=None, "
-    "int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor"
+    "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int "
+    "axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor"
 )
 backward = native_function(
     "_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, "
@@ -57,8 +56,8 @@ def edges_of(lengths, offsets):
 def check_edges(edges, size):
     """Raises RuntimeError for a segment that ends before it begins, or lies outside. (In PyTorch: nobody looks outside.)"""
     if (np.diff(edges) < 0).any():
-        raise RuntimeError("Expected segment_length >= 0 to be true, but got false.  (Could this error message be improved?  If so, "
-                           "please report an enhancement request to PyTorch.)")
+        raise RuntimeError("Expected segment_length >= 0 to be true, but got false.  (Could this error message be "
+                           "improved?  If so, please report an enhancement request to PyTorch.)")
     if edges.size and (edges.min() < 0 or edges.max() > size):
         raise RuntimeError(f"segment_reduce(): a segment reaches from {edges.min()} to {edges.max()}, but there are {size} elements.")
 

@@ -25,8 +25,8 @@ _sobol_engine_scramble_ = native_function(
 _sobol_engine_ff_ = native_function(
     "_sobol_engine_ff_(Tensor(a!) self, int n, Tensor sobolstate, int dimension, int num_generated) -> Tensor(a!)")
 _sobol_engine_draw = native_function(
-    "_sobol_engine_draw(Tensor quasi, int n, Tensor sobolstate, int dimension, int num_generated, ScalarType? dtype) -> "
-    "(Tensor, Tensor)")
+    "_sobol_engine_draw(Tensor quasi, int n, Tensor sobolstate, int dimension, int num_generated, ScalarType? dtype) "
+    "-> (Tensor, Tensor)")
 
 
 @functools.cache

@@ -40,8 +40,8 @@ def log_softmax_composite(self, dim, dtype):
 
 special_softmax = native_function("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> "
                                   "Tensor", module="special", name="softmax")
-special_log_softmax = native_function("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) "
-                                      "-> Tensor", module="special", name="log_softmax")
+special_log_softmax = native_function("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> "
+                                      "Tensor", module="special", name="log_softmax")
 special_softmax.compose(softmax_composite)
 special_log_softmax.compose(log_softmax_composite)
 exact_out(softmax)
@@ -155,8 +155,9 @@ def backward_along(function, grad_output, output, dim, input_dtype):
     g, y = grad_output._array, output._array
     if g.shape != y.shape:
         name = function.__name__.removesuffix("_slope")
-        raise RuntimeError(f"Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but "
-                           f"{list(g.shape)} does not equal {list(y.shape)} (while checking arguments for {name}_backward)")
+        raise RuntimeError("Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 "
+                           f"'output'; but {list(g.shape)} does not equal {list(y.shape)} (while checking arguments "
+                           f"for {name}_backward)")
     if y.ndim == 0:
         return wrap_result(
             compute(lambda g, y: function(g[None], y[None], 0)[0], (g, y), dtype_of(output), input_dtype)

@@ -208,15 +208,13 @@ def mode_place(rows):
 def same_type_as_self(name):
     return lambda out, result, *_: (
         "Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type "
-        f"torch.{type_name(out)}Tensor "
-        f"does not equal torch.{type_name(result)}Tensor (while checking arguments for {name})")
+        f"torch.{type_name(out)}Tensor does not equal torch.{type_name(result)}Tensor (while checking arguments for "
+        f"{name})")
 
 
 def must_be_long(name):
-    return lambda out, result, *_: ("Expected tensor for argument #1 'indices' to have scalar type Long; "
-                                    "but got "
-                                    f"torch.{type_name(out)}Tensor instead (while checking arguments for "
-                                    f"{name})")
+    return lambda out, result, *_: ("Expected tensor for argument #1 'indices' to have scalar type Long; but got "
+                                    f"torch.{type_name(out)}Tensor instead (while checking arguments for {name})")
 
 
 def median_operators(name, place):
@@ -303,10 +301,7 @@ class NanmedianBackward1:
         return select_backward(grad, dim, indices, self_sym_sizes, keepdim)
 
 
-# ----------------------------------------------------------------------------------------------------------- quantile
-# quantile and nanquantile: the value below which a share of the elements lies.
-#
-# In PyTorch: `aten/src/ATen/native/Sorting.cpp` (`quantile_compute`).
+# --------------------------------------------------------------------------------------------------- quantile
 
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
@@ -321,17 +316,14 @@ def check(name, self, q, interpolation):
     if self._array.dtype != q._array.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if interpolation not in INTERPOLATIONS:
-        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or "
-                           "nearest, but "
-                           f"got {interpolation}")
+        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
+                           f"{interpolation}")
     if not ((q._array >= 0) & (q._array <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 
 def ranks_of(q, ranked, ignores_nan):
-    """The place of each quantile in the sorted rows, as a fraction; a row with nan gives the place of the
-    nan.
-    """
+    """The place of each quantile in the sorted rows, as a fraction; a row with nan gives the place of the nan."""
     unknown = ranked.isnan()
     if ignores_nan:
         return (q * (unknown.logical_not().sum(-1, True) - 1)).clamp_min(0)

@@ -366,10 +366,7 @@ fftshift.compose(lambda self, dim: shifted(self, dim, lambda n: n // 2))
 ifftshift.compose(lambda self, dim: shifted(self, dim, lambda n: (n + 1) // 2))
 
 
-# -------------------------------------------------------------------------------------------------------- stft, istft
-# The short-time Fourier transform and its inverse: the spectrum of a signal as it changes.
-#
-# In PyTorch: `aten/src/ATen/native/SpectralOps.cpp`.
+# ------------------------------------------------------------------------------------------------ stft, istft
 
 BOTH = "function, method"
 _FRAMES = "Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None"
@@ -470,9 +467,7 @@ def stft_center_composite(
     return_complex,
     align_to_window,
 ):
-    """Frames of n_fft samples, hop_length apart, each times the window and transformed: (batch, frequency,
-    frame).
-    """
+    """Frames of n_fft samples, hop_length apart, each times the window and transformed: (batch, frequency, frame)."""
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     call = describe(
@@ -613,8 +608,7 @@ def istft_composite(
     )
     if not is_complex(self):
         raise RuntimeError(
-            "istft requires a complex-valued input tensor matching the output from stft with "
-            "return_complex=True."
+            "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
         )
     onesided = self._array.shape[-2] != n_fft if onesided is None else onesided
     check_istft(call, self, n_fft, hop_length, win_length, window, onesided)

@@ -97,8 +97,7 @@ def equal_cpu(self, other):
 @isclose.kernel
 def isclose_cpu(self, other, rtol, atol, equal_nan):
     if self._array.dtype != other._array.dtype:
-        raise RuntimeError(f"{SCALAR_TYPE_NAMES[dtype_of(self)]} did not match "
-                           f"{SCALAR_TYPE_NAMES[dtype_of(other)]}")
+        raise RuntimeError(f"{SCALAR_TYPE_NAMES[dtype_of(self)]} did not match {SCALAR_TYPE_NAMES[dtype_of(other)]}")
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
@@ -188,10 +187,7 @@ isin_number.kernel(lambda elements, number, *flags: isin_cpu(elements, scalar_te
 isin_of_number.kernel(lambda number, tests, *flags: isin_cpu(scalar_tensor(number), tests, *flags))
 
 
-# -------------------------------------------------------------------------------------------------------------- clamp
-# clamp: values kept between two bounds, which are numbers or tensors.
-#
-# In PyTorch: `aten/src/ATen/native/TensorCompare.cpp` and `cpu/TensorCompareKernel.cpp`.
+# ------------------------------------------------------------------------------------------------------ clamp
 
 clamp_tensor = native_function("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
                                BOTH, inplace=True,
@@ -336,10 +332,7 @@ class ClampMaxBackward1:
         return passing(self > max, grad)
 
 
-# -------------------------------------------------------------------------------------------------------------- where
-# Elements picked by a condition: where, nonzero, masked_fill and their relatives; one_hot.
-#
-# In PyTorch: `aten/src/ATen/native/{TensorCompare,TensorAdvancedIndexing,Onehot}.cpp`.
+# ------------------------------------------------------------------------------------------------------ where
 
 # --------------------------------------------------------------------------------------------------- where
 

@@ -47,8 +47,8 @@ def numpy_type(dtype):
 def check_options(layout, device, pin_memory=None):
     """Raises for a layout that has no tensors here. The device was looked at when the call was dispatched."""
     if pin_memory and backend_keys["cuda"] is no_cuda:
-        raise RuntimeError("pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is "
-                           "available on this system.")
+        raise RuntimeError("pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
+                           "is available on this system.")
     if layout is not None and layout is not layouts.strided:
         raise RuntimeError(f"readtorch has strided tensors only, no {layout}")
 
@@ -60,8 +60,7 @@ def made(array, pin_memory):
 
 
 def contiguous_array(make, size, numpy_dtype):
-    """`make(size, dtype)`, with PyTorch's strides also if there are no elements (NumPy then makes them all
-    0)."""
+    """`make(size, dtype)`, with PyTorch's strides also if there are no elements (NumPy then makes them all 0)."""
     try:
         array = make(size, numpy_dtype)
     except (ValueError, MemoryError) as error:
@@ -156,8 +155,8 @@ def check_permuted(size, physical_layout, layout):
                            f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
     for i, d in enumerate(physical_layout):
         if not 0 <= d < len(size):
-            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at index "
-                               f"{i}).  NB: negative dims not currently supported; file an issue if you want it.")
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at "
+                               f"index {i}).  NB: negative dims not currently supported; file an issue if you want it.")
         if d in physical_layout[:i]:
             raise RuntimeError("Duplicate dim not allowed")
 
@@ -268,8 +267,7 @@ def new_empty_strided_cpu(self, size, stride, dtype, layout, device, pin_memory)
 # --------------------------------------------------------------------------------------------- quick faces
 
 def _quick(name, operator, *more):
-    """The face of `zeros(2, 3)` when nothing but plain sizes and perhaps a dtype is given; the parser does
-    the rest."""
+    """The face of `zeros(2, 3)` when nothing but plain sizes and perhaps a dtype is given; the parser does the rest."""
     table, parse = operator.table, None
 
     def face(*size, dtype=None, **options):
@@ -324,12 +322,8 @@ def full_face(size=None, fill_value=None, *, dtype=None, **options):
     return _parse_full((), {name: value for name, value in given.items() if value is not None})
 
 
-# ----------------------------------------------------------------------------------------------------- random numbers
-# Making tensors of random numbers: rand, randn, randint, randperm and their `_like` forms, and normal.
-#
-# In PyTorch: `aten/src/ATen/native/TensorFactories.cpp`; `normal` is in `DistributionTemplates.h`. Each makes
-# an empty tensor and fills it with an operator of `distributions.py`. Explained in the chapter "Tensor and
-# Storage".
+# --------------------------------------------------------------------------------------------- random numbers
+# Each makes an empty tensor and fills it with an operator of `distributions.py`.
 
 LONG_OPTIONS = OPTIONS.replace("dtype=None", "dtype=long", 1)
 GENERATOR = "Generator? generator"
@@ -468,8 +462,7 @@ def randint_face(*arguments, generator=None, **options):
 
 # -------------------------------------------------------------------------------------------------- randperm
 
-randperm_generator = native_function(f"randperm.generator(SymInt n, *, {GENERATOR}, {LONG_OPTIONS}) -> "
-                                     "Tensor")
+randperm_generator = native_function(f"randperm.generator(SymInt n, *, {GENERATOR}, {LONG_OPTIONS}) -> Tensor")
 randperm = native_function(f"randperm(SymInt n, *, {LONG_OPTIONS}) -> Tensor")
 randperm_generator_out = native_function(
     f"randperm.generator_out(SymInt n, *, {GENERATOR}, Tensor(a!) out) -> Tensor(a!)")
@@ -486,8 +479,7 @@ def check_randperm(n, dtype):
     if n < 0:
         raise RuntimeError(f"n must be non-negative, got{n}")
     if n > RANDPERM_LIMITS.get(dtype, n):
-        raise RuntimeError(f"n cannot be greater than {RANDPERM_LIMITS[dtype]} for "
-                           f"{SCALAR_TYPE_NAMES[dtype]} type.")
+        raise RuntimeError(f"n cannot be greater than {RANDPERM_LIMITS[dtype]} for {SCALAR_TYPE_NAMES[dtype]} type.")
     if dtype in INTEGER_NAMES and n - 1 > np.iinfo(dtype.numpy).max:
         raise RuntimeError(f"value cannot be converted to type {INTEGER_NAMES[dtype]} without overflow")
     if dtype not in DRAWN or dtype is scalar_type.bool:
@@ -542,8 +534,7 @@ def random_like(name, arguments, draw, overloads):
     plain, with_generator = overloads
     suffix = f".{plain}" if plain else ""
     default = native_function(f"{name}{suffix}({arguments}, *, {LIKE_OPTIONS}) -> Tensor")
-    generated = native_function(f"{name}.{with_generator}({arguments}, *, {GENERATOR}, {LIKE_OPTIONS}) -> "
-                                "Tensor")
+    generated = native_function(f"{name}.{with_generator}({arguments}, *, {GENERATOR}, {LIKE_OPTIONS}) -> Tensor")
 
     def make(self, parameters, generator, options):
         dtype, layout, device, pin_memory, memory_format = options
@@ -676,12 +667,8 @@ def normal(*args, generator=None, **options):
     return parse_normal(*args, **options)
 
 
-# ------------------------------------------------------------------------------------------------------------ windows
-# Windows: weights that let a piece of a signal fade in and out before its spectrum is taken.
-#
-# A periodic window is one that, repeated, fits to itself: the first so many of a symmetric one that is longer by one.
-#
-# In PyTorch: `aten/src/ATen/native/TensorFactories.cpp`.
+# ---------------------------------------------------------------------------------------------------- windows
+# A periodic window of n elements is the first n of the symmetric one of n + 1.
 
 _C_NAMES = scalar_type.C_TYPE_NAMES
 
@@ -723,8 +710,8 @@ def _declare(name, overload, taken, values, given, parameters):
 
 def check(name, window_length, dtype):
     if not (dtype.is_floating_point or dtype.is_complex):
-        raise RuntimeError(f"{name} expects floating point dtypes, got: TensorOptions(dtype={_C_NAMES[dtype]}, device=cpu, "
-                           "layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
+        raise RuntimeError(f"{name} expects floating point dtypes, got: TensorOptions(dtype={_C_NAMES[dtype]}, "
+                           "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
                            "memory_format=(nullopt))")
     if window_length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")

@@ -27,9 +27,8 @@ WIDENED = {t.numpy: F4 for t in scalar_type.REDUCED_FLOATING}
 def result_type(*tensors):
     """The dtype in which an operation on these tensors gives its result.
 
-    Three ranks: tensors with dimensions, then 0-dimensional ones, then Python numbers. A lower rank counts
-    only if it is of a higher category: `ones(2) * 2.5` stays float32, `arange(2) * 2.5` becomes the default
-    float.
+    Three ranks: tensors with dimensions, then 0-dimensional ones, then Python numbers. A lower rank counts only if it
+    is of a higher category: `ones(2) * 2.5` stays float32, `arange(2) * 2.5` becomes the default float.
     """
     with_dims = zero_dim = number = None
     for t in tensors:
@@ -125,8 +124,7 @@ def laid_out(value, *operands):
 
 
 def compute(function, arrays, common, result=None, exact_numbers=False):
-    """`function` on arrays cast to `common` (then widened if it is a 16-bit float), stored as `result` or
-    `common`.
+    """`function` on arrays cast to `common` (then widened if it is a 16-bit float), stored as `result` or `common`.
 
     exact_numbers: an operand without dimensions is widened at once, not rounded to 16 bits before.
     """
@@ -160,8 +158,7 @@ def broadcast_error(*shapes):
         a, b = [1] * (width - len(result)) + result, [1] * (width - len(shape)) + list(shape)
         for dim in reversed(range(width)):
             if a[dim] != b[dim] and 1 not in (a[dim], b[dim]):
-                return RuntimeError(f"The size of tensor a ({a[dim]}) must match the size of tensor b "
-                                    f"({b[dim]}) at "
+                return RuntimeError(f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) at "
                                     f"non-singleton dimension {dim}")
         result = [y if x == 1 else x for x, y in zip(a, b)]
     return None
@@ -185,7 +182,8 @@ def inplace_shape_error(shape, *others):
 
 
 def refuse_overlap(self, other=None):
-    """Raises RuntimeError if `self`, about to be written to, shows an element several times, or `other` at another place.
+    """Raises RuntimeError if `self`, about to be written to, shows an element several times, or `other` at another
+    place.
 
     Only a view can do that.
     """

@@ -91,8 +91,7 @@ def check_rot90(ndim, dims):
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
     if dims[0] == dims[1] or abs(dims[0] - dims[1]) == ndim:
-        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = "
-                           f"{dims[1]}")
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     wrap_dim(dims[0], ndim), wrap_dim(dims[1], ndim)
 
 
@@ -124,8 +123,7 @@ repeat = native_function("repeat(Tensor self, SymInt[] repeats) -> Tensor", "met
 def repeat_cpu(self, repeats):
     """The whole tensor side by side with itself, `repeats[d]` times along dimension d."""
     if len(repeats) < self._array.ndim:
-        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of "
-                           "dimensions of tensor")
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     added = len(repeats) - self._array.ndim
     check_size([n * size for n, size in zip(repeats, (*[1] * added, *self._array.shape))])
     return wrap(np.tile(self._array, repeats))
@@ -164,8 +162,8 @@ def tile_composite(self, dims):
 repeat_interleave_indices = native_function(
     "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", "function")
 repeat_interleave = native_function(
-    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) "
-    "-> Tensor", BOTH)
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> "
+    "Tensor", BOTH)
 repeat_interleave_int = native_function(
     "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> "
     "Tensor", BOTH)
@@ -200,15 +198,13 @@ def repeat_interleave_composite(self, repeats, dim, output_size):
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     elif counts.shape[0] != size:
         raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
-                           f"{counts.shape[0]} and "
-                           f"input.size({dim}) = {size}")
+                           f"{counts.shape[0]} and input.size({dim}) = {size}")
     return at.index_select(self, dim, at.repeat_interleave(repeats, output_size=output_size))
 
 
 @repeat_interleave_int.compose
 def repeat_interleave_int_composite(self, repeats, dim, output_size):
-    """Each element along `dim` `repeats` times in a row: expand a new dimension beside it, then merge the
-    two."""
+    """Each element along `dim` `repeats` times in a row: expand a new dimension beside it, then merge the two."""
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     if dim is None:

@@ -75,11 +75,7 @@ def is_same_size(input, other):
     return input._array.shape == other._array.shape
 
 
-# ---------------------------------------------------------------------------------------------------------- promotion
-# Comparisons and logic: eq, lt, isnan, logical_and, where the result is a mask of bools.
-#
-# In PyTorch: `aten/src/ATen/native/{BinaryOps,TensorCompare}.cpp`.
-
+# -------------------------------------------------------------------------------------------------- promotion
 
 # ------------------------------------------------------------------------------------- questions about dtypes
 

@@ -21,8 +21,7 @@ unique2 = native_function(
     "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
     "(Tensor, Tensor, Tensor)")
 unique_dim = native_function(
-    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
-    "-> "
+    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
     "(Tensor, Tensor, Tensor)")
 unique_consecutive = native_function(
     "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
@@ -81,8 +80,7 @@ def unique_rows(self, dim, order_of, return_inverse, return_counts):
 
 def check_rows(array, dim):
     if array.size == 0 and array.shape[dim] != 0:
-        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be "
-                           "applied")
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
     if array.size == 0 and sum(n == 0 for n in array.shape) > 1:
         raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
 

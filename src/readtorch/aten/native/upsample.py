@@ -97,8 +97,7 @@ def one_element(index, real):
 
 
 def nearest(size_in, size_out, align_corners, scale, real, kept):
-    """The element whose cell begins at or before the output element's cell; for the commonest sizes whatever the
-    scale."""
+    """The element whose cell begins at or before the output element's cell; for the commonest sizes whatever the scale."""
     if size_in == size_out:
         return one_element(np.arange(size_out), real)
     if size_out == 2 * size_in:
@@ -199,11 +198,10 @@ METHODS = {
 }
 
 
-# -------------------------------------------------------------------------------------------------------------- bytes
-# Resizing images of bytes with whole numbers only, as Pillow does it.
-#
-# In PyTorch: `separable_upsample_generic_Nd_kernel_impl` for uint8 in `aten/src/ATen/native/cpu/UpSampleKernel.cpp`,
-# and its vectorized twin in `UpSampleKernelAVXAntialias.h`.
+# ------------------------------------------------------------------------------------------------------ bytes
+# Images of bytes are resized in integers only, as Pillow does it. In PyTorch:
+# `separable_upsample_generic_Nd_kernel_impl` for uint8 in `aten/src/ATen/native/cpu/UpSampleKernel.cpp`; vectorized in
+# `UpSampleKernelAVXAntialias.h`.
 
 
 def resize_bytes(x, method, output_size, align_corners, scales):
@@ -235,11 +233,7 @@ def as_whole_numbers(weights):
     return np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int32), precision
 
 
-# ------------------------------------------------------------------------------------------------------ the operators
-# Resizing images: what `F.interpolate` calls, one operator for each method and number of dimensions.
-#
-# In PyTorch: `aten/src/ATen/native/UpSample*.cpp`. Explained in the chapter "Layers, functional, init".
-
+# ---------------------------------------------------------------------------------------------- the operators
 
 # ---------------------------------------------------------------------------------------------------- computing
 

@@ -42,7 +42,8 @@ def are_flat(x, *others):
 
 
 def loop(name, *operands, numbers=(), kernels=pointwise):
-    """A new array from the loop `name` over flat operands: its arguments are they, the numbers as float32, and the result.
+    """A new array from the loop `name` over flat operands: its arguments are they, the numbers as float32, and the
+    result.
 
     kernels: the module that has the loop, as a function.
     """

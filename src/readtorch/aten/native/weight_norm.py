@@ -53,8 +53,7 @@ def check_types(v, g):
     if not kind.is_floating_point:
         raise not_implemented("weight_norm_kernel")(kind)
     if dtype_of(g) is not kind:
-        raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[kind]} but found "
-                           f"{SCALAR_TYPE_NAMES[dtype_of(g)]}")
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPE_NAMES[kind]} but found {SCALAR_TYPE_NAMES[dtype_of(g)]}")
 
 
 def widened(t):

@@ -26,11 +26,9 @@ BOTH = "function, method"
 # --------------------------------------------------------------------------------------------------- Cholesky
 
 cholesky_ex = native_function(
-    "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor "
-    "info)",
+    "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     module="linalg", name="cholesky_ex", out=True)
-linalg_cholesky = native_function("linalg_cholesky(Tensor self, *, bool upper=False) -> "
-                                  "Tensor", module="linalg",
+linalg_cholesky = native_function("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", module="linalg",
                                   name="cholesky", out=True)
 cholesky = native_function("cholesky(Tensor self, bool upper=False) -> Tensor", BOTH, out=True)
 
@@ -95,13 +93,7 @@ class CholeskyBackward0:
         return cholesky_backward(grad, upper, result)
 
 
-
-
-# -------------------------------------------------------------------------------------------- solving with the factor
-# Working with factors: lu, lu_unpack, lu_solve, cholesky_inverse, cholesky_solve, triangular_solve, LDL.
-#
-# In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
-# `torch/csrc/autograd/FunctionsManual.cpp`.
+# ------------------------------------------------------------------------------------ solving with the factor
 
 # --------------------------------------------------------------------------------------------------- Cholesky
 

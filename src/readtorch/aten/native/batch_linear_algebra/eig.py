@@ -23,8 +23,7 @@ eigh_full = native_function(
     "_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)")
 eigh = native_function("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
                        module="linalg", name="eigh", out=True)
-eigvalsh = native_function("linalg_eigvalsh(Tensor self, str UPLO='L') -> "
-                           "Tensor", module="linalg", name="eigvalsh",
+eigvalsh = native_function("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", module="linalg", name="eigvalsh",
                            out=True)
 eig = native_function("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", module="linalg",
                       name="eig", out=True)
@@ -84,8 +83,7 @@ def eig_cpu(self):
 @eig.backward
 class LinalgEigBackward0:
     def self(grads, self_scalar_type, eigenvalues, eigenvectors):
-        """As for eigh, but V⁻ᴴ in the place of V; and vectors of length 1 cannot grow: their gradient's part
-        along
+        """As for eigh, but V⁻ᴴ in the place of V; and vectors of length 1 cannot grow: their gradient's part along
         themselves is taken away."""
         gL, gV = grads
         V = eigenvectors

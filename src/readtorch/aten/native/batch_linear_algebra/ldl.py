@@ -68,8 +68,7 @@ def ldl_factor_ex_cpu(self, hermitian, check_errors):
 
 def describe_zero_pivot(code):
     return (
-        f"D[{code},{code}] is zero. The factorization has been completed, but the block diagonal matrix D "
-        f"is exactly "
+        f"D[{code},{code}] is zero. The factorization has been completed, but the block diagonal matrix D is exactly "
         "singular, and division by zero will occur if it is used to solve a system of equations."
     )
 
@@ -121,21 +120,21 @@ def ldl_solve_cpu(LD, pivots, B, hermitian):
 
 
 def check_blocks(pivots, rows):
-    """Raises RuntimeError for pivots that name no row, and for a negative one, which stands for half of a block of two rows,
-    without its other half: LAPACK would exchange what lies outside. (In PyTorch: halves are not looked for.)
+    """Raises RuntimeError for pivots that name no row, and for a negative one, which stands for half of a block of two
+    rows, without its other half: LAPACK would exchange what lies outside. (In PyTorch: halves are not looked for.)
     """
     places = abs(pivots.astype(np.int64))
     if pivots.size and places.max() > rows:
-        raise RuntimeError("Pivots given to ldl_solve must all satisfy |pivot| <= LD.size(-2). Did you properly pass the result "
-                           "of ldl_factor?")
+        raise RuntimeError("Pivots given to ldl_solve must all satisfy |pivot| <= LD.size(-2). Did you properly pass "
+                           "the result of ldl_factor?")
     if pivots.size and places.min() < 1:
-        raise RuntimeError("Pivots given to ldl_solve must all satisfy |pivot| >= 1. Did you properly pass the result of "
-                           "ldl_factor?")
+        raise RuntimeError("Pivots given to ldl_solve must all satisfy |pivot| >= 1. Did you properly pass the result "
+                           "of ldl_factor?")
     for matrix in pivots.reshape(-1, rows) if rows else ():
         signs = "".join("-" if p < 0 else " " for p in matrix)
         if any(len(run) % 2 for run in signs.split()):
-            raise RuntimeError("Negative pivots given to ldl_solve must come in pairs. Did you properly pass the result of "
-                               "ldl_factor?")
+            raise RuntimeError("Negative pivots given to ldl_solve must come in pairs. Did you properly pass the "
+                               "result of ldl_factor?")
 
 
 ldl_solve.backward(NOT_IMPLEMENTED)

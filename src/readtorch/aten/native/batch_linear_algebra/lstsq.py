@@ -16,8 +16,7 @@ from readtorch.c10.tensor_impl import wrap
 
 lstsq = native_function(
     "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor "
-    "residuals, "
-    "Tensor rank, Tensor singular_values)", module="linalg", name="lstsq", out=True)
+    "residuals, Tensor rank, Tensor singular_values)", module="linalg", name="lstsq", out=True)
 
 
 def lstsq_one(a, b, rcond):
@@ -33,13 +32,11 @@ def lstsq_one(a, b, rcond):
 
 @lstsq.kernel
 def lstsq_cpu(self, b, rcond, driver):
-    """PyTorch's drivers differ in what else they report: `gelsy` (default) no singular values, `gels` no rank
-    either."""
+    """PyTorch's drivers differ in what else they report: `gelsy` (default) no singular values, `gels` no rank either."""
     check_floating(self, "torch.linalg.lstsq", "input")
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, "
-                           "gelss)")
+        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     a, y = self._array, b._array
     vector = y.ndim == 1 or (a.ndim - 1 == y.ndim and y.shape == a.shape[:-1])
     y = y[..., None] if vector else y

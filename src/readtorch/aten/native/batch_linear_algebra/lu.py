@@ -62,11 +62,9 @@ def check_zero_pivot(info):
     failure = first_failure(np.asarray(info))
     if failure is not None:
         prefix, i = failure
-        raise RuntimeError(f"torch.linalg.lu_factor: {prefix}U[{i},{i}] is zero and using it on lu_solve "
-                           f"would result in a division "
-                           "by zero. If you still want to perform the factorization, consider calling "
-                           "linalg.lu(A, pivot) or "
-                           "linalg.lu_factor_ex(A, pivot)")
+        raise RuntimeError(f"torch.linalg.lu_factor: {prefix}U[{i},{i}] is zero and using it on lu_solve would result "
+                           "in a division by zero. If you still want to perform the factorization, consider calling "
+                           "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
 
 
 @lu_factor.compose
@@ -114,8 +112,7 @@ def lu_backward_square(gL, gU, L, U):
 
 
 def lu_backward(gL, gU, L, U):
-    """A tall or wide matrix has a square block with square factors, and a rest which is linear in one of
-    them."""
+    """A tall or wide matrix has a square block with square factors, and a rest which is linear in one of them."""
     m, k, n = L.shape[-2], L.shape[-1], U.shape[-1]
     if m > k:  # L₂ = A₂ U⁻¹
         if gL is None:
@@ -163,8 +160,8 @@ class LinalgLuFactorExBackward0:
 def check_lu_solve(LU, pivots, B, left):
     """Raises RuntimeError for what is no matrix with pivots of its size, or does not fit B."""
     if dtype_of(LU) is not dtype_of(B):
-        raise RuntimeError(f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {type_name(LU)} "
-                           f"and B of type {type_name(B)} instead")
+        raise RuntimeError("linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type "
+                           f"{type_name(LU)} and B of type {type_name(B)} instead")
     if pivots._array.dtype != np.int32:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
     check_square(LU, "torch.linalg.lu_solve")
@@ -172,19 +169,19 @@ def check_lu_solve(LU, pivots, B, left):
     if LU._array.shape[-1] != (pivots._array.shape or (0,))[-1]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
     if LU._array.shape[:-2] != pivots._array.shape[:-1]:
-        raise RuntimeError(f"linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
-                           f"{list(pivots._array.shape)} instead")
+        raise RuntimeError("linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots "
+                           f"with shape {list(pivots._array.shape)} instead")
     check_floating(LU, "torch.linalg.lu_solve", low_precision=True)
 
 
 def check_rows(pivots, rows):
     """Raises RuntimeError for a pivot that names no row: LAPACK would exchange what lies outside."""
     if pivots.size and pivots.min() < 1:
-        raise RuntimeError("Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of "
-                           "lu_factor?")
-    if pivots.size and pivots.max() > rows:
-        raise RuntimeError("Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the "
+        raise RuntimeError("Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the "
                            "result of lu_factor?")
+    if pivots.size and pivots.max() > rows:
+        raise RuntimeError("Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly "
+                           "pass the result of lu_factor?")
 
 
 @linalg_lu_solve.kernel
@@ -206,8 +203,7 @@ def lu_solve_cpu(LU, pivots, B, left, adjoint):
 @linalg_lu_solve.backward
 class LinalgLuSolveBackward0:
     def LU__B(grad, LU, pivots, result, left, adjoint, grad_input_mask):
-        """B's gradient solves the adjoint equation; A's is minus a product, and is handed on to A's
-        factors."""
+        """B's gradient solves the adjoint equation; A's is minus a product, and is handed on to A's factors."""
         to_b = linalg_lu_solve.call(LU, pivots, grad, left, not adjoint)
         if not grad_input_mask[0]:
             return None, to_b
@@ -220,17 +216,12 @@ class LinalgLuSolveBackward0:
         return moved.matmul(U.mH).tril(-1) + L.mH.matmul(moved).triu(), to_b
 
 
-# ----------------------------------------------------------------------------------------- torch.lu and its relatives
-# Working with factors: lu, lu_unpack, lu_solve, cholesky_inverse, cholesky_solve, triangular_solve, LDL.
-#
-# In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
-# `torch/csrc/autograd/FunctionsManual.cpp`.
+# --------------------------------------------------------------------------------- torch.lu and its relatives
 
 # --------------------------------------------------------------------------------------------------------- LU
 
 lu_with_info = native_function(
-    "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, "
-    "Tensor info)"
+    "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)"
 )
 lu_unpack = native_function(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> "
@@ -272,8 +263,7 @@ def lu_unpack_cpu(LU_data, LU_pivots, unpack_data, unpack_pivots):
     packed, pivots = LU_data._array, LU_pivots._array
     if packed.ndim < 2:
         raise RuntimeError(
-            "torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
-            f"{list(packed.shape)} instead"
+            f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(packed.shape)} instead"
         )
     if unpack_pivots and pivots.dtype != np.int32:
         raise RuntimeError(

@@ -17,8 +17,7 @@ BOTH = "function, method"
 
 # --------------------------------------------------------------------------------------------------------- QR
 
-linalg_qr = native_function("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor "
-                            "R)", module="linalg",
+linalg_qr = native_function("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", module="linalg",
                             name="qr", out=True)
 qr = native_function("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", BOTH, out=True)
 
@@ -29,8 +28,7 @@ def qr_cpu(A, mode):
     if dtype_of(A).itemsize == 2:
         raise not_implemented("geqrf_cpu")(dtype_of(A))
     if mode not in ("reduced", "r", "complete"):
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
-                           f"'r', or "
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
                            "'complete'")
     if mode == "r":
         return return_types.linalg_qr(
@@ -67,12 +65,10 @@ class LinalgQrBackward0:
         gQ, gR = grads
         m, n = R.shape[-2], R.shape[-1]
         if mode == "r":
-            raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when "
-                               "mode='r'. Please use "
-                               "linalg.qr(A, mode='reduced') if you are going to require gradients.")
+            raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please "
+                               "use linalg.qr(A, mode='reduced') if you are going to require gradients.")
         if mode == "complete" and m > n:
-            raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > "
-                               "ncols.")
+            raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
         if m >= n:
             return qr_backward(gQ, gR, Q, R)
         if gR is None:
@@ -89,21 +85,15 @@ def qr_composite(self, some):
     return return_types.qr(*linalg_qr.call(self, "reduced" if some else "complete"))
 
 
-# -------------------------------------------------------------------------------------------- products of reflections
-# Products of reflections, as which LAPACK keeps an orthogonal matrix: geqrf, householder_product, ormqr.
-#
-# In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
-# `torch/csrc/autograd/FunctionsManual.cpp`.
-#
+# ------------------------------------------------------------------------------------ products of reflections
 # Note [ Products of reflections ]
-# Column i of V below the diagonal, with a 1 on it, and tau[i] make the reflection H_i = I - tau_i v_i v_iᴴ.
-# Their product has a closed form without a loop (R. Schreiber, C. Van Loan: A storage-efficient WY
-# representation, 1989):
+# Column i of V below the diagonal, with a 1 on it, and tau[i] make the reflection H_i = I - tau_i v_i v_iᴴ. Their product
+# has a closed form without a loop (R. Schreiber, C. Van Loan: A storage-efficient WY representation, 1989):
 #
 #     H_1 H_2 … H_k = I - V T Vᴴ,    T = (I + D S)⁻¹ D,    D = diag(tau),    S = VᴴV above the diagonal.
 #
-# Its derivative is a few matrix products. In PyTorch: a loop over the reflections, which undoes one of them
-# after the other: where one can hardly be inverted, digits are lost.
+# Its derivative is a few matrix products. In PyTorch: a loop over the reflections, which inverts one after the other;
+# where a reflection is nearly singular, digits are lost.
 
 geqrf = native_function("geqrf(Tensor self) -> (Tensor a, Tensor tau)", BOTH, out=True)
 householder_product = native_function(
@@ -285,8 +275,7 @@ def check_ormqr(self, tau, other, left):
     if rows != self._array.shape[-2]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
     if k != min(rows, self._array.shape[-1]):
-        raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], "
-                           "input.shape[-1])")
+        raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
     check_tau(self, tau, "ormqr")
     check_other(self, other)
     check_ormqr_types(self, tau, other)
@@ -294,9 +283,8 @@ def check_ormqr(self, tau, other, left):
 
 def check_other(self, other):
     if self._array.ndim != other._array.ndim:
-        raise RuntimeError("torch.ormqr: Expected other to have the same number of dimensions as input, but "
-                           f"got other.ndim equal to {other._array.ndim} and input.ndim is equal to "
-                           f"{self._array.ndim}")
+        raise RuntimeError("torch.ormqr: Expected other to have the same number of dimensions as input, but got "
+                           f"other.ndim equal to {other._array.ndim} and input.ndim is equal to {self._array.ndim}")
     if self._array.shape[:-2] != other._array.shape[:-2]:
         raise RuntimeError("torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], "
                            f"but got {list(other._array.shape[:-2])}")

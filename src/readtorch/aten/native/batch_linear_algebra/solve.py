@@ -221,7 +221,7 @@ _LEFT = "Tensor A, Tensor B, *, bool left=True"
 solve_with_factors = native_function(f"_linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, "
                                      f"Tensor LU, Tensor pivots, Tensor info)")
 solve_ex = native_function(f"linalg_solve_ex({_LEFT}, bool check_errors=False) -> (Tensor result, Tensor "
-                           f"info)", module="linalg",
+                           "info)", module="linalg",
                            name="solve_ex", out=True)
 solve = native_function(f"linalg_solve({_LEFT}) -> Tensor", module="linalg", name="solve", out=True)
 
@@ -235,14 +235,12 @@ def is_vector(A, B):
 def check_solve(A, B, left):
     check_square_floating(A, "linalg.solve")
     if dtype_of(A) is not dtype_of(B):
-        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type "
-                           f"{type_name(A)} and B of type "
-                           f"{type_name(B)} instead")
+        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type {type_name(A)} "
+                           f"and B of type {type_name(B)} instead")
     vector = is_vector(A, B)
     if vector and not left:
-        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for "
-                           "left=False. In this case "
-                           "linalg.solve is equivalent to B / A.squeeze(-1)")
+        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. "
+                           "In this case linalg.solve is equivalent to B / A.squeeze(-1)")
     sizes = B._array.shape[-2:] if not vector else (B._array.shape[-1], 1)
     n = A._array.shape[-1]
     if sizes[0 if left else 1] != n:
@@ -267,8 +265,7 @@ def solve_cpu(A, B, left, check_errors):
 
 
 def laid_out(x, vector, left):
-    """The solution in the memory format that PyTorch gives it: column by column, also where the columns hold
-    a batch."""
+    """The solution in the memory format that PyTorch gives it: column by column, also where the columns hold a batch."""
     if vector:
         return column_major(x[..., 0]) if x.ndim > 2 else np.ascontiguousarray(x[..., 0])
     return column_major(x) if left else column_major(x).swapaxes(-1, -2)
@@ -278,8 +275,7 @@ def check_singular(info):
     failure = np.flatnonzero(host_array(info).reshape(-1))
     if len(failure):
         place = f"(Batch element {failure[0]}): " if info._array.ndim else ""
-        raise _LinAlgError(f"torch.linalg.solve: {place}The solver failed because the input matrix is "
-                           f"singular.")
+        raise _LinAlgError(f"torch.linalg.solve: {place}The solver failed because the input matrix is singular.")
 
 
 @solve_with_factors.backward

@@ -28,11 +28,9 @@ svd_full = native_function(
 linalg_svd = native_function(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     module="linalg", name="svd", out=True)
-svdvals = native_function("linalg_svdvals(Tensor A, *, str? driver=None) -> "
-                          "Tensor", module="linalg", name="svdvals",
+svdvals = native_function("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", module="linalg", name="svdvals",
                           out=True)
-svd = native_function("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor "
-                      "V)", BOTH,
+svd = native_function("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", BOTH,
                       out=True)
 
 
@@ -40,9 +38,8 @@ svd = native_function("svd(Tensor self, bool some=True, bool compute_uv=True) ->
 def svd_cpu(A, full_matrices, compute_uv, driver):
     check_floating(A, "linalg.svd")
     if driver is not None:
-        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs "
-                           "with cuSOLVER "
-                           "backend.")
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+                           "cuSOLVER backend.")
     x = A._array
     if not compute_uv:
         nothing = wrap(np.empty(0, x.dtype))
@@ -56,13 +53,11 @@ def skew(x):
 
 
 def check_gauge(diagonal, name, vectors):
-    """A loss must not depend on the phase of a complex vector, which is arbitrary: raises RuntimeError if it
-    does."""
+    """A loss must not depend on the phase of a complex vector, which is arbitrary: raises RuntimeError if it does."""
     turning = np.abs(diagonal._array.imag)
     if turning.size and turning.max() > 1e-2 + 1e-2 * np.abs(diagonal._array.real).max():
-        raise RuntimeError(f"{name}: The {vectors} in the complex case are specified up to multiplication by "
-                           f"e^{{i phi}}. The "
-                           "specified loss function depends on this quantity, so it is ill-defined.")
+        raise RuntimeError(f"{name}: The {vectors} in the complex case are specified up to multiplication by e^{{i "
+                           "phi}. The specified loss function depends on this quantity, so it is ill-defined.")
 
 
 def svd_backward(gU, gS, gVh, U, S, Vh):

@@ -20,8 +20,7 @@ BOTH = "function, method"
 # --------------------------------------------------------------------------------------- triangular equations
 
 solve_triangular = native_function(
-    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) "
-    "-> Tensor",
+    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     module="linalg", name="solve_triangular", out=True)
 
 
@@ -73,19 +72,12 @@ class LinalgSolveTriangularBackward0:
         return to_a, to_b
 
 
-
-
-# --------------------------------------------------------------------------------------------------- triangular_solve
-# Working with factors: lu, lu_unpack, lu_solve, cholesky_inverse, cholesky_solve, triangular_solve, LDL.
-#
-# In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
-# `torch/csrc/autograd/FunctionsManual.cpp`.
+# ------------------------------------------------------------------------------------------- triangular_solve
 
 # ------------------------------------------------------------------------------------------- triangular_solve
 
 triangular_solve = native_function(
-    "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool "
-    "unitriangular=False) -> "
+    "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
     "(Tensor solution, Tensor cloned_coefficient)",
     BOTH,
     out=("X", "M"),

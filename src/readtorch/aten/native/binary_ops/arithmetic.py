@@ -42,8 +42,7 @@ def check_alpha(common, alpha):
 def with_factor(ufunc, alpha, common, size):
     """(x, y) -> `ufunc(x, alpha * y)`, where alpha is an element of the result's type.
 
-    In PyTorch: 16-bit numbers that do not fill a vector register go through a loop that rounds the product
-    to 16 bits.
+    In PyTorch: 16-bit numbers that do not fill a vector register go through a loop that rounds the product to 16 bits.
     """
     factor = np.asarray(alpha).astype(common.numpy).astype(scalar_type.op_math_type(common).numpy)
     if common.itemsize == 2 and common.category >= FLOAT and size < 32:
@@ -107,13 +106,11 @@ def check_sub(self, other):
     """PyTorch refuses `-` on bools rather than guess what it means."""
     a, b = self._array.dtype.kind, other._array.dtype.kind
     if a == "b" and b == "b":
-        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the "
-                           "`^` or "
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
                            "`logical_xor()` operator instead.")
     if a == "b" or b == "b":
-        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are "
-                           "trying to invert a "
-                           "mask, use the `~` or `logical_not()` operator instead.")
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+                           "invert a mask, use the `~` or `logical_not()` operator instead.")
 
 
 @sub.kernel
@@ -209,14 +206,9 @@ class MulBackward0:
 alias_of("multiply", "mul")
 
 
-# ---------------------------------------------------------------------------------------------- a tensor and a number
-# A tensor and a number, as PyTorch's C++ code combines them: add.Scalar, sub.Scalar, mul.Scalar, div.Scalar.
-#
-# Python's `t * 2` becomes `mul.Tensor` with a wrapped number; the same line in C++ calls `mul.Scalar`, whose
-# node bears another number (MulBackward1). Composites and formulas that are to leave PyTorch's graph use the
-# functions below.
-#
-# In PyTorch: `aten/src/ATen/native/BinaryOps.cpp`.
+# -------------------------------------------------------------------------------------- a tensor and a number
+# Python's `t * 2` becomes `mul.Tensor` with a wrapped number; the same line in C++ calls `mul.Scalar`, whose node bears
+# another number (MulBackward1). Composites and formulas that are to leave PyTorch's graph use the functions below.
 
 add_scalar = native_function("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", "")
 sub_scalar = native_function("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", "")

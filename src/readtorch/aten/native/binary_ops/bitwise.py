@@ -126,10 +126,7 @@ def hash_tensor_cpu(self, dim, keepdim, mode):
 exact_out(hash_tensor, lambda out, *_: f"Expected result to be of dtype uint64, but got {type_name(out)}")
 
 
-# ----------------------------------------------------------------------------------------------------------- gcd, lcm
-# Greatest common divisor and least common multiple.
-#
-# In PyTorch: `aten/src/ATen/native/BinaryOps.cpp`, `cpu/BinaryOpsKernel.cpp`.
+# --------------------------------------------------------------------------------------------------- gcd, lcm
 
 
 def of_integers(name, ufunc):

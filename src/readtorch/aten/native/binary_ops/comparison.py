@@ -24,9 +24,7 @@ BOTH = "function, method"
 
 
 def comparison(name, ufunc, refuses_complex=True):
-    """Declare eq, lt …: operands are compared in their common type, the result is bool and has no
-    gradient.
-    """
+    """Declare eq, lt …: operands are compared in their common type, the result is bool and has no gradient."""
     operator = native_function(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", BOTH, inplace=True,
                                out=True, direct=True)
     with_number = native_function(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor", BOTH, inplace=True,

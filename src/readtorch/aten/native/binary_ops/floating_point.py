@@ -122,11 +122,7 @@ class NextafterBackward0:
         return at.zeros_like(other)
 
 
-# -------------------------------------------------------------------------------------------------------------- ldexp
-# Scaling: ldexp and frexp, which multiply by powers of two and take them out, and renorm.
-#
-# In PyTorch: `aten/src/ATen/native/{BinaryOps,UnaryOps,Normalization}.cpp`; derivatives in
-# `FunctionsManual.cpp`.
+# ------------------------------------------------------------------------------------------------------ ldexp
 
 # ---------------------------------------------------------------------------------------------- powers of two
 

@@ -14,9 +14,7 @@ BOTH = "function, method"
 
 
 def binary(name, function, refusal, refused=(COMPLEX,), common_type=result_type, inplace=True):
-    """Declare `name(Tensor self, Tensor other)`; `refusal(dtype)` is raised for dtypes of the categories
-    `refused`.
-    """
+    """Declare `name(Tensor self, Tensor other)`; `refusal(dtype)` is raised for dtypes of the categories `refused`."""
     python_name = name.partition(".")[0]
     operator = native_function(f"{name}(Tensor self, Tensor other) -> Tensor", BOTH, inplace=inplace,
                                out=True, direct=True, name=python_name)

@@ -89,13 +89,7 @@ def _joined(products):
     return np.array(joined, np.int64).reshape(-1, 4)
 
 
-# ------------------------------------------------------------------------------------------------- the compiled loops
-# The fast convolution of float32 and float64, in any dimension: matrix products by compiled loops.
-#
-# See Note [ Rows of pixels ] in cpu/convolution_mm2d.py. The batch is taken in chunks of some images, so that
-# nothing but the result is as large as the batch; threads share the chunks.
-#
-# In PyTorch: `mkldnn/Conv.cpp` (oneDNN). Explained in the chapter "Layers, functional, init".
+# ----------------------------------------------------------------------------------------- the compiled loops
 
 WORTH = 10_000  # multiply-adds for which to load the compiled loops
 ROWS = 256  # that a product should have

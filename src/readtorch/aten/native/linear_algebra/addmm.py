@@ -44,8 +44,7 @@ def scaled_sum(self, value, beta, alpha):
 
 
 def add_product(self, left, right, beta, alpha):
-    """beta * self + alpha * left @ right on arrays. 16-bit floats are computed in float32 and rounded
-    once."""
+    """beta * self + alpha * left @ right on arrays. 16-bit floats are computed in float32 and rounded once."""
     wide = WIDENED.get(left.dtype)
     if wide is None:
         return wrap(scaled_sum(self, product(left, right), beta, alpha))
@@ -56,7 +55,7 @@ def add_product(self, left, right, beta, alpha):
 # ------------------------------------------------------------------------------------------------------ addmm
 
 addmm = native_function(f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}) -> "
-                        f"Tensor", BOTH, inplace=True, out=True,
+                        "Tensor", BOTH, inplace=True, out=True,
                         direct=True)
 
 
@@ -67,11 +66,9 @@ def check_addmm(self, mat1, mat2):
     check_inner_sizes(mat1._array, mat2._array)
     expand_cpu(self, (mat1._array.shape[0], mat2._array.shape[1]), False)
     if self._array.dtype != mat2._array.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and "
-                           f"{type_name(mat2)}")
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and {type_name(mat2)}")
     if mat1._array.dtype != mat2._array.dtype:
-        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(mat1)} and "
-                           f"{type_name(mat2)}")
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(mat1)} and {type_name(mat2)}")
     refuse_bool(mat1, "addmm_impl_cpu_")
 
 
@@ -139,7 +136,7 @@ class AddmmBackward0:
 # ------------------------------------------------------------------------------------------------ addmv, addr
 
 addmv = native_function(f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> "
-                        f"Tensor", BOTH, inplace=True, out=True, direct=True)
+                        "Tensor", BOTH, inplace=True, out=True, direct=True)
 
 
 @addmv.kernel
@@ -170,7 +167,7 @@ class AddmvBackward0:
 
 
 addr = native_function(f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> "
-                       f"Tensor", BOTH, inplace=True, out=True, direct=True)
+                       "Tensor", BOTH, inplace=True, out=True, direct=True)
 
 
 @addr.kernel
@@ -211,7 +208,7 @@ class AddrBackward0:
 # ------------------------------------------------------------------------------------------- batched products
 
 baddbmm = native_function(f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> "
-                          f"Tensor", BOTH, inplace=True, out=True)
+                          "Tensor", BOTH, inplace=True, out=True)
 
 
 @baddbmm.kernel
@@ -240,7 +237,7 @@ class BaddbmmBackward0:
 
 
 addbmm = native_function(f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> "
-                         f"Tensor", BOTH, inplace=True, out=True)
+                         "Tensor", BOTH, inplace=True, out=True)
 
 
 @addbmm.kernel
@@ -250,8 +247,7 @@ def addbmm_cpu(self, batch1, batch2, beta, alpha):
     x, y = batch1._array, batch2._array
     expand_cpu(self, (x.shape[1], y.shape[2]), False)
     if self._array.dtype != y.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and "
-                           f"{type_name(batch2)}")
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(self)} and {type_name(batch2)}")
     if x.dtype != y.dtype:
         raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {type_name(batch1)} and "
                            f"{type_name(batch2)}")

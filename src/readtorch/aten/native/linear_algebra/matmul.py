@@ -23,8 +23,7 @@ def refuse_bool(t, kernel_name):
 
 
 def product(x, y):
-    """`x @ y` for arrays of one type; 16-bit floats are widened, because NumPy would add them up in 16
-    bits."""
+    """`x @ y` for arrays of one type; 16-bit floats are widened, because NumPy would add them up in 16 bits."""
     wide = WIDENED.get(x.dtype)
     if wide is not None:
         return multiply(x.astype(wide), y.astype(wide)).astype(x.dtype)
@@ -44,8 +43,7 @@ def check_mm(self, mat2):
         raise RuntimeError("mat2 must be a matrix")
     check_inner_sizes(x, y)
     if x.dtype != y.dtype:
-        raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
-                           f"{c_name(self)} != {c_name(mat2)}")
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(self)} != {c_name(mat2)}")
     refuse_bool(self, "addmm_impl_cpu_")
 
 
@@ -77,8 +75,7 @@ def is_column_major(sizes, byte_strides):
 
 
 def mm_mat1_backward(grad, mat2, sizes, byte_strides, alpha):
-    """The gradient of `mat1`, laid out like `mat1` so that adding it up later is a straight run through
-    memory."""
+    """The gradient of `mat1`, laid out like `mat1` so that adding it up later is a straight run through memory."""
     if is_column_major(sizes, byte_strides):
         return maybe_multiply(conj(mat2).mm(grad.t()).t(), alpha.conjugate())
     return maybe_multiply(grad.mm(conj(mat2.t())), alpha.conjugate())
@@ -110,8 +107,7 @@ def check_batches(batch1, batch2):
         raise RuntimeError("batch2 must be a 3D tensor")
     if x.shape[0] != y.shape[0] or x.shape[2] != y.shape[1]:
         raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{x.shape[0]}, "
-                           f"{x.shape[2]}] but got: "
-                           f"[{y.shape[0]}, {y.shape[1]}].")
+                           f"{x.shape[2]}] but got: [{y.shape[0]}, {y.shape[1]}].")
 
 
 @bmm.kernel
@@ -188,9 +184,8 @@ def check_dot(self, other, kernel_name):
         raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {type_name(self)} and "
                            f"{type_name(other)}")
     if x.shape != y.shape:
-        raise RuntimeError(f"inconsistent tensor size, expected tensor [{x.size}] and src [{y.size}] to have "
-                           f"the same number of "
-                           f"elements, but got {x.size} and {y.size} elements respectively")
+        raise RuntimeError(f"inconsistent tensor size, expected tensor [{x.size}] and src [{y.size}] to have the same "
+                           f"number of elements, but got {x.size} and {y.size} elements respectively")
     refuse_bool(self, kernel_name)
 
 
@@ -283,8 +278,7 @@ def matmul_cpu(self, other):
 
 @matmul.compose
 def matmul_composite(self, other):
-    """Vectors: dot and mv. Matrices: mm. More dimensions: fold them into a matrix if that is free, else
-    bmm."""
+    """Vectors: dot and mv. Matrices: mm. More dimensions: fold them into a matrix if that is free, else bmm."""
     if self._array.ndim == 2 == other._array.ndim:
         return mm.call(self, other)
     ndims = (self._array.ndim, other._array.ndim)
@@ -295,16 +289,14 @@ def matmul_composite(self, other):
     if ndims == (1, 2):
         return self.unsqueeze(0).mm(other).squeeze_(0)
     if 0 in ndims:
-        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {ndims[0]}D and "
-                           f"{ndims[1]}D")
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {ndims[0]}D and {ndims[1]}D")
     return folded_matmul(self, other) if should_fold(self, other) else batched_matmul(self, other)
 
 
 def should_fold(a, b):
     """Whether to multiply a batch of matrices by one matrix or vector as one tall matrix.
 
-    Always when the small operand requires grad: expanding it to the batch would cost a gradient of the
-    batch's size.
+    Always when the small operand requires grad: expanding it to the batch would cost a gradient of the batch's size.
     """
     first_larger = a._array.ndim >= b._array.ndim
     large, small = (a, b) if first_larger else (b, a)

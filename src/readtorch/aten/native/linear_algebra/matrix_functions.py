@@ -63,11 +63,7 @@ def matrix_exp_composite(self):
     return linalg_matrix_exp.call(self)
 
 
-# ------------------------------------------------------------------------------------------------------- matrix_power
-# Inverse, determinant, linear equations.
-#
-# In PyTorch: `aten/src/ATen/native/BatchLinearAlgebra.cpp`; formulas in
-# `torch/csrc/autograd/FunctionsManual.cpp`.
+# ----------------------------------------------------------------------------------------------- matrix_power
 
 # ----------------------------------------------------------------------------------------- powers of a matrix
 
@@ -100,13 +96,7 @@ def matrix_power_composite(self, n):
         power = power.matmul(power)
 
 
-
-
-# ------------------------------------------------------------------------------------------------------------- vander
-# linalg.cond, diagonal, tensorinv, tensorsolve, vander: what is made of the other operators of
-# `readtorch.linalg`.
-#
-# In PyTorch: `aten/src/ATen/native/{LinearAlgebra,BatchLinearAlgebra}.cpp`.
+# ----------------------------------------------------------------------------------------------------- vander
 
 vander = native_function(
     "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", module="linalg", name="vander"

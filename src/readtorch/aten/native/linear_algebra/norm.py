@@ -57,12 +57,10 @@ def check_norm(self, order, axes, dtype):
         raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
                            f"{SCALAR_TYPE_NAMES[own]}")
     if (order < 0 or order == math.inf) and any(self._array.shape[a] == 0 for a in axes):
-        raise RuntimeError(f"linalg.vector_norm cannot compute the {_shown(order)} norm on an empty tensor "
-                           "because the operation "
-                           "does not have an identity" if len(axes) == self._array.ndim else
-                           f"linalg.vector_norm cannot compute the {_shown(order)} norm on the dimension "
-                           f"{axes[0]} because this "
-                           "dimension is empty and the operation does not have an identity")
+        raise RuntimeError(f"linalg.vector_norm cannot compute the {_shown(order)} norm on an empty tensor because the "
+                           "operation does not have an identity" if len(axes) == self._array.ndim else
+                           f"linalg.vector_norm cannot compute the {_shown(order)} norm on the dimension {axes[0]} "
+                           "because this dimension is empty and the operation does not have an identity")
     if dtype is None:
         return
     if dtype.category < FLOAT:
@@ -74,8 +72,7 @@ def check_norm(self, order, axes, dtype):
                            f"{SCALAR_TYPE_NAMES[dtype]}")
     if scalar_type.promote_types(own, dtype) is not dtype:
         raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({SCALAR_TYPE_NAMES[own]}) should be "
-                           "convertible without "
-                           f"narrowing to the specified dtype ({SCALAR_TYPE_NAMES[dtype]})")
+                           f"convertible without narrowing to the specified dtype ({SCALAR_TYPE_NAMES[dtype]})")
 
 
 def _shown(order):
@@ -167,22 +164,18 @@ class DistBackward0:
         return -norm_gradient(grad, self - other, p, result, None, False)
 
 
-# ------------------------------------------------------------------------------------------- linalg.norm, matrix_norm
-# linalg.norm and the norms of matrices; vectors have theirs in `norms.py`.
-#
-# In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp` (`linalg_norm` and its parts).
-# Explained in the chapter "Layers, functional, init".
+# ----------------------------------------------------------------------------------- linalg.norm, matrix_norm
 
 _TAIL = "bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"
-matrix_norm = native_function(f"linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], "
+matrix_norm = native_function("linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], "
                               f"{_TAIL}", module="linalg",
                               name="matrix_norm", out=True)
 matrix_norm_named = native_function(f"linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] "
                                     f"dim=[-2,-1], {_TAIL}",
                                     module="linalg", name="matrix_norm", out=True)
-linalg_norm = native_function(f"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, "
+linalg_norm = native_function("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, "
                        f"{_TAIL}", module="linalg", name="norm", out=True)
-linalg_norm_named = native_function(f"linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, "
+linalg_norm_named = native_function("linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, "
                              f"{_TAIL}", module="linalg", name="norm",
                              out=True)
 
@@ -190,21 +183,17 @@ linalg_norm_named = native_function(f"linalg_norm.ord_str(Tensor self, str ord, 
 def check_linalg_norm_type(name, self, dtype):
     kind = dtype_of(self)
     if kind.category < FLOAT:
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
-                           f"{type_name(self)}")
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(self)}")
     if dtype is None:
         return
     if dtype.category < FLOAT:
-        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got "
-                           f"{SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {SCALAR_TYPE_NAMES[dtype]}")
     if dtype.is_complex != kind.is_complex:
         raise RuntimeError(f"{name}: dtype should be {'complex' if kind.is_complex else 'real'} for "
-                           f"{'complex' if kind.is_complex else 'real'} "
-                           f"inputs, but got {SCALAR_TYPE_NAMES[dtype]}")
+                           f"{'complex' if kind.is_complex else 'real'} inputs, but got {SCALAR_TYPE_NAMES[dtype]}")
     if scalar_type.promote_types(kind, dtype) is not dtype:
-        raise RuntimeError(f"{name}: the dtype of the input ({SCALAR_TYPE_NAMES[kind]}) should be "
-                           f"convertible without narrowing to the "
-                           f"specified dtype ({SCALAR_TYPE_NAMES[dtype]})")
+        raise RuntimeError(f"{name}: the dtype of the input ({SCALAR_TYPE_NAMES[kind]}) should be convertible without "
+                           f"narrowing to the specified dtype ({SCALAR_TYPE_NAMES[dtype]})")
 
 
 # ------------------------------------------------------------------------------------------ norms of matrices
@@ -236,8 +225,7 @@ def of_singular_values(self, rows, columns, keepdim, reduce):
 
 @matrix_norm.compose
 def matrix_norm_composite(self, ord, dim, keepdim, dtype):
-    """1, inf: the greatest column or row sum; 2: the greatest singular value; negative orders: the least
-    instead."""
+    """1, inf: the greatest column or row sum; 2: the greatest singular value; negative orders: the least instead."""
     rows, columns = check_matrix_norm(self, dim, dtype)
     size = abs(ord)
     if size not in (1, 2, math.inf):
@@ -280,8 +268,7 @@ def matrix_norm_named_composite(self, ord, dim, keepdim, dtype):
 def check_norm_dims(self, ord, dim):
     if dim is not None:
         if len(dim) not in (1, 2):
-            raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got "
-                               f"{list(dim)}")
+            raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     elif ord is not None and self._array.ndim not in (1, 2):
         raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
                            f"{self._array.ndim}D.")
@@ -289,8 +276,7 @@ def check_norm_dims(self, ord, dim):
 
 @linalg_norm.compose
 def linalg_norm_composite(self, ord, dim, keepdim, dtype):
-    """A matrix norm over two dimensions, a vector norm over any other number; without an order both are the
-    2-norm."""
+    """A matrix norm over two dimensions, a vector norm over any other number; without an order both are the 2-norm."""
     check_norm_dims(self, ord, dim)
     if ord is not None and (len(dim) == 2 if dim is not None else self._array.ndim == 2):
         return matrix_norm.call(self, ord, dim or (0, 1), keepdim, dtype)
@@ -311,10 +297,7 @@ exact_out(linalg_norm, linalg_norm_types)
 exact_out(linalg_norm_named, linalg_norm_types)
 
 
-# --------------------------------------------------------------------------------------------- torch.norm's operators
-# How far apart, or how alike, two tensors are along one dimension.
-#
-# In PyTorch: `aten/src/ATen/native/Distance.cpp`.
+# ------------------------------------------------------------------------------------- torch.norm's operators
 
 # What C++ calls the p-norm; Python's `norm` has become a face of linalg_vector_norm.
 p_norm = native_function("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", "")
@@ -343,11 +326,7 @@ class NormBackward1:
         return norm_gradient(grad, self, p, result, dim, keepdim)
 
 
-# --------------------------------------------------------------------------------------------------------------- cond
-# linalg.cond, diagonal, tensorinv, tensorsolve, vander: what is made of the other operators of
-# `readtorch.linalg`.
-#
-# In PyTorch: `aten/src/ATen/native/{LinearAlgebra,BatchLinearAlgebra}.cpp`.
+# ------------------------------------------------------------------------------------------------------- cond
 
 cond = native_function("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", name="cond", **LINALG)
 cond_by_name = native_function("linalg_cond.p_str(Tensor self, str p) -> Tensor", name="cond", **LINALG)

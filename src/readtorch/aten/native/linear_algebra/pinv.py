@@ -19,18 +19,15 @@ pinv_tensor = native_function(
     "hermitian=False) -> Tensor",
     module="linalg", name="pinv", out=True)
 pinv_float = native_function(
-    "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) "
-    "-> Tensor",
+    "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
     module="linalg", name="pinv", out=True)
-pinv_rcond = native_function("linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> "
-                             "Tensor", module="linalg",
+pinv_rcond = native_function("linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", module="linalg",
                              name="pinv", out=True)
 pinverse = native_function("pinverse(Tensor self, float rcond=1e-15) -> Tensor", BOTH)
 
 
 def tolerance(x, values, atol, rtol):
-    """Singular values up to this count as zero: max(atol, rtol · the greatest), by default eps · max(m, n) ·
-    it."""
+    """Singular values up to this count as zero: max(atol, rtol · the greatest), by default eps · max(m, n) · it."""
     greatest = values.max(-1, initial=0)
     atol = 0 if atol is None else atol
     if rtol is None:

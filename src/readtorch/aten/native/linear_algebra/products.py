@@ -34,15 +34,13 @@ def kron_composite(self, other):
 
 # ----------------------------------------------------------------------------------------- chains of matrices
 
-multi_dot = native_function("linalg_multi_dot(Tensor[] tensors) -> "
-                            "Tensor", module="linalg", name="multi_dot", out=True)
+multi_dot = native_function("linalg_multi_dot(Tensor[] tensors) -> Tensor", module="linalg", name="multi_dot", out=True)
 chain_matmul = native_function("chain_matmul(Tensor[] matrices) -> Tensor", "", out=True)
 
 
 @multi_dot.compose
 def multi_dot_composite(tensors):
-    """The product of many matrices, in the order that costs the fewest multiplications. The ends may be
-    vectors."""
+    """The product of many matrices, in the order that costs the fewest multiplications. The ends may be vectors."""
     check_chain(tensors)
     first, last = tensors[0], tensors[-1]
     shape = (list(first._array.shape[:1]) if first._array.ndim == 2 else []) + (
@@ -75,8 +73,7 @@ def check_chain_sizes(matrices):
     for i, (a, b) in enumerate(zip(matrices, matrices[1:])):
         if a._array.shape[1] != b._array.shape[0]:
             raise RuntimeError(f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a._array.shape)} and "
-                               f"{list(b._array.shape)} "
-                               "cannot be multiplied")
+                               f"{list(b._array.shape)} cannot be multiplied")
 
 
 def cheapest_splits(matrices):
@@ -103,8 +100,7 @@ def multiply_range(matrices, splits, i, j):
 @chain_matmul.compose
 def chain_matmul_composite(matrices):
     warnings.warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
-                  "torch.linalg.multi_dot instead, "
-                  "which accepts a list of two or more tensors rather than multiple "
+                  "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than multiple "
                   "parameters.", stacklevel=3)
     for t in matrices:
         if t._array.ndim != 2:
@@ -125,7 +121,7 @@ vecdot = native_function("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> "
 @vecdot.compose
 def vecdot_composite(x, y, dim):
     if dtype_of(x).category < 2:
-        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got "
+        raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
                            f"{x.dtype}".replace("torch.", ""))
     if dtype_of(x) is not dtype_of(y):
         raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "

@@ -22,11 +22,10 @@ mkldnn_rnn_layer = native_function(
     "Tensor hx_, Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, "
     "bool has_biases, bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)")
 mkldnn_rnn_layer_backward = native_function(
-    "mkldnn_rnn_layer_backward(Tensor input, Tensor weight1, Tensor weight2, Tensor weight3, Tensor weight4, "
-    "Tensor hx_, Tensor cx_tmp, Tensor output, Tensor hy_, Tensor cy_, Tensor? grad_output, Tensor? grad_hy, "
-    "Tensor? grad_cy, bool reverse, int mode, int hidden_size, int num_layers, bool has_biases, bool train, "
-    "bool bidirectional, int[] batch_sizes, bool batch_first, Tensor workspace) -> "
-    "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)", "")
+    "mkldnn_rnn_layer_backward(Tensor input, Tensor weight1, Tensor weight2, Tensor weight3, Tensor weight4, Tensor "
+    "hx_, Tensor cx_tmp, Tensor output, Tensor hy_, Tensor cy_, Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, "
+    "bool reverse, int mode, int hidden_size, int num_layers, bool has_biases, bool train, bool bidirectional, int[] "
+    "batch_sizes, bool batch_first, Tensor workspace) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)", "")
 LSTM_MODE = 2  # what `mode` says for an LSTM; nobody calls the operator with another
 
 
@@ -57,8 +56,7 @@ def turned_back(states, batch, dtype):
 @mkldnn_rnn_layer.kernel
 def mkldnn_rnn_layer_cpu(input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode,
                          hidden_size, num_layers, has_biases, bidirectional, batch_first, train):
-    """The outputs of all steps, the last h and c, and what backward will need (None while nothing is
-    recorded)."""
+    """The outputs of all steps, the last h and c, and what backward will need (None while nothing is recorded)."""
     x, w_ih, w_hh, h, c = map(wide, (input, weight0, weight1, hx_, cx_))
     steps, batch, _ = x.shape
     bias = wide(weight2) + wide(weight3) if has_biases else np.zeros(len(w_ih), F4)
@@ -133,8 +131,7 @@ def mkldnn_rnn_layer_backward_cpu(input, weight1, weight2, weight3, weight4, hx_
     return *map(wrap, (dx, dw_ih, dw_hh, db, db.copy())), *states
 
 
-# So many columns of gradients make one product: few enough to stay in the cache, many enough to keep BLAS
-# busy.
+# So many columns of gradients make one product: few enough to stay in the cache, many enough to keep BLAS busy.
 COLUMNS_AT_ONCE = 128
 
 
@@ -165,8 +162,7 @@ def hidden_before(output, first, reverse):
 
 
 def lstm_backward_by_steps(x, w_ih, w_hh, b_ih, b_hh, h, c, grads, reverse, has_biases):
-    """The same out of operators that can be differentiated again: the layer is computed anew, then walked
-    back."""
+    """The same out of operators that can be differentiated again: the layer is computed anew, then walked back."""
     if all(g is None for g in grads[:3]):
         return (None,) * 7
     steps = len(x)
@@ -197,14 +193,9 @@ def lstm_backward_by_steps(x, w_ih, w_hh, b_ih, b_hh, h, c, grads, reverse, has_
     return at.cat(dx, 0), dw_ih, dw_hh, db, db, dh, dc
 
 
-# ------------------------------------------------------------------------------------------------- GRU and simple RNN
-# A float32 layer of a GRU or a simple RNN as one operator, as `rnn_layer.py` has it for the LSTM.
-#
-# # in PyTorch: no such operator; on the CPU these layers are made of a dozen operators and nodes a step, as
-# they are # here for other dtypes and for packed sequences. oneDNN could run them too, but PyTorch asks it for
-# the LSTM only.
-#
-# Explained in the chapter "Layers, functional, init".
+# ----------------------------------------------------------------------------------------- GRU and simple RNN
+# in PyTorch: no such operator. On the CPU these layers are made of a dozen operators and nodes for each step, as they are
+# here for other dtypes and for packed sequences. oneDNN could run them too, but PyTorch asks it for the LSTM only.
 
 _rnn_layer = native_function(
     "_rnn_layer(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, str mode, "
@@ -260,8 +251,7 @@ class RnnLayerBackward0:
 def _rnn_layer_backward_cpu(input, hx, w_ih, w_hh, output, grad_output, grad_hy, mode, reverse, workspace):
     """The gradients of input, hx and the four weights.
 
-    A GRU's sums are kept in the order n, r, z, n of h: the first three are the input's, the last three those
-    of h.
+    A GRU's sums are kept in the order n, r, z, n of h: the first three are the input's, the last three those of h.
     """
     x, h, w_ih, w_hh, y = (np.ascontiguousarray(t._array) for t in (input, hx, w_ih, w_hh, output))
     batch, size, width = *h.shape, len(w_ih)
@@ -291,8 +281,7 @@ def _rnn_layer_backward_cpu(input, hx, w_ih, w_hh, output, grad_output, grad_hy,
 
 
 def rnn_backward_by_steps(x, h, w_ih, w_hh, b_ih, b_hh, mode, reverse, grads):
-    """The same out of operators that can be differentiated again: the layer is computed anew, then walked
-    back."""
+    """The same out of operators that can be differentiated again: the layer is computed anew, then walked back."""
     compute, back = (gru_parts, gru_back) if mode == "gru" else (rnn_parts(mode), rnn_back(mode))
     order = range(len(x) - 1, -1, -1) if reverse else range(len(x))
     states, parts = [h], []

@@ -46,8 +46,7 @@ adaptive_max_pool3d_backward = native_function(
 
 
 def wrong_output_type(out, result, self, output_size):
-    return (f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `output` but got dtype "
-            f"{C_TYPE_NAMES[dtype_of(out)]}")
+    return (f"expected dtype {C_TYPE_NAMES[dtype_of(self)]} for `output` but got dtype {C_TYPE_NAMES[dtype_of(out)]}")
 
 
 exact_out(adaptive_avg_pool2d, wrong_output_type)
@@ -61,8 +60,7 @@ exact_out(adaptive_max_pool3d)
 def check_dimensions(caller, shape, dims, colon=""):
     """Raises RuntimeError unless channels, and maybe a batch, stand in front of the plane."""
     if len(shape) not in (dims + 1, dims + 2):
-        raise RuntimeError(f"{caller}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{colon} "
-                           f"{list(shape)}")
+        raise RuntimeError(f"{caller}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{colon} {list(shape)}")
 
 
 def check_not_empty(caller, shape, from_dim=1, what="input"):

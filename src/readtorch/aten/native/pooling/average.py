@@ -52,8 +52,7 @@ exact_out(avg_pool3d)
 # -------------------------------------------------------------------------------------------------------- means
 
 def averages(planes, windows, divisors):
-    """The sum of what each window sees, divided: an array (planes, results). A window that sees nothing gives
-    0."""
+    """The sum of what each window sees, divided: an array (planes, results). A window that sees nothing gives 0."""
     if worth_loops(planes):
         return averages_by_loops(planes, windows, divisors)
     total = np.zeros((len(planes), divisors.shape[1]), planes.dtype)

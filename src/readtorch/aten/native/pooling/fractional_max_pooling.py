@@ -34,8 +34,7 @@ NAMES = {2: ("height", "width"), 3: ("time", "height", "width")}
 
 
 def starts(sample, size, outputs, kernel):
-    """Where `outputs` windows begin among `size` places: (planes, outputs), from one random number in [0, 1)
-    a plane.
+    """Where `outputs` windows begin among `size` places: (planes, outputs), from one random number in [0, 1) a plane.
 
     Equal steps of a fractional length, rounded down after a random shift; the last window ends with the
     plane. The arithmetic is that of the samples' type, rounded after every step.

@@ -34,8 +34,7 @@ from .windows import (
     worth_loops,
 )
 
-_SIZES = ("int[{0}] kernel_size, int[{0}] stride=[], int[{0}] padding=0, int[{0}] dilation=1, "
-          "bool ceil_mode=False")
+_SIZES = ("int[{0}] kernel_size, int[{0}] stride=[], int[{0}] padding=0, int[{0}] dilation=1, bool ceil_mode=False")
 _BACKWARD = ("Tensor grad_output, Tensor self, int[{0}] kernel_size, int[{0}] stride, int[{0}] padding, "
              "int[{0}] dilation, bool ceil_mode, Tensor indices")
 
@@ -174,8 +173,7 @@ def channels_last(rows, sizes):
 
 
 def put_back_in(self, grad_output, indices, dims):
-    """The gradients for the planes of `self`, from the gradients of what was picked from them: (planes,
-    places)."""
+    """The gradients for the planes of `self`, from the gradients of what was picked from them: (planes, places)."""
     x = self._array
     grads = planes_of(in_float32(grad_output._array), dims)
     return cast(put_back(grads, planes_of(indices._array, dims), math.prod(x.shape[x.ndim - dims:])), x.dtype)
@@ -217,8 +215,7 @@ max_pool3d_with_indices.backward(
 
 
 def pick_again(grad, indices, dims):
-    """What `grad`, shaped like the input, holds at the places that were picked
-    (`max_pool_double_backward`)."""
+    """What `grad`, shaped like the input, holds at the places that were picked (`max_pool_double_backward`)."""
     rows = (*indices.shape[:-dims], indices.shape[-dims:].numel())
     picked = (*grad.shape[:-dims], grad.shape[-dims:].numel())
     return grad.contiguous(memory_format=suggested_format(indices._array)).view(picked).gather(

@@ -23,8 +23,7 @@ exact_out(max_unpool3d, found_other_type)
 
 
 def put_at(x, indices, output_size):
-    """The array's numbers in planes of `output_size`, each at its index: (planes, places). The last of
-    several stays.
+    """The array's numbers in planes of `output_size`, each at its index: (planes, places). The last of several stays.
 
     Raises RuntimeError for an index that the planes do not have.
     """
@@ -34,8 +33,7 @@ def put_at(x, indices, output_size):
     places = planes_of(indices, dims)
     wrong = places[(places < 0) | (places >= count)]
     if wrong.size:
-        raise RuntimeError(f"Found an invalid max index: {wrong[-1]} (output volumes are of size "
-                           f"{by(*output_size)})")
+        raise RuntimeError(f"Found an invalid max index: {wrong[-1]} (output volumes are of size {by(*output_size)})")
     result = np.zeros((len(places), count), x.dtype)
     np.put_along_axis(result, places, planes_of(x, dims), 1)
     return result
@@ -51,9 +49,8 @@ def check_shapes(self, indices, output_size, dims):
     """Raises RuntimeError unless there is an index for each number, and room for them."""
     x = self._array
     if x.shape != indices._array.shape:
-        raise RuntimeError("Expected shape of indices to be same as that of the input tensor "
-                           f"({list(x.shape)}) but got indices tensor with shape: "
-                           f"{list(indices._array.shape)}")
+        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(x.shape)}) but "
+                           f"got indices tensor with shape: {list(indices._array.shape)}")
     for dim in range(1, x.ndim):
         if x.shape[dim] == 0:
             raise RuntimeError(f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size "

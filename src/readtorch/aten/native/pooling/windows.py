@@ -129,8 +129,7 @@ def pool3d_outputs(slide, shape, caller, check_size=False):
                            f"has a shape of {list(shape)} and non-batch dimension 0 has length zero!")
     (kt, kh, kw), (pt, ph, pw), (t, h, w) = slide.kernel, slide.padding, spatial
     if check_size and (t < kt or h < kh or w < kw):
-        raise RuntimeError(f"input image (T: {t} H: {h} W: {w}) smaller than kernel size "
-                           f"(kT: {kt} kH: {kh} kW: {kw})")
+        raise RuntimeError(f"input image (T: {t} H: {h} W: {w}) smaller than kernel size (kT: {kt} kH: {kh} kW: {kw})")
     if kt // 2 < pt or kh // 2 < ph or kw // 2 < pw:
         raise RuntimeError("pad should be smaller than or equal to half of kernel size, but got "
                            f"kT: {kt} kW: {kw} kH: {kh} padT: {pt} padW: {pw} padH: {ph}")

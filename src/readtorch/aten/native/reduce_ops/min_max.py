@@ -32,9 +32,8 @@ def check_reducible(name, array, dim):
 
 def check_not_empty(name, array):
     if array.size == 0:
-        raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
-                           "Specify the reduction dim "
-                           "with the 'dim' argument.")
+        raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                           "reduction dim with the 'dim' argument.")
 
 
 def evenly_distribute(grad, input, value):
@@ -162,9 +161,8 @@ class MinBackward1:
 # ------------------------------------------------------------------------------------------------- amax, amin
 
 def match_input(out, result, *_):
-    return (f"Expected the dtype for input and out to match, but got {type_name(result)} for input's dtype "
-            f"and {type_name(out)} for "
-            "out's dtype.")
+    return (f"Expected the dtype for input and out to match, but got {type_name(result)} for input's dtype and "
+            f"{type_name(out)} for out's dtype.")
 
 
 def dims_extreme(name, ufunc, refusal):
@@ -239,9 +237,7 @@ class AminmaxBackward0:
 # --------------------------------------------------------------------------------------------- argmax, argmin
 
 def place_of(name, find):
-    """Declare argmax or argmin: the index of the first extreme, in the flattened tensor if no dim is
-    given.
-    """
+    """Declare argmax or argmin: the index of the first extreme, in the flattened tensor if no dim is given."""
     operator = native_function(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", BOTH,
                                out=True)
     exact_out(operator)

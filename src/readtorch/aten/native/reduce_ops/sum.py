@@ -82,14 +82,11 @@ def add_floats(name, function, array, axes, keepdim):
 
 
 def _as_type(array, wide):
-    """Complex numbers and 16-bit floats are converted before they are added: NumPy would not do it by
-    itself.
-    """
+    """Complex numbers and 16-bit floats are converted before they are added: NumPy would not do it by itself."""
     return cast(array, wide) if array.dtype.kind in "cV" or wide.kind in "biu" else array
 
 
-# A NumPy reduction takes 0.8 µs to begin with; so many numbers are added more quickly by Python, in double
-# precision.
+# A NumPy reduction takes 0.8 µs to begin with; so many numbers are added more quickly by Python, in double precision.
 FEW = 16
 
 
@@ -233,9 +230,8 @@ mean_dim = native_function("mean.dim(Tensor self, int[1]? dim, bool keepdim=Fals
 def check_mean_type(target, dtype):
     if target.category < FLOAT:
         kind = "Input" if dtype is None else "Optional"
-        raise RuntimeError(f"mean(): could not infer output dtype. {kind} dtype must be either a floating "
-                           "point or complex dtype. "
-                           f"Got: {SCALAR_TYPE_NAMES[target]}")
+        raise RuntimeError(f"mean(): could not infer output dtype. {kind} dtype must be either a floating point or "
+                           f"complex dtype. Got: {SCALAR_TYPE_NAMES[target]}")
 
 
 def mean_array(array, axes, keepdim, dtype):
@@ -329,17 +325,14 @@ def prod_dim_cpu(self, dim, keepdim, dtype):
 
 
 def prod_gradient(grad, input, result, dim):
-    """grad * result / input, without the division where an input is 0: there, the product of all others
-    along `dim`.
-    """
+    """grad * result / input, without the division where an input is 0: there, the product of all others along `dim`."""
     if not (input._array == 0).any():
         return grad * conj(result / input)
     return grad * conj(product_of_others(input, dim))
 
 
 def product_of_others(input, dim):
-    """For each element the product of all other elements along `dim`: what comes before it times what
-    comes after it.
+    """For each element the product of all other elements along `dim`: what comes before it times what comes after it.
     """
     size = input._array.shape[dim]
     one = at.ones_like(input.narrow(dim, 0, 1))
@@ -369,11 +362,7 @@ class ProdBackward1:
         return prod_gradient(grad, input, result, dim)
 
 
-# -------------------------------------------------------------------------------------------------------------- trace
-# Products beyond the matrix product: tensordot, kron, bilinear, multi_dot, cross, vecdot, trace.
-#
-# In PyTorch: `aten/src/ATen/native/{Linear,LinearAlgebra,Cross,ReduceOps}.cpp`.
-# Explained in the chapter "Layers, functional, init".
+# ------------------------------------------------------------------------------------------------------ trace
 
 # ------------------------------------------------------------------------------------------------------ trace
 
@@ -395,11 +384,7 @@ class TraceBackward0:
         return grad * at.eye(*self_sym_sizes, dtype=grad.dtype, device=grad.device)
 
 
-# ---------------------------------------------------------------------------------------------------------- logsumexp
-# Norms: linalg.vector_norm, dist, and logsumexp, which is a soft maximum.
-#
-# In PyTorch: `aten/src/ATen/native/{LinearAlgebra,ReduceOps,Distance}.cpp`; `norm_backward` in
-# `FunctionsManual.cpp`.
+# -------------------------------------------------------------------------------------------------- logsumexp
 
 # -------------------------------------------------------------------------------------------------- logsumexp
 

@@ -45,11 +45,11 @@ def spread(self, dim, correction, keepdim, root, name="std and var"):
 def overloads(name, root):
     """Declare var or std: the two older overloads call the one with `correction`."""
     of_all = native_function(f"{name}(Tensor self, bool unbiased=True) -> Tensor", BOTH)
-    of_dim = native_function(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) "
-                             "-> Tensor", BOTH, out=True)
+    of_dim = native_function(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "
+                             "Tensor", BOTH, out=True)
     general = native_function(
-        f"{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
-        "-> Tensor", BOTH, out=True)
+        f"{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> "
+        "Tensor", BOTH, out=True)
     general.kernel(lambda self, dim, correction, keepdim: spread(self, dim, correction, keepdim, root))
     of_all.compose(lambda self, unbiased: general.call(self, None, int(unbiased), False))
     of_dim.compose(lambda self, dim, unbiased, keepdim: general.call(self, dim, int(unbiased), keepdim))

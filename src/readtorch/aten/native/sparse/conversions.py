@@ -81,8 +81,7 @@ def to_sparse_composite(self, layout, blocksize, dense_dim):
 
 def check_real_if_recorded(self):
     if self.is_complex() and self.requires_grad and grad_mode_enabled():
-        raise RuntimeError("_to_sparse does not support automatic differentiation for outputs with complex "
-                           "dtype.")
+        raise RuntimeError("_to_sparse does not support automatic differentiation for outputs with complex dtype.")
 
 
 @_to_sparse_dim.kernel

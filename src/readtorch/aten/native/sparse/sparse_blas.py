@@ -54,16 +54,16 @@ def transpose_sparse(self, dim0, dim1):
 def t_sparse(self):
     array = self._array
     if array.sparse_dim > 2 or array.dense_dim:
-        raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {array.sparse_dim} sparse "
-                           f"and {array.dense_dim} dense dimensions")
+        raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {array.sparse_dim} "
+                           f"sparse and {array.dense_dim} dense dimensions")
     return transpose_sparse(self, 0, 1 if array.ndim > 1 else 0)
 
 
 def permute_sparse(self, dims):
     dims = [wrap_dim(d, self._array.ndim) for d in dims]
     if sorted(dims) != list(range(self._array.ndim)):
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
-                           f"desired ordering of dimensions i.e. input.dim() = {self._array.ndim} is not equal to "
+        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
+                           f"the desired ordering of dimensions i.e. input.dim() = {self._array.ndim} is not equal to "
                            f"len(dims) = {len(dims)}")
     return reordered(self, dims)
 
@@ -230,8 +230,8 @@ def zero_where_none(grad, owner):
 
 # ------------------------------------------------------------------------- torch.sparse.mm, torch.sparse.addmm
 
-_sparse_addmm = native_function("_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> "
-                                "Tensor", module="sparse")
+_sparse_addmm = native_function("_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
+                                "alpha=1) -> Tensor", module="sparse")
 _sparse_mm = native_function("_sparse_mm(Tensor sparse, Tensor dense) -> Tensor", module="sparse")
 
 

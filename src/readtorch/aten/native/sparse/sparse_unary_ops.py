@@ -30,8 +30,7 @@ for _name in NAMES:
 
 def pow_sparse_scalar(self, exponent):
     if exponent == 0:
-        raise RuntimeError("pow: cannot raise to zeroth power on sparse tensor; it would make the result "
-                           "tensor dense")
+        raise RuntimeError("pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense")
     array = coalesced_array(self._array)
     return wrap_sparse(array.with_values(pow_scalar.call(wrap(array.values), exponent)._array))
 

@@ -23,9 +23,8 @@ LONG, INT, BYTE, BOOL = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint
 
 
 def writes_elements(operator, apart=True, on_expanded=None):
-    """Decorator: `write(self, …)` changes elements of `self`; the in-place form of `operator` and the one
-    that works on a
-    copy both follow from it.
+    """Decorator: `write(self, …)` changes elements of `self`; the in-place form of `operator` and the one that works on
+    a copy both follow from it.
 
     apart: no other tensor may share memory with `self`.
     on_expanded: an example that the warning gives if `self` shows an element several times, which else is refused.
@@ -52,14 +51,12 @@ def writes_elements(operator, apart=True, on_expanded=None):
 
 
 def check_apart(self, other):
-    """Raises RuntimeError if what is written lies in the memory of what is read, where that is easily
-    seen."""
+    """Raises RuntimeError if what is written lies in the memory of what is read, where that is easily seen."""
     array = getattr(other, "_array", None)
     if array is not None and array.flags.c_contiguous and self._array.flags.c_contiguous:
         if np.may_share_memory(array, self._array):
-            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to "
-                               "tensor refer to "
-                               "a single memory location. Please clone() the tensor before performing the "
+            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
+                               "refer to a single memory location. Please clone() the tensor before performing the "
                                "operation.")
 
 
@@ -72,8 +69,7 @@ index_put = native_function(
 
 
 def array_indices(self, indices):
-    """The index tensors as NumPy takes them, masks expanded to positions. Raises IndexError for what does
-    not fit."""
+    """The index tensors as NumPy takes them, masks expanded to positions. Raises IndexError for what does not fit."""
     result = []
     for place, t in enumerate(indices):
         if t is None:
@@ -97,9 +93,8 @@ def positions(self, mask, place, dim):
     shape, sizes = mask._array.shape, self._array.shape
     for d, n in enumerate(shape):
         if dim + d >= len(sizes) or n != sizes[dim + d]:
-            raise IndexError(f"The shape of the mask {list(shape)} at index {d} does not match the shape of "
-                             "the indexed tensor "
-                             f"{list(sizes)} at index {dim + d}")
+            raise IndexError(f"The shape of the mask {list(shape)} at index {d} does not match the shape of the "
+                             f"indexed tensor {list(sizes)} at index {dim + d}")
     return np.nonzero(mask._array)
 
 
@@ -110,8 +105,7 @@ def explain(error, self, places):
         np.broadcast_shapes(*[a.shape for a in arrays])
     except ValueError:
         shapes = ", ".join(str(list(a.shape)) for a in arrays)
-        return IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
-                          f"{shapes}")
+        return IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}")
     for dim, (p, size) in enumerate(zip(places, self._array.shape)):
         outside = p[(p < -size) | (p >= size)] if isinstance(p, np.ndarray) else ()
         if len(outside):
@@ -121,8 +115,7 @@ def explain(error, self, places):
 
 @index.kernel
 def index_cpu(self, indices):
-    """`self[indices]`: the index tensors, broadcast, stand for the dimensions where they are; always a
-    copy."""
+    """`self[indices]`: the index tensors, broadcast, stand for the dimensions where they are; always a copy."""
     array, places = self._array, array_indices(self, indices)
     try:
         picked = array[places]
@@ -162,9 +155,8 @@ class IndexBackward0:
 def index_put_cpu(self, indices, values, accumulate):
     """`self[indices] = values`, or `+=`, where a place that is named several times receives every value."""
     if values._array.dtype != self._array.dtype:
-        raise RuntimeError("Index put requires the source and destination dtypes match, got "
-                           f"{type_name(self)} for the destination "
-                           f"and {type_name(values)} for the source.")
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(self)} for the "
+                           f"destination and {type_name(values)} for the source.")
     places = array_indices(self, indices)
     try:
         if accumulate:
@@ -175,9 +167,8 @@ def index_put_cpu(self, indices, values, accumulate):
         error = explain(error, self, places)
         if isinstance(error, ValueError):
             target = self._array[places].shape
-            raise RuntimeError(f"shape mismatch: value tensor of shape {list(values._array.shape)} cannot "
-                               "be broadcast to indexing "
-                               f"result of shape {list(target)}") from None
+            raise RuntimeError(f"shape mismatch: value tensor of shape {list(values._array.shape)} cannot be broadcast "
+                               f"to indexing result of shape {list(target)}") from None
         raise error from None
 
 
@@ -271,9 +262,8 @@ def check_index_vector(self, dim, index, source, name):
     if places.dtype not in (LONG, INT):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if places.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {places.ndim} with "
-                         f"type: {type_name(index)} and "
-                         f"size: {list(places.shape)}")
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {places.ndim} with type: "
+                         f"{type_name(index)} and size: {list(places.shape)}")
     if source._array.dtype != self._array.dtype:
         raise RuntimeError(f"{name}(): self ({type_name(self)}) and source ({type_name(source)}) must have "
                            "the same scalar type")
@@ -315,8 +305,7 @@ def check_same_slices(self, source, dim, index):
 
 
 def shape_mismatch(own, other):
-    return RuntimeError("source tensor shape must match self tensor shape, excluding the specified "
-                        "dimension. Got "
+    return RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
                         f"self.shape = {list(own)} source.shape = {list(other)}")
 
 
@@ -343,25 +332,20 @@ def index_copy_cpu(self, dim, index, source):
     dim = check_index_vector(self, dim, index, source, "index_copy_")
     own, other, places = self._array.shape, source._array.shape, index._array.reshape(-1)
     if other == () and places.size != 1:
-        raise IndexError("index_copy_(): When source is scalar, index should have one element (got "
-                         f"{places.size})")
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {places.size})")
     if other and own and len(other) != len(own):
-        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality "
-                         "must match. Source "
-                         f"dimensionality ({len(other)}), destination dimensionality ({len(own)})")
+        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. "
+                         f"Source dimensionality ({len(other)}), destination dimensionality ({len(own)})")
     if other and own and (*own[:dim], *own[dim + 1:]) != (*other[:dim], *other[dim + 1:]):
-        raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. "
-                           "Destination slice shape: "
-                           f"{' '.join(map(str, (*own[:dim], *own[dim + 1:])))} at dimension {dim} and "
-                           "source slice shape: "
-                           f"{' '.join(map(str, (*other[:dim], *other[dim + 1:])))} at dimension 0.")
+        raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
+                           f"shape: {' '.join(map(str, (*own[:dim], *own[dim + 1:])))} at dimension {dim} and source "
+                           f"slice shape: {' '.join(map(str, (*other[:dim], *other[dim + 1:])))} at dimension 0.")
     if other and places.size != other[dim]:
         raise IndexError(f"index_copy_(): Number of indices ({places.size}) should be equal to "
                          f"source.size(dim) ({other[dim]})")
     target = slices_along(self, dim)
-    check_places(places, target.shape[0], f"index_copy_(): index {places.max(initial=0)} is out of bounds "
-                                          f"for dimension {dim} with "
-                                          f"size {target.shape[0]}")
+    check_places(places, target.shape[0], f"index_copy_(): index {places.max(initial=0)} is out of bounds for "
+                                          f"dimension {dim} with size {target.shape[0]}")
     target[places] = slices_along(source, dim)
 
 
@@ -419,10 +403,7 @@ class IndexFillBackward1:
         return grad.index_select(dim, at._unique2(index)[0]).sum()
 
 
-# ------------------------------------------------------------------------------------------------------- index_reduce
-# index_reduce: slices of a source multiplied into, averaged with, or compared with slices of a tensor.
-#
-# In PyTorch: `aten/src/ATen/native/TensorAdvancedIndexing.cpp`; derivative in `FunctionsManual.cpp`.
+# ----------------------------------------------------------------------------------------------- index_reduce
 
 
 def lowest(dtype):
@@ -438,8 +419,7 @@ REDUCTIONS = {"prod": np.multiply, "mean": np.add, "amax": np.maximum, "amin": n
 NEUTRAL = {"prod": lambda dtype: 1, "mean": lambda dtype: 0, "amax": lowest, "amin": highest}
 
 index_reduce = native_function(
-    "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) "
-    "-> Tensor",
+    "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
     "function, method",
     inplace=True,
     out=True,
@@ -527,19 +507,14 @@ def of_extreme(grad, self, dim, index, source, reduce, include_self, result):
     return own * share, wins * share.index_select(dim, index)
 
 
-# ----------------------------------------------------------------------------------------------- _unsafe_masked_index
-# Indexing where a mask says which places count, and combinations.
-#
-# The `_unsafe` operators are for compilers, which see to the bounds: a place that does not count may lie
-# outside.
-# In PyTorch: `aten/src/ATen/native/{TensorAdvancedIndexing,Itertools}.cpp`.
+# --------------------------------------------------------------------------------------- _unsafe_masked_index
+# For compilers, which check the bounds themselves: an index that the mask leaves out may be out of bounds.
 
 masked_index = native_function(
     "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor"
 )
 masked_index_put = native_function(
-    "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> "
-    "Tensor"
+    "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor"
 )
 
 

@@ -60,8 +60,7 @@ def nonzero_numpy_composite(self):
 
 @python_face("nonzero")
 def nonzero_face(input, *, as_tuple=False, out=None):
-    """Indices of the elements that are not 0: an (n, dims) tensor, or with `as_tuple` one vector a
-    dimension."""
+    """Indices of the elements that are not 0: an (n, dims) tensor, or with `as_tuple` one vector a dimension."""
     if as_tuple:
         if isinstance(out, (tuple, list)):
             raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
@@ -185,9 +184,8 @@ class MaskedSelectBackward0:
 def masked_scatter_cpu_(self, mask, source):
     """The elements where the mask is true become those of `source`, in order."""
     if self._array.dtype != source._array.dtype:
-        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
-                           f"{type_name(self)} and "
-                           f"{type_name(source)}")
+        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got {type_name(self)} "
+                           f"and {type_name(source)}")
     if mask._array.dtype != bool:
         raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " +
         type_name(mask))

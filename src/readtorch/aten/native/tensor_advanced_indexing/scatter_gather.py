@@ -57,8 +57,7 @@ keeps_apart(gather, grows=True)
 
 @gather.kernel
 def gather_cpu(self, dim, index, sparse_grad):
-    """`result[i][j] = self[index[i][j]][j]` for dim 0, and so on: the index replaces the coordinate along
-    `dim`."""
+    """`result[i][j] = self[index[i][j]][j]` for dim 0, and so on: the index replaces the coordinate along `dim`."""
     dim = check_index(self, dim, index, "gather")
     places = index._array
     if places.size == 0:
@@ -66,9 +65,8 @@ def gather_cpu(self, dim, index, sparse_grad):
     shape, own = at_least_1d(places).shape, at_least_1d(self._array)
     for d, (n, m) in enumerate(zip(shape, own.shape)):
         if d != dim and n > m:
-            raise RuntimeError(f"Size does not match at dimension {d} expected index {list(places.shape)} "
-                               "to be no larger than self "
-                               f"{list(own.shape)} apart from dimension {dim}")
+            raise RuntimeError(f"Size does not match at dimension {d} expected index {list(places.shape)} to be no "
+                               f"larger than self {list(own.shape)} apart from dimension {dim}")
     check_bounds(places, own.shape[dim], dim)
     taken = np.take_along_axis(window(own, shape, dim), at_least_1d(places).astype(LONG, copy=False), dim)
     return wrap(np.ascontiguousarray(taken).reshape(places.shape))
@@ -133,8 +131,7 @@ def targets(self, dim, index, src=None):
     for d, n in enumerate(places.shape):
         if d != dim and n > own.shape[d] or values is not None and n > values.shape[d]:
             raise RuntimeError(f"Expected index {list(index._array.shape)} to be no larger than self "
-                               f"{list(self._array.shape)} apart "
-                               f"from dimension {dim}" + ("" if src is None else
+                               f"{list(self._array.shape)} apart from dimension {dim}" + ("" if src is None else
                                                           " and to be no larger size than src "
                                                           f"{list(src._array.shape)}"))
     check_bounds(places, own.shape[dim], dim)
@@ -246,8 +243,7 @@ def neutral(reduce, dtype):
 
 @writes_elements(scatter_reduce)
 def scatter_reduce_cpu(self, dim, index, src, reduce, include_self):
-    """Each place of `self` becomes the reduction of what `src` sends there, and of its own element if
-    `include_self`."""
+    """Each place of `self` becomes the reduction of what `src` sends there, and of its own element if `include_self`."""
     apply = reduction(reduce, tuple(_NEUTRAL))
     found = targets(self, dim, index, src)
     if not found:
@@ -337,8 +333,7 @@ def flat_places(index, size, name):
                          "put_(): tried to put elements into an empty tensor")
     outside = places[(places < -size) | (places >= size)]
     if outside.size:
-        raise IndexError("out of range: tried to access index {} on a tensor of {} "
-                         "elements.".format(outside[0], size))
+        raise IndexError("out of range: tried to access index {} on a tensor of {} elements.".format(outside[0], size))
     return places
 
 
@@ -359,12 +354,10 @@ def put_cpu(self, index, source, accumulate):
     places = flat_places(index, self._array.size, "put_")
     if source._array.dtype != self._array.dtype:
         raise RuntimeError("put_(): self and source expected to have the same dtype, but got self.dtype = "
-                           f"{type_name(self)} and "
-                           f"source.dtype = {type_name(source)}")
+                           f"{type_name(self)} and source.dtype = {type_name(source)}")
     if source._array.size != places.size:
         raise RuntimeError("put_(): Expected source and index to have the same number of elements, but got "
-                           "source.numel() = "
-                           f"{source._array.size}, index.numel() = {places.size}")
+                           f"source.numel() = {source._array.size}, index.numel() = {places.size}")
     shape = self._array.shape
     where = np.unravel_index(places.reshape(-1) % max(self._array.size, 1), shape) if shape else (...,)
     values = source._array.reshape(-1)
@@ -387,15 +380,13 @@ class PutBackward0:
 def take_along_dim_composite(self, indices, dim):
     """gather, after `self` and `indices` were broadcast in all dimensions but `dim`."""
     if indices._array.dtype != LONG:
-        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
-                           f"{type_name(indices)}")
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {type_name(indices)}")
     if dim is None:
         return self.reshape((-1,)).gather(0, from_the_front(indices.reshape((-1,)), self._array.size))
     own, other = self._array.shape, indices._array.shape
     if len(own) != len(other):
-        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of "
-                           "dimensions, but got "
-                           f"{len(own)} dimensions for input, and {len(other)} dimensions for indices")
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+                           f"got {len(own)} dimensions for input, and {len(other)} dimensions for indices")
     dim = wrap_dim(dim, len(own))
     common = np.broadcast_shapes((*own[:dim], *own[dim + 1:]), (*other[:dim], *other[dim + 1:]))
     return self.expand((*common[:dim], own[dim], *common[dim:])).gather(

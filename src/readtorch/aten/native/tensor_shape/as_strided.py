@@ -16,16 +16,14 @@ from .view import becomes_view
 BOTH = "function, method"
 
 as_strided = native_function(
-    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
-    "Tensor(a)", BOTH)
+    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", BOTH)
 
 
 def check_strides(size, stride, offset):
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     if min(stride, default=0) < 0:
-        raise RuntimeError("as_strided: Negative strides are not supported at the moment, got strides: "
-                           f"{list(stride)}")
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
 
@@ -37,11 +35,9 @@ def as_strided_cpu(self, size, stride, offset):
     check_strides(size, stride, offset)
     needed = (offset + reach(size, stride)) * dtype.itemsize if 0 not in size else 0
     if needed > storage.nbytes:
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset "
-                           f"{offset}, and itemsize "
-                           f"{dtype.itemsize} requiring a storage size of {needed} are out of bounds for "
-                           "storage of size "
-                           f"{storage.nbytes}")
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
+                           f"itemsize {dtype.itemsize} requiring a storage size of {needed} are out of bounds for "
+                           f"storage of size {storage.nbytes}")
     return view_of(self, storage.as_strided(dtype, size, stride, offset if needed else 0))
 
 
@@ -75,11 +71,10 @@ def may_overlap(size, stride):
 def as_strided_backward(grad, base, size, stride, offset):
     """Note [ The gradient of as_strided ]
 
-    `base` and the result are two windows on one storage. So: make a storage of zeros, add `grad` to it
-    through the result's window, read it through the base's. Two things can overlap. If the *result*
-    shows an element several times its gradient is the sum. If the *base* does (it was expanded), its
-    copies of an element share the gradient, each an equal part, because what made the base will add the
-    copies up again.
+    `base` and the result are two windows on one storage. So: make a storage of zeros, add `grad` to it through the
+    result's window, read it through the base's. Two things can overlap. If the *result* shows an element several times
+    its gradient is the sum. If the *base* does (it was expanded), its copies of an element share the gradient, each an
+    equal part, because what made the base will add the copies up again.
     """
     offset = base.offset if offset is None else offset
     if 0 in base.sizes:
@@ -147,8 +142,7 @@ class UnfoldBackward0:
 
 
 unfold_backward = native_function(
-    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> "
-    "Tensor", "function")
+    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor", "function")
 
 
 @unfold_backward.kernel

@@ -50,9 +50,8 @@ def check_cat_shape(first, shape, dim, position):
         raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
     for d, (a, b) in enumerate(zip(first, shape)):
         if d != dim and a != b:
-            raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size {a} "
-                               f"but got size {b} for "
-                               f"tensor number {position} in the list.")
+            raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size "
+                               f"{b} for tensor number {position} in the list.")
 
 
 @cat.kernel
@@ -215,8 +214,7 @@ def atleast_3d_composite(self):
 
 
 def _stack_along(name, raise_dims, dim, alias=None):
-    """hstack, vstack, dstack: tensors get at least so many dimensions, then they are joined along one of
-    them."""
+    """hstack, vstack, dstack: tensors get at least so many dimensions, then they are joined along one of them."""
     def join(tensors):
         if not tensors:
             raise RuntimeError(f"{name} expects a non-empty TensorList")
@@ -254,9 +252,8 @@ def block_diag_cpu(tensors):
     """Matrices along the diagonal of a larger one."""
     for i, t in enumerate(tensors):
         if t._array.ndim > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} "
-                               f"has {t._array.ndim} "
-                               "dimensions")
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                               f"{t._array.ndim} dimensions")
     if not tensors:
         return wrap(np.empty((1, 0), scalar_type.get_default_dtype().numpy))
     blocks = [np.atleast_2d(t._array) for t in tensors]

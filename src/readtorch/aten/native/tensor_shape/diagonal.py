@@ -46,8 +46,7 @@ class DiagonalBackward0:
 
 
 diagonal_backward = native_function(
-    "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> "
-    "Tensor", "function")
+    "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor", "function")
 
 
 @diagonal_backward.kernel

@@ -135,9 +135,8 @@ def unflatten_composite(self, dim, sizes):
     except RuntimeError as error:
         if "only one dimension" in str(error) or "invalid shape" in str(error):
             raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None
-        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim "
-                           f"{place} ({shape[place]}) "
-                           "in the input tensor") from None
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {place} "
+                           f"({shape[place]}) in the input tensor") from None
     return view.call(self, (*shape[:place], *inferred, *shape[place + 1:]))
 
 
@@ -165,9 +164,8 @@ def movedim_composite(self, source, destination):
     """Each dimension in `source` goes to its place in `destination`; the others keep their order."""
     ndim = self._array.ndim
     if len(source) != len(destination):
-        raise RuntimeError("movedim: Invalid source or destination dims: source ("
-                           f"{list(source)} dims) should contain the same number of dims as destination "
-                           f"({list(destination)} dims)")
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain "
+                           f"the same number of dims as destination ({list(destination)} dims)")
     sources, targets = [wrap_dim(d, ndim) for d in source], [wrap_dim(d, ndim) for d in destination]
     for name, wrapped, given in (("source", sources, source), ("destination", targets, destination)):
         if len(set(wrapped)) != len(wrapped):
@@ -204,9 +202,8 @@ def numpy_T_composite(self):
     if ndim == 0:
         warn_of_scalar("Tensor.T")
     else:
-        warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
-                      "deprecated and it will throw "
-                      "an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+        warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
+                      "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
                       "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a "
                       "tensor.", stacklevel=3)
     return permute.call(self, tuple(reversed(range(ndim))))
@@ -309,8 +306,7 @@ def narrow_composite(self, dim, start, length):
         raise RuntimeError("narrow(): length must be non-negative.")
     size = shape[wrap_dim(dim, len(shape))]
     if not -size <= start <= size:
-        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got "
-                         f"{start})")
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
     start = start + size if start < 0 else start
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")

@@ -31,8 +31,7 @@ def select_error(shape, dim, index):
     if not shape:
         return IndexError("select() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, len(shape))
-    return IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension "
-                      f"{dim}")
+    return IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {dim}")
 
 
 @select.backward
@@ -42,8 +41,7 @@ class SelectBackward0:
 
 
 slice_ = native_function(
-    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> "
-    "Tensor(a)", "")
+    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", "")
 
 
 @slice_.kernel
@@ -83,8 +81,7 @@ class SliceBackward0:
 
 
 def _scatter_into_zeros(name, text, kernel_index):
-    """select_backward and slice_backward: zeros of the input's sizes with `grad` in the place that was cut
-    out."""
+    """select_backward and slice_backward: zeros of the input's sizes with `grad` in the place that was cut out."""
     operator = native_function(text, "function")
 
     @operator.kernel
@@ -96,8 +93,7 @@ def _scatter_into_zeros(name, text, kernel_index):
 
 
 select_backward = _scatter_into_zeros(
-    "select_backward", "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> "
-                       "Tensor",
+    "select_backward", "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
     lambda dim, index, ndim: (slice(None),) * wrap_dim(dim, ndim) + (index,))
 slice_backward = _scatter_into_zeros(
     "slice_backward",

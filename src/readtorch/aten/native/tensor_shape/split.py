@@ -82,8 +82,7 @@ def equal_lengths(size, split_size):
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
     if split_size == 0:
         if size:
-            raise RuntimeError("split_size can only be 0 if dimension size is 0, but got dimension size of "
-                               f"{size}")
+            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
         return [0]
     count = max((size + split_size - 1) // split_size, 1)
     return [split_size] * (count - 1) + [size - split_size * (count - 1)]
@@ -111,9 +110,8 @@ def split_with_sizes_cpu(self, split_sizes, dim):
         raise RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, but got "
                            f"split_sizes={list(split_sizes)}")
     if sum(split_sizes) != size:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's "
-                           f"size at dimension {dim}), "
-                           f"but got split_sizes={list(split_sizes)}")
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at "
+                           f"dimension {dim}), but got split_sizes={list(split_sizes)}")
     return several_views(self, cuts(self, split_sizes, dim))
 
 
@@ -203,8 +201,7 @@ tensor_split_tensor = native_function(
 
 def check_tensor_split(self, dim):
     if self._array.ndim == 0:
-        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 "
-                           "dims")
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     return wrap_dim(dim, self._array.ndim)
 
 
@@ -246,8 +243,7 @@ def tensor_split_tensor_composite(self, tensor_indices_or_sections, dim):
                            f"{SCALAR_TYPE_NAMES[dtype_of(where)]}")
     if where._array.ndim > 1:
         raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-                           "one-dimensional tensor, "
-                           f"but got a tensor with {where._array.ndim} dims")
+                           f"one-dimensional tensor, but got a tensor with {where._array.ndim} dims")
     return at.tensor_split(self, where.tolist(), dim)
 
 
@@ -268,9 +264,8 @@ def _split_along(name, dim, needed):
         d = place(self)
         size = self._array.shape[d]
         if sections == 0 or size % sections:
-            raise RuntimeError(f"torch.{name} attempted to split along dimension {d}, but the size of the "
-                               f"dimension {size} is not "
-                               f"divisible by the split_size {sections}!")
+            raise RuntimeError(f"torch.{name} attempted to split along dimension {d}, but the size of the dimension "
+                               f"{size} is not divisible by the split_size {sections}!")
         return tensor_split_sections.call(self, sections, d)
 
     @by_places.compose

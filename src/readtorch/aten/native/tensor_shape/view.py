@@ -28,8 +28,7 @@ BOTH = "function, method"
 
 
 def restrided(self, shape, strides, start=0, numpy_dtype=None):
-    """The memory of `self` as an array of other sizes, strides and perhaps type; `strides` and `start`
-    count bytes."""
+    """The memory of `self` as an array of other sizes, strides and perhaps type; `strides` and `start` count bytes."""
     array = self._array
     numpy_dtype = numpy_dtype or array.dtype
     if not start and array.flags.c_contiguous:
@@ -94,15 +93,13 @@ def infer_size(size, numel):
     elif known and numel % known == 0:
         return (*size[:unknown], numel // known, *size[unknown + 1:])
     elif known == 0 and numel == 0:
-        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(size)} because the "
-                           "unspecified dimension size "
-                           "-1 can be any value and is ambiguous")
+        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified "
+                           "dimension size -1 can be any value and is ambiguous")
     raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
 
 
 def compute_strides(shape, strides, sizes, item):
-    """Byte strides with which `sizes` view memory laid out as `shape` and `strides`, or None if there are
-    none.
+    """Byte strides with which `sizes` view memory laid out as `shape` and `strides`, or None if there are none.
 
     Neighbouring dimensions that could be one ("chunks") may be cut anew; nothing may reach across two chunks.
     In PyTorch: `at::detail::computeStride` (`aten/src/ATen/TensorUtils.cpp`).
@@ -143,8 +140,7 @@ def view_cpu(self, size):
     size = infer_size(size, array.size)
     strides = compute_strides(array.shape, array.strides, size, array.itemsize)
     if strides is None:
-        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one "
-                           "dimension "
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
                            "spans across two contiguous subspaces). Use .reshape(...) instead.")
     return view_of(self, restrided(self, size, strides))
 
@@ -170,9 +166,8 @@ def view_dtype_cpu(self, dtype):
         raise RuntimeError(f"self.dim() cannot be 0 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} "
                            "(different element sizes)")
     if strides[-1] != have:
-        raise RuntimeError(f"self.stride(-1) must be 1 to view {type_name(self)} as "
-                           f"{SCALAR_TYPE_NAMES[dtype]} (different element sizes), but got "
-                           f"{strides[-1] // have}")
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {type_name(self)} as {SCALAR_TYPE_NAMES[dtype]} "
+                           f"(different element sizes), but got {strides[-1] // have}")
     if want > have:
         check_widening(self, dtype, want // have)
     shape[-1], strides[-1] = shape[-1] * have // want, want
@@ -203,10 +198,8 @@ def expand_cpu(self, size, implicit):
     array = self._array
     shape, added = array.shape, len(size) - array.ndim
     if added < 0:
-        raise RuntimeError(f"expand({legacy_type_name(self)}{{{list(shape)}}}, size={list(size)}): the "
-                           "number of sizes provided "
-                           f"({len(size)}) must be greater or equal to the number of dimensions in the "
-                           "tensor "
+        raise RuntimeError(f"expand({legacy_type_name(self)}{{{list(shape)}}}, size={list(size)}): the number of sizes "
+                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor "
                            f"({array.ndim})")
     sizes, strides = list(size), [0] * added
     for dim, own, step in zip(range(added, len(size)), shape, array.strides):
@@ -216,16 +209,14 @@ def expand_cpu(self, size, implicit):
         elif own == 1:
             step = 0
         else:
-            raise RuntimeError(f"The expanded size of the tensor ({wanted}) must match the existing size "
-                               f"({own}) at "
+            raise RuntimeError(f"The expanded size of the tensor ({wanted}) must match the existing size ({own}) at "
                                f"non-singleton dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: "
                                f"{list(shape)}")
         strides.append(step)
     for dim in reversed(range(added)):
         if sizes[dim] == -1:
-            raise RuntimeError("The expanded size of the tensor (-1) isn't allowed in a leading, "
-                               "non-existing dimension "
-                               f"{dim}")
+            raise RuntimeError("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
+                               f"dimension {dim}")
         if sizes[dim] == 1:
             strides[dim] = sizes[dim + 1] * strides[dim + 1] if dim + 1 < len(sizes) else array.itemsize
     return view_of(self, restrided(self, sizes, strides))
@@ -287,10 +278,8 @@ def permute_cpu(self, dims):
         for d in dims:
             wrap_dim(d, array.ndim)
         raise RuntimeError("permute(): duplicate dims are not allowed.") from None
-    raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the "
-                       "length of the "
-                       f"desired ordering of dimensions i.e. input.dim() = {array.ndim} is not equal to "
-                       "len(dims) = "
+    raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+                       f"desired ordering of dimensions i.e. input.dim() = {array.ndim} is not equal to len(dims) = "
                        f"{len(dims)}")
 
 
@@ -336,8 +325,7 @@ class AliasBackward0:
 # -------------------------------------------------------------------------------------------- views in place
 
 def becomes_view(functional, text, node_name):
-    """Declare `x.squeeze_()` and its like: x itself gets the sizes and strides of the view that
-    `functional` gives.
+    """Declare `x.squeeze_()` and its like: x itself gets the sizes and strides of the view that `functional` gives.
 
     PyTorch counts them as operators of their own, so their nodes have numbers of their own.
     """
@@ -359,10 +347,7 @@ transpose_ = becomes_view(transpose, "transpose_(Tensor(a!) self, int dim0, int 
 becomes_view(t, "t_(Tensor(a!) self) -> Tensor(a!)", "TBackward1")
 
 
-# ------------------------------------------------------------------------------------------------- squeeze, unsqueeze
-# Dimensions of size 1 taken away and put in: squeeze and unsqueeze.
-#
-# In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Tensor and Storage".
+# ----------------------------------------------------------------------------------------- squeeze, unsqueeze
 
 unsqueeze = native_function("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", BOTH, direct=True)
 

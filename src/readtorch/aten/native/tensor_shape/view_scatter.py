@@ -24,9 +24,7 @@ def with_same_strides(array, strides):
 
 
 def scatter_into(view_of):
-    """A kernel that copies `self`, and `src` into the view of the copy that `view_of(copy, *arguments)`
-    gives.
-    """
+    """A kernel that copies `self`, and `src` into the view of the copy that `view_of(copy, *arguments)` gives."""
 
     def kernel(self, src, *arguments):
         result = wrap(with_same_strides(self._array, strides_of(self)))
@@ -44,8 +42,7 @@ def scatter_into(view_of):
 
 
 slice_scatter = native_function(
-    "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) "
-    "-> Tensor",
+    "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
     BOTH,
     out=True,
 )

@@ -108,9 +108,7 @@ def attention_in_steps(query, key, value, attn_mask, dropout_p, is_causal, dropo
 
 
 def root_of_scale(query, scale):
-    """√scale and its sign. Both operands get the root before they are multiplied: that keeps the products
-    small.
-    """
+    """√scale and its sign. Both operands get the root before they are multiplied: that keeps the products small."""
     if scale is None:
         width = query._array.shape[-1]
         return (math.sqrt(1 / math.sqrt(width)) if width else math.inf), 1
@@ -144,9 +142,7 @@ def dropped(weights, value, dropout_p, dropout_mask):
 
 @_safe_softmax.kernel
 def safe_softmax_cpu(self, dim, dtype):
-    """softmax, but 0 instead of nan for a row of nothing but -inf: a query that may look nowhere sees
-    nothing.
-    """
+    """softmax, but 0 instead of nan for a row of nothing but -inf: a query that may look nowhere sees nothing."""
     with below_autograd():
         out = at.softmax(self, dim, dtype)
         hopeless = at.all(self.eq(-math.inf), dim, True)

@@ -32,11 +32,10 @@ _native_multi_head_attention = native_function(
     "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, "
     "bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)")
 _transformer_encoder_layer_fwd = native_function(
-    "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor "
-    "qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor "
-    "norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, "
-    "Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> "
-    "Tensor")
+    "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, "
+    "Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor "
+    "norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor "
+    "ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor")
 _addmm_activation = native_function(
     "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, "
     "bool use_gelu=False) -> Tensor", "function, method", out=True)
@@ -71,8 +70,7 @@ def expanded_mask(mask, shape, mask_type):
     if hidden.ndim == 2 and mask_type is None:
         raise RuntimeError("Mask Type should be defined")
     if hidden.ndim == 2 and mask_type not in (SRC_MASK, KEY_PADDING_MASK, FULL_MASK):
-        raise RuntimeError("Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 "
-                           "(default_mask)")
+        raise RuntimeError("Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)")
     if mask_type == SRC_MASK and hidden.ndim == 2:
         if hidden.shape != (shape[-2], length):
             raise RuntimeError("For mask_type == 0 mask shape should be (L, L)")
@@ -159,9 +157,7 @@ def attention_weights(q, k, mask, mask_type):
 
 
 def projections(query, key, value, qkv_weight):
-    """query, key and value times their third of the weight, side by side; in one product if they are the
-    same.
-    """
+    """query, key and value times their third of the weight, side by side; in one product if they are the same."""
     if query is key is value:
         return query @ qkv_weight.t()
     thirds = qkv_weight.chunk(3)

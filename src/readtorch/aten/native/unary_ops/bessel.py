@@ -1,7 +1,6 @@
 """Bessel functions, Airy's, and those of the normal distribution: airy_ai, bessel_j0, i0e, ndtri …
 
-SciPy computes them. In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and
-`aten/src/ATen/native/Math.h`.
+SciPy computes them. In PyTorch: `aten/src/ATen/native/UnaryOps.cpp` and `aten/src/ATen/native/Math.h`.
 """
 import math
 

@@ -42,9 +42,8 @@ def view_as_complex_cpu(self):
     """Pairs along the last dimension become complex numbers."""
     array, dtype = self._array, dtype_of(self)
     if dtype.numpy.kind != "f":
-        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a "
-                           "tensor of scalar type: "
-                           f"{SCALAR_TYPE_NAMES[dtype]}")
+        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+                           f"scalar type: {SCALAR_TYPE_NAMES[dtype]}")
     if array.ndim == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if array.shape[-1] != 2:
@@ -152,10 +151,7 @@ def resolve_neg_composite(self):
     return self
 
 
-# ---------------------------------------------------------------------- angle, and complex numbers from two real ones
-# Complex numbers and what they are made of: from real and imaginary part, from length and angle.
-#
-# In PyTorch: `aten/src/ATen/native/{TensorFactories,UnaryOps}.cpp`, `cpu/ComplexKernel.cpp`.
+# -------------------------------------------------------------- angle, and complex numbers from two real ones
 
 angle = native_function("angle(Tensor self) -> Tensor", "function, method", out=True)
 complex_ = native_function("complex(Tensor real, Tensor imag) -> Tensor", out=True)

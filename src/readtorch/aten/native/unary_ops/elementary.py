@@ -51,8 +51,7 @@ def refused_with(text, error=RuntimeError):
 # ---------------------------------------------------------------------------------------------- sign and size
 
 neg = unary("neg", unary_kernel(np.negative, refused_with(
-    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
-    "the `~` or "
+    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
     "`logical_not()` operator instead.")), converts_out=False)
 
 
@@ -374,8 +373,7 @@ nan_to_num = native_function("nan_to_num(Tensor self, float? nan=None, float? po
                              inplace=True, out=True)
 
 
-exact_out(nan_to_num, lambda out, result, *_: (f"nan_to_num: dtype of out: {type_name(out)} should be same "
-                                               "as input: "
+exact_out(nan_to_num, lambda out, result, *_: (f"nan_to_num: dtype of out: {type_name(out)} should be same as input: "
                                                f"{type_name(result)}"))
 
 
@@ -413,11 +411,7 @@ class NanToNumBackward0:
         return grad * at.isfinite(self)
 
 
-# -------------------------------------------------------------------------------------------------------------- frexp
-# Scaling: ldexp and frexp, which multiply by powers of two and take them out, and renorm.
-#
-# In PyTorch: `aten/src/ATen/native/{BinaryOps,UnaryOps,Normalization}.cpp`; derivatives in
-# `FunctionsManual.cpp`.
+# ------------------------------------------------------------------------------------------------------ frexp
 
 frexp = native_function("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", BOTH, out=True)
 
