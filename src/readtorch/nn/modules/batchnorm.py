@@ -5,6 +5,7 @@ S. Ioffe, C. Szegedy: Batch normalization: accelerating deep network training by
 shift (2015).
 """
 import readtorch
+from readtorch import Tensor
 from readtorch import distributed as dist
 from readtorch.nn import functional as F
 from readtorch.nn import init
@@ -104,11 +105,13 @@ class _BatchNorm(_NormBase):
     for an input of another number of dimensions, or if a channel has one value in training.
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         return F.batch_norm(input, *self._arguments())
 
-    def _arguments(self):
+    def _arguments(
+        self,
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None, bool, float, float]:
         """Those of `F.batch_norm` behind the input. Counts the batch."""
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
@@ -118,7 +121,7 @@ class _BatchNorm(_NormBase):
         mean, var = self.running_mean, self.running_var
         use_batch = self.training or mean is None and var is None
         if self.training and not self.track_running_stats:  # the buffers may be there, but must not move
-            mean = var = None
+            return None, None, self.weight, self.bias, use_batch, factor, self.eps
         return mean, var, self.weight, self.bias, use_batch, factor, self.eps
 
 
@@ -155,10 +158,10 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         self.reset_parameters()
 
 
-def _check_dims(input, *allowed):
-    """Raises ValueError unless the number of dimensions is among `allowed`."""
-    if input.dim() not in allowed:
-        expected = " or ".join(f"{n}D" for n in allowed)
+def _check_dims(input: Tensor, least: int, most: int) -> None:
+    """Raises ValueError unless the number of dimensions is `least` or `most`."""
+    if input.dim() != least and input.dim() != most:
+        expected = f"{least}D" if least == most else f"{least}D or {most}D"
         raise ValueError(f"expected {expected} input (got {input.dim()}D input)")
 
 
@@ -180,7 +183,7 @@ class BatchNorm2d(_BatchNorm):
     """Batch normalization of (N, C, H, W)."""
 
     def _check_input_dim(self, input) -> None:
-        _check_dims(input, 4)
+        _check_dims(input, 4, 4)
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
@@ -194,7 +197,7 @@ class BatchNorm3d(_BatchNorm):
     """Batch normalization of (N, C, D, H, W)."""
 
     def _check_input_dim(self, input) -> None:
-        _check_dims(input, 5)
+        _check_dims(input, 5, 5)
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):

@@ -2,6 +2,7 @@
 import math
 
 import readtorch
+from readtorch import Tensor
 from readtorch.nn import functional as F
 from readtorch.nn import init
 from readtorch.nn.parameter import Parameter, UninitializedParameter
@@ -89,7 +90,7 @@ class _ConvNd(Module):
         if not hasattr(self, "padding_mode"):  # pickled before it existed
             self.padding_mode = "zeros"
 
-    def _padded(self, input):
+    def _padded(self, input: Tensor) -> Tensor:
         """`input` padded in this layer's mode, which the operator itself does with zeros only."""
         return F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
 
@@ -138,13 +139,13 @@ class Conv1d(_ConvNd):
         super().__init__(in_channels, out_channels, _single(kernel_size), _single(stride), padding,
                          _single(dilation), False, _single(0), groups, bias, padding_mode, device, dtype)
 
-    def _conv_forward(self, input, weight, bias):
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.padding_mode != "zeros":
             input = self._padded(input)
             return F.conv1d(input, weight, bias, self.stride, _single(0), self.dilation, self.groups)
         return F.conv1d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -157,13 +158,13 @@ class Conv2d(_ConvNd):
         super().__init__(in_channels, out_channels, _pair(kernel_size), _pair(stride), padding,
                          _pair(dilation), False, _pair(0), groups, bias, padding_mode, device, dtype)
 
-    def _conv_forward(self, input, weight, bias):
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.padding_mode != "zeros":
             input = self._padded(input)
             return F.conv2d(input, weight, bias, self.stride, _pair(0), self.dilation, self.groups)
         return F.conv2d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -176,13 +177,13 @@ class Conv3d(_ConvNd):
         super().__init__(in_channels, out_channels, _triple(kernel_size), _triple(stride), padding,
                          _triple(dilation), False, _triple(0), groups, bias, padding_mode, device, dtype)
 
-    def _conv_forward(self, input, weight, bias):
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.padding_mode != "zeros":
             input = self._padded(input)
             return F.conv3d(input, weight, bias, self.stride, _triple(0), self.dilation, self.groups)
         return F.conv3d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -196,41 +197,57 @@ class _ConvTransposeNd(_ConvNd):
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, transposed,
                          output_padding, groups, bias, padding_mode, device, dtype)
 
-    def _output_padding(self, input, output_size, stride, padding, kernel_size, num_spatial_dims,
-                        dilation=None):
+    def _output_padding(
+        self,
+        input: Tensor,
+        output_size: list[int] | None,
+        stride: list[int],
+        padding: list[int],
+        kernel_size: list[int],
+        num_spatial_dims: int,
+        dilation: list[int] | None = None,
+    ) -> list[int]:
         """The output_padding that gives `output_size`. Raises ValueError if none does."""
         if output_size is None:
             return _single(self.output_padding)
         output_size = _spatial(output_size, input, num_spatial_dims)
-        dilation = dilation if dilation is not None else (1,) * num_spatial_dims
-        least = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n, s, p, k, d in
-                 zip(input.size()[-num_spatial_dims:], stride, padding, kernel_size, dilation)]
-        most = [n + s - 1 for n, s in zip(least, stride)]
-        if any(not low <= n <= high for low, n, high in zip(least, output_size, most)):
-            raise ValueError(f"requested an output size of {output_size}, but valid sizes range from "
-                             f"{least} to {most} (for an input of {input.size()[2:]})")
-        return [n - low for n, low in zip(output_size, least)]
+        least = readtorch.jit.annotate(list[int], [])
+        for d in range(num_spatial_dims):
+            extent = kernel_size[d] - 1
+            if dilation is not None:
+                extent = dilation[d] * extent
+            size = (input.size(d - num_spatial_dims) - 1) * stride[d] - 2 * padding[d] + extent + 1
+            least.append(size)
+        most = [least[d] + stride[d] - 1 for d in range(num_spatial_dims)]
+        for d in range(num_spatial_dims):
+            if not least[d] <= output_size[d] <= most[d]:
+                raise ValueError(
+                    f"requested an output size of {output_size}, but valid sizes range from "
+                    f"{least} to {most} (for an input of {input.size()[2:]})"
+                )
+        return [output_size[d] - least[d] for d in range(num_spatial_dims)]
 
-    def _transposed_forward(self, convolve, input, output_size):
+    def _transposed_padding(self, input: Tensor, output_size: list[int] | None) -> list[int]:
+        """The output_padding of `forward`, which checks this layer's settings."""
         dim = len(self.kernel_size)
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for ConvTranspose{dim}d")
         if not isinstance(self.padding, tuple):
             raise AssertionError("self.padding must be a tuple")
-        output_padding = self._output_padding(
+        return self._output_padding(
             input, output_size, self.stride, self.padding, self.kernel_size, dim, self.dilation)
-        return convolve(input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups,
-                        self.dilation)
 
 
-def _spatial(output_size, input, dim):
+def _spatial(output_size: list[int], input: Tensor, dim: int) -> list[int]:
     """The last `dim` numbers of an output size, which may name batch and channels too."""
     others = 2 if input.dim() == dim + 2 else 1
     if len(output_size) == others + dim:
         output_size = output_size[others:]
     if len(output_size) != dim:
-        raise ValueError(f"ConvTranspose{dim}D: for {input.dim()}D input, output_size must have {dim} or "
-                         f"{others + dim} elements (got {len(output_size)})")
+        raise ValueError(
+            f"ConvTranspose{dim}D: for {input.dim()}D input, output_size must have {dim} or "
+            f"{others + dim} elements (got {len(output_size)})"
+        )
     return output_size
 
 
@@ -247,8 +264,10 @@ class ConvTranspose1d(_ConvTransposeNd):
                          _single(dilation), True, _single(output_padding), groups, bias, padding_mode, device,
                          dtype)
 
-    def forward(self, input, output_size=None):
-        return self._transposed_forward(F.conv_transpose1d, input, output_size)
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        output_padding = self._transposed_padding(input, output_size)
+        return F.conv_transpose1d(
+            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation)
 
 
 class ConvTranspose2d(_ConvTransposeNd):
@@ -260,8 +279,10 @@ class ConvTranspose2d(_ConvTransposeNd):
                          _pair(dilation), True, _pair(output_padding), groups, bias, padding_mode, device,
                          dtype)
 
-    def forward(self, input, output_size=None):
-        return self._transposed_forward(F.conv_transpose2d, input, output_size)
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        output_padding = self._transposed_padding(input, output_size)
+        return F.conv_transpose2d(
+            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation)
 
 
 class ConvTranspose3d(_ConvTransposeNd):
@@ -273,8 +294,10 @@ class ConvTranspose3d(_ConvTransposeNd):
                          _triple(dilation), True, _triple(output_padding), groups, bias, padding_mode, device,
                          dtype)
 
-    def forward(self, input, output_size=None):
-        return self._transposed_forward(F.conv_transpose3d, input, output_size)
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        output_padding = self._transposed_padding(input, output_size)
+        return F.conv_transpose3d(
+            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation)
 
 
 # ---------------------------------------- in_channels learned from the first input

@@ -6,6 +6,7 @@ D. Ulyanov, A. Vedaldi, V. Lempitsky: Instance normalization: the missing ingred
 """
 import warnings
 
+from readtorch import Tensor
 from readtorch.nn import functional as F
 
 from .batchnorm import _check_dims, _LazyNormBase, _NormBase
@@ -34,13 +35,13 @@ class _InstanceNorm(_NormBase):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
-    def _get_no_batch_dim(self):
+    def _get_no_batch_dim(self) -> int:
         raise NotImplementedError
 
-    def _handle_no_batch_input(self, input):
+    def _handle_no_batch_input(self, input: Tensor) -> Tensor:
         return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
 
-    def _apply_instance_norm(self, input):
+    def _apply_instance_norm(self, input: Tensor) -> Tensor:
         return F.instance_norm(
             input,
             self.running_mean,
@@ -76,7 +77,7 @@ class _InstanceNorm(_NormBase):
         for key in keys:
             state_dict.pop(key)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         without_batch = self._get_no_batch_dim()
         feature_dim = input.dim() - without_batch
@@ -86,7 +87,7 @@ class _InstanceNorm(_NormBase):
             return self._handle_no_batch_input(input)
         return self._apply_instance_norm(input)
 
-    def _complain_of_features(self, feature_dim, size):
+    def _complain_of_features(self, feature_dim: int, size: int) -> None:
         if self.affine:
             raise ValueError(
                 f"expected input's size at dim={feature_dim} to match num_features ({self.num_features}), "

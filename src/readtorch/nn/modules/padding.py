@@ -6,6 +6,7 @@ does the work.
 
 In PyTorch: `torch/nn/modules/padding.py`.
 """
+from readtorch import Tensor
 from readtorch.nn import functional as F
 
 from .module import Module
@@ -34,13 +35,12 @@ class _PadNd(Module):
 
 
 class _CircularPadNd(_PadNd):
-    def _check_input_dim(self, input):
-        if input.dim() not in (self._dims + 1, self._dims + 2):
-            raise ValueError(
-                f"expected {self._dims + 1}D or {self._dims + 2}D input (got {input.dim()}D input)"
-            )
+    def _check_input_dim(self, input: Tensor) -> None:
+        dims = len(self.padding) // 2
+        if input.dim() != dims + 1 and input.dim() != dims + 2:
+            raise ValueError(f"expected {dims + 1}D or {dims + 2}D input (got {input.dim()}D input)")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         return F.pad(input, self.padding, "circular")
 

@@ -3,6 +3,7 @@
 None of them has parameters. What a kernel size, stride, padding or dilation may be: see
 `nn/functional/pooling.py`.
 """
+from readtorch import Tensor
 from readtorch.nn import functional as F
 
 from .module import Module
@@ -32,9 +33,6 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def _arguments(self):
-        return self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
-
     def extra_repr(self) -> str:
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
@@ -50,22 +48,46 @@ class MaxPool1d(_MaxPoolNd):
     `MaxUnpool1d`.
     """
 
-    def forward(self, input):
-        return F.max_pool1d(input, *self._arguments())
+    def forward(self, input: Tensor):
+        return F.max_pool1d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )
 
 
 class MaxPool2d(_MaxPoolNd):
     """The greatest number in each window of (N, C, H, W) or (C, H, W). Sizes as in `MaxPool1d`."""
 
-    def forward(self, input):
-        return F.max_pool2d(input, *self._arguments())
+    def forward(self, input: Tensor):
+        return F.max_pool2d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )
 
 
 class MaxPool3d(_MaxPoolNd):
     """The greatest number in each window of (N, C, D, H, W) or (C, D, H, W). Sizes as in `MaxPool1d`."""
 
-    def forward(self, input):
-        return F.max_pool3d(input, *self._arguments())
+    def forward(self, input: Tensor):
+        return F.max_pool3d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )
 
 
 class _MaxUnpoolNd(Module):
@@ -90,7 +112,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
         super().__init__()
         self._settle(_single, kernel_size, stride, padding)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input: Tensor, indices: Tensor, output_size: list[int] | None = None) -> Tensor:
         return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -102,7 +124,7 @@ class MaxUnpool2d(_MaxUnpoolNd):
         super().__init__()
         self._settle(_pair, kernel_size, stride, padding)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input: Tensor, indices: Tensor, output_size: list[int] | None = None) -> Tensor:
         return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -114,7 +136,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
         super().__init__()
         self._settle(_triple, kernel_size, stride, padding)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input: Tensor, indices: Tensor, output_size: list[int] | None = None) -> Tensor:
         return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -162,26 +184,36 @@ class _AvgPoolOfPlanes(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def _arguments(self):
-        return (
-            self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
-            self.divisor_override,
-        )
-
 
 class AvgPool2d(_AvgPoolOfPlanes):
     """The mean of each window of (N, C, H, W) or (C, H, W). divisor_override: divide by this instead. See
     `AvgPool1d`."""
 
-    def forward(self, input):
-        return F.avg_pool2d(input, *self._arguments())
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool2d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
 
 
 class AvgPool3d(_AvgPoolOfPlanes):
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W). divisor_override: divide by it."""
 
-    def forward(self, input):
-        return F.avg_pool3d(input, *self._arguments())
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool3d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -209,9 +241,6 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def _arguments(self):
-        return self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
-
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maxima of windows at random places: (N, C, H, W) to `output_size`, or to `output_ratio` of the input's
@@ -226,8 +255,15 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
         super().__init__()
         self._settle(_pair, kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
-    def forward(self, input):
-        return F.fractional_max_pool2d(input, *self._arguments())
+    def forward(self, input: Tensor):
+        return F.fractional_max_pool2d(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
+        )
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
@@ -244,8 +280,15 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
             raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
         self._settle(_triple, kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
-    def forward(self, input):
-        return F.fractional_max_pool3d(input, *self._arguments())
+    def forward(self, input: Tensor):
+        return F.fractional_max_pool3d(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
+        )
 
 
 # -------------------------------------------------------------------------------------------------- power means
@@ -260,9 +303,6 @@ class _LPPoolNd(Module):
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def _arguments(self):
-        return float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-
     def extra_repr(self) -> str:
         return (
             f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
@@ -273,22 +313,22 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """(Σ x^p)^(1/p) over each window of (N, C, L), with p = norm_type: 1 is the sum, ∞ the maximum of |x|."""
 
-    def forward(self, input):
-        return F.lp_pool1d(input, *self._arguments())
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool2d(_LPPoolNd):
     """(Σ x^p)^(1/p) over each window of (N, C, H, W), p = norm_type: 1 is the sum, ∞ the maximum of |x|."""
 
-    def forward(self, input):
-        return F.lp_pool2d(input, *self._arguments())
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool3d(_LPPoolNd):
     """(Σ x^p)^(1/p) over each window of (N, C, D, H, W), p = norm_type: 1 is the sum, ∞ the maximum of |x|."""
 
-    def forward(self, input):
-        return F.lp_pool3d(input, *self._arguments())
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 # ----------------------------------------------------------------------------------------------------- adaptive

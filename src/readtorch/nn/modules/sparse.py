@@ -4,6 +4,7 @@
 "Sparse" is the gradient: only the rows that were picked have one.
 """
 import readtorch
+from readtorch import Tensor
 from readtorch.nn import functional as F
 from readtorch.nn import init
 from readtorch.nn.parameter import Parameter
@@ -127,7 +128,9 @@ class EmbeddingBag(_Table):
         self.sparse = sparse
         self.include_last_offset = include_last_offset
 
-    def forward(self, input, offsets=None, per_sample_weights=None):
+    def forward(
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
         return F.embedding_bag(
             input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode,
             self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
