@@ -8,6 +8,7 @@ import warnings
 import weakref
 
 import readtorch
+from readtorch import Tensor
 from readtorch.nn import init
 from readtorch.nn.parameter import Parameter
 from readtorch.nn.utils.rnn import PackedSequence
@@ -21,7 +22,7 @@ __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell"
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
-def _apply_permutation(tensor, permutation, dim=1):
+def _apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
     return tensor.index_select(dim, permutation)
 
 
@@ -122,8 +123,9 @@ class RNNBase(Module):
         return False
 
     def _update_flat_weights(self) -> None:
-        if self._weights_have_changed():
-            self._init_flat_weights()
+        if not readtorch.jit.is_scripting():
+            if self._weights_have_changed():
+                self._init_flat_weights()
 
     def __setattr__(self, attr, value) -> None:
         if hasattr(self, "_flat_weights_names") and attr in self._flat_weights_names:
@@ -177,7 +179,7 @@ class RNNBase(Module):
 
     # Checks
 
-    def check_input(self, input, batch_sizes) -> None:
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raises ValueError for another dtype than the weights', RuntimeError for other sizes."""
         dtype = self._flat_weights[0].dtype
         if input.dtype != dtype:
@@ -190,35 +192,41 @@ class RNNBase(Module):
             raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
                                f"{input.size(-1)}")
 
-    def _batch_size(self, input, batch_sizes):
+    def _batch_size(self, input: Tensor, batch_sizes: Tensor | None) -> int:
         return input.size(0 if self.batch_first else 1) if batch_sizes is None else int(batch_sizes[0])
 
-    def _state_size(self, batch_size, size):
+    def _state_size(self, batch_size: int, size: int) -> tuple[int, int, int]:
         return self.num_layers * (2 if self.bidirectional else 1), batch_size, size
 
-    def get_expected_hidden_size(self, input, batch_sizes):
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
         """(layers · directions, batch, features of h)."""
-        return self._state_size(self._batch_size(input, batch_sizes), self.proj_size or self.hidden_size)
+        size = self.proj_size if self.proj_size > 0 else self.hidden_size
+        return self._state_size(self._batch_size(input, batch_sizes), size)
 
-    def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}") -> None:
+    def check_hidden_size(
+        self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
-    def check_forward_args(self, input, hidden, batch_sizes) -> None:
+    def check_forward_args(self, input: Tensor, hidden: Tensor, batch_sizes: Tensor | None) -> None:
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
-    def _check_state_dims(self, hx, dims):
+    def _check_state_dims(self, hx: Tensor, dims: int) -> None:
         """Raises RuntimeError unless the state is 3-D beside a batch (2-D beside a single sequence)."""
         if hx.dim() != dims:
             raise RuntimeError(f"For {'batched' if dims == 3 else 'unbatched'} {dims}-D input, hx should also "
                                f"be {dims}-D but got {hx.dim()}-D tensor")
 
-    # From the arguments to the operator and back. In PyTorch: written out in each of the three classes.
+    # From the arguments to the operator and back.
 
-    def _zero_state(self, input, batch_size):
-        size = self._state_size(batch_size, self.hidden_size)
+    def _zeros(self, input: Tensor, batch_size: int, features: int) -> Tensor:
+        size = self._state_size(batch_size, features)
         return readtorch.zeros(size, dtype=input.dtype, device=input.device)
+
+    def _zero_state(self, input: Tensor, batch_size: int) -> Tensor:
+        return self._zeros(input, batch_size, self.hidden_size)
 
     def permute_hidden(self, hx, permutation):
         """The states of a batch in another order; None leaves them."""
@@ -236,40 +244,24 @@ class RNNBase(Module):
         output, *hidden = operator(data, batch_sizes, hx, self._flat_weights, self.bias, self.num_layers,
                                    self.dropout, self.training, self.bidirectional)
         packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
-        return packed, self.permute_hidden(self._joined(hidden), unsorted_indices)
+        last = tuple(hidden) if self.mode == "LSTM" else hidden[0]
+        return packed, self.permute_hidden(last, unsorted_indices)
 
-    def _run_padded(self, operator, input, hx):
-        """A single sequence is a batch of one."""
+    def _as_batch(self, input: Tensor) -> Tensor:
+        """Three dimensions: a single sequence is a batch of one."""
         dims = input.dim()
         if dims not in (2, 3):
-            raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {dims}D"
-                             f"{' tensor' if self.mode.startswith('RNN') else ''} instead")
-        batch_dim = 0 if self.batch_first else 1
-        if dims == 2:
-            input = input.unsqueeze(batch_dim)
+            is_rnn = self.mode.startswith("RNN")
+            name, kind = "RNN" if is_rnn else self.mode, " tensor" if is_rnn else ""
+            raise ValueError(f"{name}: Expected input to be 2D or 3D, got {dims}D{kind} instead")
+        return input.unsqueeze(0 if self.batch_first else 1) if dims == 2 else input
+
+    def _initial_state(self, batch: Tensor, hx: Tensor | None, dims: int) -> Tensor:
+        """The state beside a batch that was made of an input of `dims` dimensions; zeros by default."""
         if hx is None:
-            hx = self._zero_state(input, input.size(batch_dim))
-        else:
-            self._check_state_dims(hx, dims)
-            hx = self._on_state(hx, lambda h: h.unsqueeze(1)) if dims == 2 else hx
-        self.check_forward_args(input, hx, None)
-        output, *hidden = operator(input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
-                                   self.training, self.bidirectional, self.batch_first)
-        hidden = self._joined(hidden)
-        if dims == 2:
-            return output.squeeze(batch_dim), self._on_state(hidden, lambda h: h.squeeze(1))
-        return output, hidden
-
-    def _run(self, operator, input, hx):
-        self._update_flat_weights()
-        run = self._run_packed if isinstance(input, PackedSequence) else self._run_padded
-        return run(operator, input, hx)
-
-    def _joined(self, states):
-        return states[0]
-
-    def _on_state(self, hx, function):
-        return function(hx)
+            return self._zero_state(batch, self._batch_size(batch, None))
+        self._check_state_dims(hx, dims)
+        return hx.unsqueeze(1) if dims == 2 else hx
 
     def extra_repr(self) -> str:
         s = f"{self.input_size}, {self.hidden_size}"
@@ -311,9 +303,26 @@ class RNN(RNNBase):
             raise ValueError(f"Unknown nonlinearity '{self.nonlinearity}'. Select from 'tanh' or 'relu'.")
         super().__init__(f"RNN_{self.nonlinearity.upper()}", *args, **kwargs)
 
-    def forward(self, input, hx=None):
-        operator = readtorch.rnn_tanh if self.mode == "RNN_TANH" else readtorch.rnn_relu
-        return self._run(operator, input, hx)
+    def forward(self, input, hx: Tensor | None = None):
+        self._update_flat_weights()
+        if isinstance(input, PackedSequence):
+            return self._run_packed(readtorch.rnn_tanh if self.mode == "RNN_TANH" else readtorch.rnn_relu, input, hx)
+        batch = self._as_batch(input)
+        state = self._initial_state(batch, hx, input.dim())
+        self.check_forward_args(batch, state, None)
+        if self.mode == "RNN_TANH":
+            output, last = readtorch.rnn_tanh(
+                batch, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
+                self.bidirectional, self.batch_first,
+            )
+        else:
+            output, last = readtorch.rnn_relu(
+                batch, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
+                self.bidirectional, self.batch_first,
+            )
+        if input.dim() == 2:
+            return output.squeeze(0 if self.batch_first else 1), last.squeeze(1)
+        return output, last
 
 
 class LSTM(RNNBase):
@@ -329,42 +338,51 @@ class LSTM(RNNBase):
     def __init__(self, *args, **kwargs):
         super().__init__("LSTM", *args, **kwargs)
 
-    def get_expected_cell_size(self, input, batch_sizes):
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
         """(layers · directions, batch, features of c)."""
         return self._state_size(self._batch_size(input, batch_sizes), self.hidden_size)
 
-    def check_forward_args(self, input, hidden, batch_sizes) -> None:
+    def check_forward_args(self, input: Tensor, hidden: tuple[Tensor, Tensor], batch_sizes: Tensor | None) -> None:
         self.check_input(input, batch_sizes)
-        expected = (self.get_expected_hidden_size, self.get_expected_cell_size)
-        for i, size in enumerate(expected):
-            message = f"Expected hidden[{i}] size {{}}, got {{}}"
-            self.check_hidden_size(hidden[i], size(input, batch_sizes), message)
+        h_size = self.get_expected_hidden_size(input, batch_sizes)
+        c_size = self.get_expected_cell_size(input, batch_sizes)
+        self.check_hidden_size(hidden[0], h_size, "Expected hidden[0] size {}, got {}")
+        self.check_hidden_size(hidden[1], c_size, "Expected hidden[1] size {}, got {}")
 
     def permute_hidden(self, hx, permutation):
         if permutation is None:
             return hx
         return _apply_permutation(hx[0], permutation), _apply_permutation(hx[1], permutation)
 
-    def _check_state_dims(self, hx, dims):
+    def _check_state_dims(self, hx: tuple[Tensor, Tensor], dims: int) -> None:
         if hx[0].dim() != dims or hx[1].dim() != dims:
             raise RuntimeError(f"For {'batched' if dims == 3 else 'unbatched'} {dims}-D input, hx and cx should "
                                f"also be {dims}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
 
-    def _zero_state(self, input, batch_size):
-        c = super()._zero_state(input, batch_size)
-        if self.proj_size == 0:
-            return super()._zero_state(input, batch_size), c
-        size = self._state_size(batch_size, self.proj_size)
-        return readtorch.zeros(size, dtype=input.dtype, device=input.device), c
+    def _zero_state(self, input: Tensor, batch_size: int) -> tuple[Tensor, Tensor]:
+        h = self._zeros(input, batch_size, self.proj_size if self.proj_size > 0 else self.hidden_size)
+        return h, self._zeros(input, batch_size, self.hidden_size)
 
-    def _joined(self, states):
-        return tuple(states)
+    def _initial_state(self, batch: Tensor, hx: tuple[Tensor, Tensor] | None, dims: int) -> tuple[Tensor, Tensor]:
+        if hx is None:
+            return self._zero_state(batch, self._batch_size(batch, None))
+        self._check_state_dims(hx, dims)
+        return (hx[0].unsqueeze(1), hx[1].unsqueeze(1)) if dims == 2 else hx
 
-    def _on_state(self, hx, function):
-        return function(hx[0]), function(hx[1])
-
-    def forward(self, input, hx=None):
-        return self._run(readtorch.lstm, input, hx)
+    def forward(self, input, hx: tuple[Tensor, Tensor] | None = None):
+        self._update_flat_weights()
+        if isinstance(input, PackedSequence):
+            return self._run_packed(readtorch.lstm, input, hx)
+        batch = self._as_batch(input)
+        state = self._initial_state(batch, hx, input.dim())
+        self.check_forward_args(batch, state, None)
+        output, h, c = readtorch.lstm(
+            batch, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
+            self.bidirectional, self.batch_first,
+        )
+        if input.dim() == 2:
+            return output.squeeze(0 if self.batch_first else 1), (h.squeeze(1), c.squeeze(1))
+        return output, (h, c)
 
 
 class GRU(RNNBase):
@@ -381,8 +399,20 @@ class GRU(RNNBase):
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
 
-    def forward(self, input, hx=None):
-        return self._run(readtorch.gru, input, hx)
+    def forward(self, input, hx: Tensor | None = None):
+        self._update_flat_weights()
+        if isinstance(input, PackedSequence):
+            return self._run_packed(readtorch.gru, input, hx)
+        batch = self._as_batch(input)
+        state = self._initial_state(batch, hx, input.dim())
+        self.check_forward_args(batch, state, None)
+        output, last = readtorch.gru(
+            batch, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
+            self.bidirectional, self.batch_first,
+        )
+        if input.dim() == 2:
+            return output.squeeze(0 if self.batch_first else 1), last.squeeze(1)
+        return output, last
 
 
 # Cells
@@ -421,27 +451,22 @@ class RNNCellBase(Module):
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    def _check_dims(self, tensor, what):
-        if tensor.dim() not in (1, 2):
-            raise ValueError(f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D "
-                             "instead")
+    def _as_batch(self, input: Tensor, name: str) -> Tensor:
+        """Two dimensions: a single example is a batch of one."""
+        _check_cell_dims(input, name, "input")
+        return input if input.dim() == 2 else input.unsqueeze(0)
 
-    def _zero_state(self, input):
-        return readtorch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
-
-    def _run(self, operator, input, hx):
-        """One step of a cell whose state is one tensor."""
-        self._check_dims(input, "input")
-        if hx is not None:
-            self._check_dims(hx, "hidden")
-        batched = input.dim() == 2
-        if not batched:
-            input = input.unsqueeze(0)
-            hx = None if hx is None else hx.unsqueeze(0)
+    def _initial_state(self, batch: Tensor, hx: Tensor | None, dims: int, name: str) -> Tensor:
+        """The state beside a batch that was made of an input of `dims` dimensions; zeros by default."""
         if hx is None:
-            hx = self._zero_state(input)
-        result = operator(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return result if batched else result.squeeze(0)
+            return readtorch.zeros(batch.size(0), self.hidden_size, dtype=batch.dtype, device=batch.device)
+        _check_cell_dims(hx, name, "hidden")
+        return hx if dims == 2 else hx.unsqueeze(0)
+
+
+def _check_cell_dims(tensor: Tensor, name: str, what: str) -> None:
+    if tensor.dim() not in (1, 2):
+        raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead")
 
 
 class RNNCell(RNNCellBase):
@@ -456,11 +481,18 @@ class RNNCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
-        if self.nonlinearity not in ("tanh", "relu"):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        batch = self._as_batch(input, "RNNCell")
+        state = self._initial_state(batch, hx, input.dim(), "RNNCell")
+        if self.nonlinearity == "tanh":
+            state = readtorch.rnn_tanh_cell(
+                batch, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        elif self.nonlinearity == "relu":
+            state = readtorch.rnn_relu_cell(
+                batch, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        else:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        operator = readtorch.rnn_tanh_cell if self.nonlinearity == "tanh" else readtorch.rnn_relu_cell
-        return self._run(operator, input, hx)
+        return state if input.dim() == 2 else state.squeeze(0)
 
 
 class LSTMCell(RNNCellBase):
@@ -470,19 +502,16 @@ class LSTMCell(RNNCellBase):
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
-    def forward(self, input, hx=None):
-        self._check_dims(input, "input")
-        for i, state in enumerate(hx or ()):
-            self._check_dims(state, f"hx[{i}]")
-        batched = input.dim() == 2
-        if not batched:
-            input = input.unsqueeze(0)
-            hx = hx and (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        batch = self._as_batch(input, "LSTMCell")
         if hx is None:
-            zeros = self._zero_state(input)
-            hx = (zeros, zeros)
-        h, c = readtorch.lstm_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
+            h = c = self._initial_state(batch, None, 2, "LSTMCell")
+        else:
+            _check_cell_dims(hx[0], "LSTMCell", "hx[0]")
+            _check_cell_dims(hx[1], "LSTMCell", "hx[1]")
+            h, c = hx if input.dim() == 2 else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
+        h, c = readtorch.lstm_cell(batch, (h, c), self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return (h, c) if input.dim() == 2 else (h.squeeze(0), c.squeeze(0))
 
 
 class GRUCell(RNNCellBase):
@@ -492,5 +521,8 @@ class GRUCell(RNNCellBase):
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
-    def forward(self, input, hx=None):
-        return self._run(readtorch.gru_cell, input, hx)
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        batch = self._as_batch(input, "GRUCell")
+        state = self._initial_state(batch, hx, input.dim(), "GRUCell")
+        state = readtorch.gru_cell(batch, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return state if input.dim() == 2 else state.squeeze(0)
