@@ -19,7 +19,6 @@ from readtorch.csrc.jit.python.script_init import PythonResolver, lookup_of_clos
 from readtorch.csrc.jit.ir.constants import qualified_name, type_of_value
 from readtorch.csrc.jit.ir.type import BoolType, ClassType, FunctionType, NoneType, OptionalType, TensorType
 from readtorch.csrc.jit.python.python_sugared_value import ModuleValue
-from readtorch.jit import _nn_stubs
 from readtorch.jit._builtins import find_builtin
 from readtorch.jit._script_class import define_method
 from readtorch.jit.annotations import annotation_to_type
@@ -185,19 +184,12 @@ class ConcreteModuleType:
         self.type.constants.update(self.constants)
         return self
 
-    def has_stub(self, name):
-        return name in _nn_stubs.extra_methods(self.python_class)
-
     def make_self(self, value):
         return ModuleValue(value, self)
 
     def declare_method(self, name, function=None):
         function = function or getattr(self.python_class, name, None)
-        stub = _nn_stubs.method_stub(self.python_class, name)
-        if stub is None:
-            return define_method(self.type, name, function, None, self.make_self)
-        definition, resolver = _nn_stubs.stub_definition(*stub, function)
-        return define_method(self.type, name, function, resolver, self.make_self, definition)
+        return define_method(self.type, name, function, None, self.make_self)
 
     def compile_method(self, name):
         """Compile a method that another one calls."""
@@ -281,9 +273,6 @@ class LoadedModuleType:
         }
         self.failed, self.functions, self.builtins, self.ignored = {}, {}, {}, set()
         self.container = self.python_class = None
-
-    def has_stub(self, name):
-        return False
 
 
 def _annotations_of(cls):

@@ -5,11 +5,14 @@ scripting".
 """
 
 import inspect
+from functools import cache
 
+import readtorch
 from readtorch._jit_internal import get_torchscript_modifier, should_drop
 from readtorch.csrc.jit.api.compilation_unit import python_cu
-from readtorch.csrc.jit.frontend.definition import definition_of
+from readtorch.csrc.jit.frontend.definition import build_definition, definition_of, parse_text
 from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
+from readtorch.csrc.jit.frontend.resolver import NativeResolver
 from readtorch.csrc.jit.python.script_init import PythonResolver, lookup_of_closure
 from readtorch.csrc.jit.frontend.script_type_parser import ScriptTypeParser
 from readtorch.csrc.jit.ir.constants import qualified_name
@@ -89,6 +92,37 @@ def define_method(type, name, function, resolver=None, make_self=None, definitio
     )
     type.addMethod(method)
     return method
+
+
+# In PyTorch: the classes are compiled as they stand. Ours switch a dispatch mask (`autograd/grad_mode.py`), of which
+# TorchScript knows nothing.
+_GRAD_MODE = """
+def __init__(self) -> None:
+    self.prev = False
+
+def __enter__(self) -> None:
+    self.prev = torch.is_grad_enabled()
+    torch.set_grad_enabled({enabled})
+
+def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+    torch.set_grad_enabled(self.prev)
+"""
+
+
+@cache
+def grad_mode_class(cls):
+    """The ClassType of `no_grad` or `enable_grad`; None for any other class."""
+    if cls not in (readtorch.no_grad, readtorch.enable_grad):
+        return None
+    type = python_cu.register_type(ClassType(qualified_name(cls), python_cu))
+    text, tree = parse_text(_GRAD_MODE.format(enabled=cls is readtorch.enable_grad))
+    methods = [
+        define_method(type, node.name, None, NativeResolver(), None, build_definition(node, text))
+        for node in tree.body
+    ]
+    for method in methods:
+        method.ensure_defined()
+    return type
 
 
 def interface(cls):

@@ -5,6 +5,7 @@ In PyTorch: `torch/nn/modules/activation.py`.
 import warnings
 
 import readtorch
+from readtorch import Tensor
 from readtorch.nn import functional as F
 from readtorch.nn import init
 from readtorch.nn.functional.attention import _canonical_mask, _none_or_dtype
@@ -476,23 +477,32 @@ class MultiheadAttention(Module):
         super().__setstate__(state)
 
     def forward(
-        self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
-        average_attn_weights=True, is_causal=False,
-    ):
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
         """key_padding_mask: (N, S); attn_mask: (L, S) or (N·heads, L, S); each bool, or numbers to be added.
 
         is_causal: a hint that `attn_mask` is the causal mask.
         """
-        given = [mask for mask in (attn_mask, key_padding_mask) if mask is not None]
-        float_masks = any(mask.is_floating_point() for mask in given)
+        float_masks = _is_float(attn_mask) or _is_float(key_padding_mask)
         key_padding_mask = _canonical_mask(
             key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype)
         attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
-        if not float_masks and self._may_take_fast_path(query, key, value):
-            mask, mask_type = self.merge_masks(attn_mask, key_padding_mask, query)
-            return readtorch._native_multi_head_attention(
-                query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
-                self.out_proj.weight, self.out_proj.bias, mask, need_weights, average_attn_weights, mask_type)
+        weight, bias, out_bias = self.in_proj_weight, self.in_proj_bias, self.out_proj.bias
+        if not float_masks and weight is not None and bias is not None and out_bias is not None:
+            if self._may_take_fast_path(query, key, value, weight, bias, out_bias):
+                mask, mask_type = self.merge_masks(attn_mask, key_padding_mask, query)
+                return readtorch._native_multi_head_attention(
+                    query, key, value, self.embed_dim, self.num_heads, weight, bias, self.out_proj.weight,
+                    out_bias, mask, need_weights, average_attn_weights, mask_type,
+                )
         transposed = self.batch_first and query.dim() == 3
         if transposed:
             query, key, value = _batch_second(query, key, value)
@@ -506,20 +516,23 @@ class MultiheadAttention(Module):
             average_attn_weights=average_attn_weights, is_causal=is_causal)
         return (output.transpose(1, 0) if transposed else output), weights
 
-    def _may_take_fast_path(self, query, key, value):
+    def _may_take_fast_path(
+        self, query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor, out_bias: Tensor
+    ) -> bool:
         """Whether one operator that records no graph may do it all: `_native_multi_head_attention`."""
         # in PyTorch: also for nested tensors, not under autocast, and torch.backends.mha can switch it off.
         fitting = (
-            query is key is value and query.dim() == 3 and self.batch_first and not self.training
+            query is key and key is value and query.dim() == 3 and self.batch_first and not self.training
             and self._qkv_same_embed_dim and self.num_heads % 2 == 0 and self.bias_k is None
             and self.bias_v is None and not self.add_zero_attn
-            and self.in_proj_weight is not None and self.in_proj_bias is not None
-            and query.dtype == self.in_proj_weight.dtype == self.in_proj_bias.dtype
+            and query.dtype == weight.dtype and weight.dtype == bias.dtype
         )
-        tensors = (query, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias)
-        return fitting and not (readtorch.is_grad_enabled() and any(t.requires_grad for t in tensors))
+        tensors = [query, weight, bias, self.out_proj.weight, out_bias]
+        return fitting and not (readtorch.is_grad_enabled() and any([t.requires_grad for t in tensors]))
 
-    def merge_masks(self, attn_mask, key_padding_mask, query):
+    def merge_masks(
+        self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor
+    ) -> tuple[Tensor | None, int | None]:
         """Both masks as one, and its kind: None, 1 for padding (N, S) alone, 2 for (N, heads, L, S)."""
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1
@@ -534,7 +547,11 @@ class MultiheadAttention(Module):
         return merged, 2
 
 
-def _batch_second(query, key, value):
+def _is_float(mask: Tensor | None) -> bool:
+    return mask is not None and mask.is_floating_point()
+
+
+def _batch_second(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Each transposed; tensors that were the same stay the same."""
     query_t = query.transpose(1, 0)
     key_t = query_t if key is query else key.transpose(1, 0)

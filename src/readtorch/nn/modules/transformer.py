@@ -31,12 +31,14 @@ class _Layer(Module):
 
     __constants__ = ["norm_first"]
 
-    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
+    def _sa_block(
+        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
+    ) -> Tensor:
         x = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask,
                            need_weights=False, is_causal=is_causal)[0]
         return self.dropout1(x)
 
-    def _feed_forward(self, x):
+    def _feed_forward(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
@@ -76,12 +78,18 @@ class TransformerEncoderLayer(_Layer):
         if not hasattr(self, "activation"):
             self.activation = F.relu
 
-    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
         """src_mask: (S, S) or (N·nhead, S, S); src_key_padding_mask: (N, S). Bool, True: hidden; or added."""
         src_key_padding_mask = _canonical_mask(
             src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(src_mask), "src_mask", src.dtype)
         src_mask = _canonical_mask(src_mask, "src_mask", None, "", src.dtype, check_other=False)
-        if not self._why_not_fast(src):
+        if self._why_not_fast(src) == "":
             return self._forward_fast(src, src_mask, src_key_padding_mask)
         x = src
         if self.norm_first:
@@ -90,10 +98,10 @@ class TransformerEncoderLayer(_Layer):
         x = self.norm1(x + self._sa_block(x, src_mask, src_key_padding_mask, is_causal=is_causal))
         return self.norm2(x + self._ff_block(x))
 
-    def _ff_block(self, x):
+    def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout2(self._feed_forward(x))
 
-    def _why_not_fast(self, src):
+    def _why_not_fast(self, src: Tensor) -> str:
         """What keeps the one operator for the whole layer from serving; "" if it serves."""
         # in PyTorch: also for nested tensors, not under autocast, and torch.backends.mha can switch it off.
         attention = self.self_attn
@@ -107,33 +115,51 @@ class TransformerEncoderLayer(_Layer):
             return "self_attn was passed bias=False"
         if not attention._qkv_same_embed_dim:
             return "self_attn._qkv_same_embed_dim was not True"
-        if not self.activation_relu_or_gelu:
+        if self.activation_relu_or_gelu == 0:
             return "activation_relu_or_gelu was not True"
         if self.norm1.eps != self.norm2.eps:
             return "norm1.eps is not equal to norm2.eps"
         if attention.num_heads % 2 == 1:
             return "num_head is odd"
-        if any(m._forward_hooks or m._forward_pre_hooks for m in self.modules()):
-            return "forward pre-/hooks are attached to the module"
-        if readtorch.is_grad_enabled() and any(t.requires_grad for t in (src, *self._tensors())):
+        if not readtorch.jit.is_scripting():
+            if any(m._forward_hooks or m._forward_pre_hooks for m in self.modules()):
+                return "forward pre-/hooks are attached to the module"
+        if self._records_graph(src):
             return ("grad is enabled and at least one of query or the input/output projection weights or "
                     "biases requires_grad")
         return ""
 
-    def _tensors(self):
-        """All parameters, in the order in which the fast path takes them: attention, norms, feed-forward."""
-        attention = self.self_attn
-        return (attention.in_proj_weight, attention.in_proj_bias, attention.out_proj.weight,
-                attention.out_proj.bias, self.norm1.weight, self.norm1.bias, self.norm2.weight,
-                self.norm2.bias, self.linear1.weight, self.linear1.bias, self.linear2.weight,
-                self.linear2.bias)
+    def _records_graph(self, src: Tensor) -> bool:
+        return readtorch.is_grad_enabled() and any([t.requires_grad for t in [src] + self._tensors()])
 
-    def _forward_fast(self, src, src_mask, src_key_padding_mask):
-        attention, tensors = self.self_attn, self._tensors()
+    def _tensors(self) -> list[Tensor]:
+        """All parameters, in the order in which the fast path takes them: attention, norms, feed-forward.
+
+        None of them if one is missing.
+        """
+        attention, norm1, norm2 = self.self_attn, self.norm1, self.norm2
+        weight, bias, out_bias = attention.in_proj_weight, attention.in_proj_bias, attention.out_proj.bias
+        bias1, bias2, norm_bias1, norm_bias2 = self.linear1.bias, self.linear2.bias, norm1.bias, norm2.bias
+        if weight is None or bias is None or out_bias is None:
+            return []
+        if bias1 is None or bias2 is None or norm_bias1 is None or norm_bias2 is None:
+            return []
+        return [
+            weight, bias, attention.out_proj.weight, out_bias, norm1.weight, norm_bias1, norm2.weight, norm_bias2,
+            self.linear1.weight, bias1, self.linear2.weight, bias2,
+        ]
+
+    def _forward_fast(
+        self, src: Tensor, src_mask: Tensor | None, src_key_padding_mask: Tensor | None
+    ) -> Tensor:
+        attention = self.self_attn
+        weight, bias, out_weight, out_bias, norm1, norm_bias1, norm2, norm_bias2, w1, b1, w2, b2 = self._tensors()
         mask, mask_type = attention.merge_masks(src_mask, src_key_padding_mask, src)
         return readtorch._transformer_encoder_layer_fwd(
-            src, attention.embed_dim, attention.num_heads, *tensors[:4], self.activation_relu_or_gelu == 2,
-            self.norm_first, self.norm1.eps, *tensors[4:], mask, mask_type)
+            src, attention.embed_dim, attention.num_heads, weight, bias, out_weight, out_bias,
+            self.activation_relu_or_gelu == 2, self.norm_first, self.norm1.eps, norm1, norm_bias1, norm2,
+            norm_bias2, w1, b1, w2, b2, mask, mask_type,
+        )
 
 
 class TransformerDecoderLayer(_Layer):
@@ -169,29 +195,40 @@ class TransformerDecoderLayer(_Layer):
         super().__setstate__(state)
 
     def forward(
-        self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
-        memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False,
-    ):
-        def look_back(x):
-            return self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
-
-        def look_at_memory(x):
-            return self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal)
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         x = tgt
         if self.norm_first:
-            x = x + look_back(self.norm1(x))
-            x = x + look_at_memory(self.norm2(x))
+            x = x + self._sa_block(self.norm1(x), tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+            x = x + self._mha_block(
+                self.norm2(x), memory, memory_mask, memory_key_padding_mask, memory_is_causal)
             return x + self._ff_block(self.norm3(x))
-        x = self.norm1(x + look_back(x))
-        x = self.norm2(x + look_at_memory(x))
+        x = self.norm1(x + self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal))
+        x = self.norm2(
+            x + self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal))
         return self.norm3(x + self._ff_block(x))
 
-    def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False):
+    def _mha_block(
+        self,
+        x: Tensor,
+        mem: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
         x = self.multihead_attn(x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask,
                                 is_causal=is_causal, need_weights=False)[0]
         return self.dropout2(x)
 
-    def _ff_block(self, x):
+    def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout3(self._feed_forward(x))
 
 
@@ -219,7 +256,13 @@ class TransformerEncoder(Module):
                           f"encoder_layer{reason}", stacklevel=2)
             self.use_nested_tensor = False
 
-    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
         """is_causal: a hint that `mask` is the causal mask; None: look."""
         src_key_padding_mask = _canonical_mask(
             src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(mask), "mask", src.dtype)
@@ -231,17 +274,16 @@ class TransformerEncoder(Module):
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=is_causal,
                            src_key_padding_mask=src_key_padding_mask)
-        if drops_padding:
-            output = output.masked_fill(src_key_padding_mask.bool().unsqueeze(-1), 0.0)
+        if drops_padding and src_key_padding_mask is not None:
+            output = output.masked_fill(src_key_padding_mask.to(readtorch.bool).unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
 
-    def _drops_padding(self, src, src_key_padding_mask):
+    def _drops_padding(self, src: Tensor, src_key_padding_mask: Tensor | None) -> bool:
         """Whether PyTorch would put the sequences without their padding into a nested tensor here."""
         if src_key_padding_mask is None or not getattr(self, "use_nested_tensor", False) or src.dim() != 3:
             return False
         first = self.layers[0]
-        if first.training or readtorch.is_grad_enabled() and any(
-                t.requires_grad for t in (src, *first._tensors())):
+        if first.training or first._records_graph(src):
             return False
         return not getattr(self, "mask_check", True) or _is_left_aligned(src_key_padding_mask)
 
@@ -258,9 +300,16 @@ class TransformerDecoder(Module):
         self.norm = norm
 
     def forward(
-        self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
-        memory_key_padding_mask=None, tgt_is_causal=None, memory_is_causal=False,
-    ):
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         """tgt_is_causal: a hint that `tgt_mask` is the causal mask; None: look."""
         seq_len = _get_seq_len(tgt, self.layers[0].self_attn.batch_first)
         tgt_is_causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, seq_len)
@@ -308,10 +357,19 @@ class Transformer(Module):
         self.batch_first = batch_first
 
     def forward(
-        self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None,
-        tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         batch = 0 if self.batch_first else 1
         if src.size(batch) != tgt.size(batch) and src.dim() == 3:
             raise RuntimeError("the batch number of src and tgt must be equal")

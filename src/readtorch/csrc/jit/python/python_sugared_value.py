@@ -118,7 +118,7 @@ def _special_form(object):
 
 
 def _class(cls, range):
-    from ....jit._nn_stubs import library_class
+    from ....jit._script_class import grad_mode_class
     from ....jit.annotations import try_annotation_to_type
 
     if issubclass(cls, BaseException):
@@ -126,7 +126,7 @@ def _class(cls, range):
         return ExceptionValue(cls.__name__, prefix + cls.__qualname__)
     if hasattr(cls, "_backward_cls"):
         return AutogradFunction(cls)
-    type = library_class(cls) or try_annotation_to_type(cls, range)
+    type = grad_mode_class(cls) or try_annotation_to_type(cls, range)
     if isinstance(type, TupleType) and type.fields is not None:
         return NamedTupleConstructor(type)
     if isinstance(type, EnumType):
@@ -358,11 +358,11 @@ class ModuleValue(SugaredValue):
         """A method of the Python class that nobody has compiled yet."""
         cls = self.concrete.python_class
         function = None if cls is None else getattr(cls, name, None)
-        if not inspect.isfunction(function) and not self.concrete.has_stub(name):
+        if not inspect.isfunction(function):
             return None
-        if function is not None and is_static_fn(cls, name):
+        if is_static_fn(cls, name):
             return to_sugared_value(function, emitter, range)
-        if function is not None and is_ignored_fn(function):
+        if is_ignored_fn(function):
             return PythonValue(function, self.value)
         self.concrete.compile_method(name)
         return MethodValue(self.value, name)
