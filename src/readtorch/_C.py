@@ -10,7 +10,7 @@ from types import SimpleNamespace as _Namespace
 from .aten import native  # noqa: F401  (every operator registers itself)
 from .csrc.autograd import gen_variable_type as _gen_variable_type  # noqa: F401  (it writes Autograd kernels)
 from .c10 import cpu_allocator as _cpu_allocator
-from .aten.functions import face_of as _face_of
+from .aten.functions import binding_of as _binding_of
 from .aten.native_function import packets as _packets
 from .csrc.autograd import inference_mode as _inference_mode  # noqa: F401
 
@@ -32,7 +32,7 @@ from .csrc.autograd.python_variable import TensorBase  # noqa: E402,F401  (the o
 def _operators_of(module, public):
     """Name -> function for all operators of one Python module, which say that they are of the module `public`."""
     names = [name for (place, name), packet in _packets.items() if place == module and packet.is_function]
-    functions = {name: _face_of(module, name) for name in names}
+    functions = {name: _binding_of(module, name) for name in names}
     for name, function in functions.items():
         if functions.get(function.__name__) is not function:  # clip is clamp, which has its name already
             function.__name__ = function.__qualname__ = name

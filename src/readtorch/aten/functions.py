@@ -11,14 +11,14 @@ class _Functions:
     """Names of operators -> functions. Faces are made when first asked for, so import stays fast."""
 
     def __getattr__(self, name):
-        face = face_of("torch", name) or face_of("nn", name) or face_of("linalg", name.removeprefix("linalg_"))
-        if face is None:
+        binding = binding_of("torch", name) or binding_of("nn", name) or binding_of("linalg", name.removeprefix("linalg_"))
+        if binding is None:
             raise AttributeError(f"readtorch has no operator named '{name}'")
-        setattr(self, name, face)
-        return face
+        setattr(self, name, binding)
+        return binding
 
 
-def face_of(module, name):
+def binding_of(module, name):
     """The Python function of an operator, or None."""
     packet = packets.get((module, name))
     if packet is None:

@@ -10,7 +10,7 @@
         def self(grad, other): return grad * other.conj()
         def other(grad, self): return grad * self.conj()
 
-From the one declaration follow `mul_` and the `out=` form, the Python faces `torch.mul` and `Tensor.mul`, and the graph
+From the one declaration follow `mul_` and the `out=` form, the Python bindings `torch.mul` and `Tensor.mul`, and the graph
 node. In PyTorch: an entry of `native_functions.yaml`. Explained in the chapter "One operator call".
 """
 import copy
@@ -37,23 +37,23 @@ class Packet:
         self.name = name
         self.module = module  # where its function lives: "torch", "nn", "linalg", "special", "fft"
         self.overloads = []
-        self.hidden = set()  # those that have no Python face: error messages do not offer them
+        self.hidden = set()  # those that have no Python binding: error messages do not offer them
         self.is_function = False
         self.is_method = False
         self.out = {}  # functional Operator -> its out= Operator
         self.direct = False  # whether the first overload's arguments need no conversion: see gen_python_functions
         self.numbers_as_tensors = False
-        self.face = None  # hand-written Python function, when the generated one will not do
+        self.binding = None  # hand-written Python function, when the generated one will not do
 
 
 def native_function(text, variants="function", *, module="torch", inplace=False, out=False, direct=False,
                     numbers_as_tensors=False, name=None):
     """Declare the operator that `text` spells.
 
-    variants: "function", "method", "function, method" or "" for one that has no Python face of its own.
+    variants: "function", "method", "function, method" or "" for one that has no Python binding of its own.
     inplace, out: also derive the in-place (`name_`) and the `out=` operator. out: True, or the outputs' names where the
     schema gives none.
-    direct: the Python face may pass its arguments on as they are (tensors and numbers only).
+    direct: the Python binding may pass its arguments on as they are (tensors and numbers only).
     numbers_as_tensors: a Python number may stand where the schema says Tensor.
     name: the Python name, if it is not the schema's.
     """
@@ -74,15 +74,15 @@ def native_function(text, variants="function", *, module="torch", inplace=False,
     return operator
 
 
-def python_face(name, variants="function, method", module="torch"):
-    """Decorator: this hand-written function is the Python face of the operators called `name`."""
-    def register_face(function):
+def python_binding(name, variants="function, method", module="torch"):
+    """Decorator: this hand-written function is the Python binding of the operators called `name`."""
+    def register_binding(function):
         packet = _packet(name, module)
-        packet.face = function
+        packet.binding = function
         packet.is_function |= "function" in variants
         packet.is_method |= "method" in variants
         return function
-    return register_face
+    return register_binding
 
 
 def alias_of(name, existing, module="torch"):

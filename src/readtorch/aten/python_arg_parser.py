@@ -303,7 +303,7 @@ def _type_name(kind):
             "MemoryFormat": "torch.memory_format", "Generator": "torch.Generator"}.get(kind.base, kind.base)
 
 
-# ------------------------------------------------------------------------------------------------------ faces
+# ------------------------------------------------------------------------------------------------------ bindings
 
 def make_parser(packet, is_method):
     """A function (args, kwargs) -> result that finds the overload which fits and calls it."""

@@ -15,7 +15,7 @@ from ...c10.memory_format import (contiguous_format, format_strides, has_format,
 from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import dtype_of, host_array, wrap
 from ..functions import at
-from ..native_function import below_autograd, native_function, python_face
+from ..native_function import below_autograd, native_function, python_binding
 from .tensor_iterator import inplace_shape_error, refuse_overlap
 
 BOTH = "function, method"
@@ -78,8 +78,8 @@ contiguous = native_function(
     "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", "method")
 
 
-@python_face("contiguous", "method")
-def contiguous_face(self, memory_format=contiguous_format):
+@python_binding("contiguous", "method")
+def contiguous_binding(self, memory_format=contiguous_format):
     """`self` if its elements already lie in this order, else a copy in which they do."""
     if memory_format is contiguous_format and self._array.flags.c_contiguous and not threads_with_modes:
         return self
@@ -192,7 +192,7 @@ torch.memory_format memory_format = None)
 """
 
 
-@python_face("to", "method")
+@python_binding("to", "method")
 def to(self, *args, **kwargs):
     """`to(dtype)`, `to(device, dtype)`, `to(other)`, each also with non_blocking, copy: self, or a converted copy."""
     device, dtype, non_blocking, copy, memory_format = parse_to(*args, **kwargs)
@@ -229,11 +229,11 @@ def _type_name(value):
 
 
 def _conversion(name, dtype):
-    @python_face(name, "method")
-    def face(self, memory_format=preserve_format):
+    @python_binding(name, "method")
+    def binding(self, memory_format=preserve_format):
         return convert(self, dtype=dtype, memory_format=memory_format)
-    face.__name__ = name
-    face.__doc__ = f"`self.to({dtype})`."
+    binding.__name__ = name
+    binding.__doc__ = f"`self.to({dtype})`."
 
 
 for _name, _dtype in {**scalar_type.ALIASES, "bool": scalar_type.bool, "bfloat16": scalar_type.bfloat16,
@@ -243,18 +243,18 @@ for _name, _dtype in {**scalar_type.ALIASES, "bool": scalar_type.bool, "bfloat16
 
 
 def _conversion_to_missing_device(name, error, message, shown=None):
-    @python_face(name, "method")
-    def face(self, device=None, non_blocking=False, memory_format=preserve_format):
+    @python_binding(name, "method")
+    def binding(self, device=None, non_blocking=False, memory_format=preserve_format):
         if isinstance(device, int):
             raise RuntimeError("Cannot access accelerator device when none is available.")
         if device is not None and Device(device).type != name:
             raise RuntimeError(f"Invalid device, must be {shown or name} device")
         raise error(message)
-    face.__name__ = name
-    face.__doc__ = f"`self.to({name!r})`: raises, for this build has no such device."
+    binding.__name__ = name
+    binding.__doc__ = f"`self.to({name!r})`: raises, for this build has no such device."
 
 
-@python_face("cuda", "method")
+@python_binding("cuda", "method")
 def cuda(self, device=None, non_blocking=False, memory_format=preserve_format):
     """`self.to("cuda")`: on the current device, or the one whose number or name is given."""
     if isinstance(device, int) and backend_keys["cuda"] is no_cuda:
@@ -273,13 +273,13 @@ _conversion_to_missing_device(
     "your python src file and include `//mtia/host_runtime/torch_mtia:torch_mtia` as your target dependency!", "MTIA")
 
 
-@python_face("cpu", "method")
+@python_binding("cpu", "method")
 def cpu(self, memory_format=preserve_format):
     """`self.to("cpu")`."""
     return convert(self, device=Device("cpu"), memory_format=memory_format)
 
 
-@python_face("type_as", "method")
+@python_binding("type_as", "method")
 def type_as(self, other):
     """`self` with `other`'s dtype and device."""
     if threads_with_modes and tls.tracer is not None:
@@ -287,7 +287,7 @@ def type_as(self, other):
     return convert(self, dtype=dtype_of(other), device=other.device)
 
 
-@python_face("item", "method")
+@python_binding("item", "method")
 def item(self):
     """The only element as a Python number. Raises RuntimeError if there is not exactly one."""
     if self._array.size != 1:

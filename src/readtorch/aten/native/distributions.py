@@ -16,7 +16,7 @@ from readtorch.aten.native_function import (
     below_autograd,
     native_function,
     packets,
-    python_face,
+    python_binding,
     resize,
     write_out,
 )
@@ -107,21 +107,21 @@ def zero_gradient(name, *inputs):
     return type(name, (), {given: zeros for given in inputs or ("self",)})
 
 
-def quick_face(operator):
-    """A Python face for an operator of plain numbers; only unusual calls go through the argument parser."""
+def quick_binding(operator):
+    """A Python binding for an operator of plain numbers; only unusual calls go through the argument parser."""
     name = operator.schema.name
     parse = make_parser(packets["torch", name], True)
     defaults = tuple(a.default if a.has_default else None for a in operator.schema.arguments[1:-1])
     required = sum(not a.has_default for a in operator.schema.arguments[1:-1])
     call = operator.call
 
-    def face(self, *numbers, generator=None, **named):
+    def binding(self, *numbers, generator=None, **named):
         if named or not required <= len(numbers) <= len(defaults) or not all(
                 [type(number) in (int, float) for number in numbers]):
             return parse((self, *numbers), named if generator is None else {"generator": generator, **named})
         return call(self, *numbers, *defaults[len(numbers):], generator)
-    face.__name__ = face.__qualname__ = name
-    python_face(name, "method")(face)
+    binding.__name__ = binding.__qualname__ = name
+    python_binding(name, "method")(binding)
 
 
 # -------------------------------------------------------------------------------------------------- uniform_
@@ -249,8 +249,8 @@ parse_random = make_parser(packets["torch", "random_"], True)
 RANDOM_BY_ENDS = (random_, random_to, random_from)
 
 
-@python_face("random_", "method")
-def random_face(self, *ends, generator=None, **named):
+@python_binding("random_", "method")
+def random_binding(self, *ends, generator=None, **named):
     """`random_()`, `random_(to)` or `random_(from, to)`."""
     if named or len(ends) > 2 or not all([type(end) is int for end in ends]):
         return parse_random((self, *ends), named if generator is None else {"generator": generator, **named})
@@ -303,8 +303,8 @@ bernoulli_float_.backward(zero_gradient("BernoulliBackward2"))
 parse_bernoulli = make_parser(packets["torch", "bernoulli_"], True)
 
 
-@python_face("bernoulli_", "method")
-def bernoulli_face(self, p=0.5, *, generator=None):
+@python_binding("bernoulli_", "method")
+def bernoulli_binding(self, p=0.5, *, generator=None):
     """`bernoulli_(p)` with a number or a tensor of probabilities."""
     if type(p) in (float, int):
         return bernoulli_float_.call(self, p, generator)
@@ -348,7 +348,7 @@ class BernoulliBackward1:
 
 
 for operator in (uniform_, normal_, log_normal_, exponential_, cauchy_, geometric_):
-    quick_face(operator)
+    quick_binding(operator)
 
 
 # -------------------------------------------------------------------------- bernoulli, multinomial, poisson …

@@ -5,7 +5,7 @@ In PyTorch: `aten/src/ATen/native/Fill.cpp`.
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, python_face
+from readtorch.aten.native_function import native_function, python_binding
 from readtorch.c10.overflows import number_as
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
@@ -55,8 +55,8 @@ def fill_tensor_cpu_(self, value):
     return self
 
 
-@python_face("fill_")
-def fill_face(input, value):
+@python_binding("fill_")
+def fill_binding(input, value):
     """Every element becomes `value`, a number or a tensor without dimensions."""
     if isinstance(value, (int, float, complex)):
         return fill_scalar_.call(input, value)

@@ -12,7 +12,7 @@ Explained in the chapter "torch.optim".
 import functools
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, packets, python_face
+from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10.dispatch_key import CPU
 from readtorch.c10.tensor_impl import dtype_of
@@ -42,9 +42,9 @@ def foreach(text, compute, inplace=False):
 
 
 def return_first_argument(name):
-    """The Python face of an in-place form: it returns the list that it was given."""
-    @python_face(name, "function")
-    def face(*args, **kwargs):
+    """The Python binding of an in-place form: it returns the list that it was given."""
+    @python_binding(name, "function")
+    def binding(*args, **kwargs):
         parser(name)(args, kwargs)
         return args[0] if args else kwargs["self"]
 

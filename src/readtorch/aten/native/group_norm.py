@@ -12,7 +12,7 @@ from ...c10.dispatch_key import grad_mode_enabled
 from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim
 from ..dispatcher import NOT_IMPLEMENTED
-from ..native_function import native_function, packets, python_face
+from ..native_function import native_function, packets, python_binding
 from ..parallel import parallel_for
 from ..python_arg_parser import make_parser
 from .normalization import layout_of
@@ -34,8 +34,8 @@ native_group_norm_backward = native_function(
 parse_group_norm = make_parser(packets["torch", "group_norm"], is_method=False)
 
 
-@python_face("group_norm", "function")
-def group_norm_face(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
+@python_binding("group_norm", "function")
+def group_norm_binding(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
     """Normalize each group of channels of each example of (N, C, *)."""
     if are_plain(input, weight, bias, (num_groups,), eps):
         return group_norm.call(input, num_groups, weight, bias, eps, cudnn_enabled)

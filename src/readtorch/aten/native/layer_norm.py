@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from readtorch.aten.native_function import below_autograd, native_function, packets, python_face
+from readtorch.aten.native_function import below_autograd, native_function, packets, python_binding
 from readtorch.aten.parallel import parallel_for
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10.scalar_type import C_TYPE_NAMES, op_math_type
@@ -33,8 +33,8 @@ native_layer_norm_backward = native_function(
 parse_layer_norm = make_parser(packets["torch", "layer_norm"], is_method=False)
 
 
-@python_face("layer_norm", "function")
-def layer_norm_face(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
+@python_binding("layer_norm", "function")
+def layer_norm_binding(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
     """Normalize over the last dimensions, whose sizes are `normalized_shape`."""
     if are_plain(input, weight, bias, normalized_shape, eps):
         return layer_norm.call(input, normalized_shape, weight, bias, eps, cudnn_enable)
@@ -203,8 +203,8 @@ _fused_rms_norm = native_function(
 parse_rms_norm = make_parser(packets["torch", "rms_norm"], is_method=False)
 
 
-@python_face("rms_norm", "function")
-def rms_norm_face(input, normalized_shape, weight=None, eps=None):
+@python_binding("rms_norm", "function")
+def rms_norm_binding(input, normalized_shape, weight=None, eps=None):
     """Divide by the root mean square over the last dimensions, whose sizes are `normalized_shape`."""
     if are_plain(input, weight, None, normalized_shape, 0.0 if eps is None else eps):
         return rms_norm.call(input, normalized_shape, weight, eps)

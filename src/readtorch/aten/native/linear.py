@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, python_face, write_out
+from readtorch.aten.native_function import native_function, python_binding, write_out
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -71,8 +71,8 @@ LETTERS = [
 einsum = native_function("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", "")
 
 
-@python_face("einsum", "function")
-def einsum_face(*args):
+@python_binding("einsum", "function")
+def einsum_binding(*args):
     """`einsum("ij,jk->ik", a, b)`; the tensors may also come as one list.
 
     Also the form without letters, `einsum(a, [0, 1], b, [1, 2], [0, 2])`. Explained in "Layers as functions".
@@ -82,7 +82,7 @@ def einsum_face(*args):
                          "or at least one operand and its subscripts list")
     equation, operands = from_numbers(args) if hasattr(args[0], "_array") else (args[0], args[1:])
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        return einsum_face(equation, *operands[0])
+        return einsum_binding(equation, *operands[0])
     return einsum.call(equation, list(operands), None)
 
 
@@ -335,8 +335,8 @@ tensordot = native_function("tensordot(Tensor self, Tensor other, int[] dims_sel
                             "Tensor", "", out=True)
 
 
-@python_face("tensordot", "function")
-def tensordot_face(a, b, dims=2, out=None):
+@python_binding("tensordot", "function")
+def tensordot_binding(a, b, dims=2, out=None):
     """Contracts dimensions of `a` with dimensions of `b`: a number of them, or two lists. In PyTorch:
     `torch/functional.py`."""
     if hasattr(dims, "_array"):

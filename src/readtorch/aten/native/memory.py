@@ -6,7 +6,7 @@ In PyTorch: `aten/src/ATen/native/Memory.cpp`; the memory comes from `aten/src/A
 Explained in the chapter "Dataset, Sampler, DataLoader".
 """
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, python_face
+from readtorch.aten.native_function import native_function, python_binding
 from readtorch.c10.device import backend_keys, no_cuda
 from readtorch.c10.storage_impl import StorageImpl
 from readtorch.c10.tensor_impl import storage_impl, storage_offset, strides_of
@@ -36,13 +36,13 @@ def pin_memory_cpu(self, device):
     return copy.copy_(self)
 
 
-@python_face("is_pinned", "method")
+@python_binding("is_pinned", "method")
 def is_pinned(self, device=None):
     """Whether the memory is locked for copies to an accelerator."""
     return self.device.type == "cpu" and is_pinned_cpu(self, device)
 
 
-@python_face("pin_memory", "method")
+@python_binding("pin_memory", "method")
 def pin_memory(self, device=None):
     """`self` if its memory is pinned, else a copy in pinned memory. RuntimeError if there is no accelerator."""
     if backend_keys["cuda"] is no_cuda:

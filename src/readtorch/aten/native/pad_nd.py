@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from readtorch.aten.native_function import native_function, packets, python_face
+from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10.overflows import number_as
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
@@ -142,8 +142,8 @@ parse_pad = make_parser(packets["nn", "pad"], is_method=False)
 MODES = ("reflect", "replicate", "circular", "constant")  # as numbered in PyTorch's enum
 
 
-@python_face("pad", "function", "nn")
-def pad_face(input, pad, mode="constant", value=None):
+@python_binding("pad", "function", "nn")
+def pad_binding(input, pad, mode="constant", value=None):
     """A layer of a network pads in every step: a list of ints goes past the parser."""
     if isinstance(input, TensorImpl) and type(pad) in (tuple, list) and {int}.issuperset(map(type, pad)):
         if type(mode) is str and (value is None or type(value) in (int, float)):

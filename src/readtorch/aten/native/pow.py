@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, python_face
+from readtorch.aten.native_function import native_function, python_binding
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap_result
@@ -152,7 +152,7 @@ def _log_of(number):
     return math.log(number) if number > 0 else math.nan
 
 
-@python_face("__pow__", "method")
+@python_binding("__pow__", "method")
 def __pow__(self, exponent):
     """`self ** exponent`."""
     if isinstance(exponent, TensorImpl):
@@ -160,13 +160,13 @@ def __pow__(self, exponent):
     return pow_scalar.call(self, number_of(exponent)) if isinstance(exponent, NUMBERS) else NotImplemented
 
 
-@python_face("__ipow__", "method")
+@python_binding("__ipow__", "method")
 def __ipow__(self, exponent):
     """`self **= exponent`."""
     return self.pow_(exponent)
 
 
-@python_face("__rpow__", "method")
+@python_binding("__rpow__", "method")
 def __rpow__(self, base):
     """`base ** self`, where `base` is not a tensor."""
     return at.pow(base, self)

@@ -10,7 +10,7 @@ import numpy as np
 from ...c10 import scalar_type
 from ...c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from ...c10.tensor_impl import wrap
-from ..native_function import native_function, packets, python_face, write_out
+from ..native_function import native_function, packets, python_binding, write_out
 from ..python_arg_parser import make_parser
 from .tensor_factories import OPTIONS, check_options
 
@@ -116,8 +116,8 @@ for _operator in (arange_end, arange_start, arange, range_):
 _NUMBERS, _parse_arange = frozenset({int, float}), make_parser(packets["torch", "arange"], False)
 
 
-@python_face("arange", "function")
-def arange_face(*bounds, **options):
+@python_binding("arange", "function")
+def arange_binding(*bounds, **options):
     """`arange(end)`, `arange(start, end)`, `arange(start, end, step)`: numbers in a row, without `end`."""
     if options or not bounds or len(bounds) > 3 or not _NUMBERS.issuperset(map(type, bounds)):
         return _parse_arange(bounds, options)

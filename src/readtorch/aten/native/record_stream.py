@@ -3,10 +3,10 @@
 In PyTorch: `aten/src/ATen/native/cuda/RecordStream.cu`. Explained in the chapter "The caching allocator".
 """
 from ...c10.tensor_impl import storage_impl
-from ..native_function import python_face
+from ..native_function import python_binding
 
 
-@python_face("record_stream", "method")
+@python_binding("record_stream", "method")
 def record_stream(self, stream):
     """The memory of this tensor will not be lent again before `stream` has done the work that is on it when the tensor
     goes.

@@ -10,7 +10,7 @@ from ...c10.memory_format import contiguous_format, preserve_format
 from ...c10.scalar_type import C_TYPE_NAMES
 from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of, wrap
-from ..native_function import native_function, python_face, resize
+from ..native_function import native_function, python_binding, resize
 
 resize_ = native_function(
     "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", "method")
@@ -40,7 +40,7 @@ def resize_as_cpu(self, the_template, memory_format):
     return resize_cpu(self, the_template._array.shape, memory_format)
 
 
-@python_face("set_", "method")
+@python_binding("set_", "method")
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Let `self` look at another storage: that of a tensor, or a Storage with sizes and strides of its own."""
     if source is None:
@@ -99,7 +99,7 @@ def shape_as_tensor(self):
     return wrap(np.array(self._array.shape, np.int64))
 
 
-@python_face("numel", "function")
+@python_binding("numel", "function")
 def numel(input):
     """How many elements a tensor has."""
     if not hasattr(input, "_array"):

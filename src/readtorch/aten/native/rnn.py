@@ -11,7 +11,7 @@ In PyTorch: `aten/src/ATen/native/RNN.cpp`. Explained in the chapter "Layers, fu
 from collections import namedtuple
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, packets, python_face
+from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10.dispatch_key import CPU, CUDA
 from readtorch.c10.scalar_type import bfloat16
@@ -314,19 +314,19 @@ def one_operator(mode, input, hidden, params, reverse):
     return output, hidden
 
 
-def declare_face(name, padded, state_type):
-    """The Python face: what a module passes needs no conversion. The rest goes to the argument parser."""
+def declare_binding(name, padded, state_type):
+    """The Python binding: what a module passes needs no conversion. The rest goes to the argument parser."""
     parse = None
 
-    def face(*args, **kwargs):
+    def binding(*args, **kwargs):
         nonlocal parse
         if not kwargs and tuple(map(type, args[2:])) == _ARGUMENT_TYPES:
             if isinstance(args[1], state_type) and isinstance(args[0], TensorImpl):
                 return padded.call(*args)
         parse = parse or make_parser(packets["torch", name], False)
         return parse(args, kwargs)
-    face.__name__ = face.__qualname__ = name
-    python_face(name, "function")(face)
+    binding.__name__ = binding.__qualname__ = name
+    python_binding(name, "function")(binding)
 
 
 _REST = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
@@ -353,7 +353,7 @@ def declare(name, step):
         output, hy = stack_of_layers(step, input, hx.unbind(0), params, *settings, layers)
         return (output.transpose_(0, 1) if batch_first else output), hy
 
-    declare_face(name, padded, TensorImpl)
+    declare_binding(name, padded, TensorImpl)
     return data, padded
 
 
@@ -364,7 +364,7 @@ gru_data, gru = declare("gru", gru_step)
 lstm_data = native_function(f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, {_REST}) -> "
                             f"(Tensor, Tensor, Tensor)")
 lstm = native_function(f"lstm.input(Tensor input, Tensor[] hx, {_REST}, bool batch_first) -> (Tensor, Tensor, Tensor)")
-declare_face("lstm", lstm, tuple)
+declare_binding("lstm", lstm, tuple)
 
 
 def lstm_stack(input, hx, params, has_biases, *settings, layers=PADDED):

@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, python_face, write_out
+from readtorch.aten.native_function import native_function, python_binding, write_out
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import dtype_of, legacy_type_name, strides_of, type_name, wrap
@@ -509,8 +509,8 @@ def stft_center_composite(
     return spectra if as_complex else at.view_as_real(spectra)
 
 
-@python_face("stft", "function, method")
-def stft_face(
+@python_binding("stft", "function, method")
+def stft_binding(
     input,
     n_fft,
     hop_length=None,

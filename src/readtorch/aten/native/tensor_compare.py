@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import alias_of, any_device, native_function, packets, python_face, write_out
+from readtorch.aten.native_function import alias_of, any_device, native_function, packets, python_binding, write_out
 from readtorch.aten.python_arg_parser import make_parser, number_as_tensor
 from readtorch.c10 import scalar_type
 from readtorch.c10.overflows import check_fits
@@ -257,8 +257,8 @@ def number_or_none(value):
     return kind is float or kind is int or value is None
 
 
-@python_face("clamp")
-def clamp_face(input, *args, **kwargs):
+@python_binding("clamp")
+def clamp_binding(input, *args, **kwargs):
     """`input` kept between `min` and `max`, which are numbers, tensors or None. In PyTorch: `torch.clamp`."""
     if len(args) == 2 and not kwargs and isinstance(input, TensorImpl) and all(map(number_or_none, args)):
         return clamp.call(input, *args)
@@ -374,13 +374,13 @@ class WhereBackward0:
         return at.where(condition, 0, grad)
 
 
-@python_face("where", "method", module="Tensor")
+@python_binding("where", "method", module="Tensor")
 def where_method(self, condition, other):
     """`where(condition, self, other)`: as a method it belongs to the tensor that is kept."""
     return at.where(condition, self, other)
 
 
-@python_face("where", "function")
+@python_binding("where", "function")
 def where_function(condition, input=None, other=None, *, out=None):
     """`input` where the condition holds, `other` elsewhere; with a condition alone, where it holds."""
     if input is None and other is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from readtorch.aten.dispatcher import NO_TENSOR_KEYS
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import below_autograd, native_function, packets, python_face, resize, resize_output
+from readtorch.aten.native_function import below_autograd, native_function, packets, python_binding, resize, resize_output
 from readtorch.aten.numpy_errors import restate
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10 import layout as layouts, scalar_type
@@ -264,13 +264,13 @@ def new_empty_strided_cpu(self, size, stride, dtype, layout, device, pin_memory)
     return empty_strided_cpu(size, stride, dtype or dtype_of(self), layout, device, pin_memory)
 
 
-# --------------------------------------------------------------------------------------------- quick faces
+# --------------------------------------------------------------------------------------------- quick bindings
 
 def _quick(name, operator, *more):
-    """The face of `zeros(2, 3)` when nothing but plain sizes and perhaps a dtype is given; the parser does the rest."""
+    """The binding of `zeros(2, 3)` when nothing but plain sizes and perhaps a dtype is given; the parser does the rest."""
     table, parse = operator.table, None
 
-    def face(*size, dtype=None, **options):
+    def binding(*size, dtype=None, **options):
         nonlocal parse
         sizes = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
         plain = not options and not default_device.stack and not default_device.chosen and size and (dtype is None or type(dtype) is scalar_type.dtype)
@@ -279,9 +279,9 @@ def _quick(name, operator, *more):
             return kernel(tuple(sizes), dtype, None, None, None, *more)
         parse = parse or make_parser(packets["torch", name], False)
         return parse(size, options if dtype is None else {"dtype": dtype, **options})
-    face.__name__ = face.__qualname__ = name
-    face.__doc__ = f"`{operator.schema}`"
-    python_face(name, "function")(face)
+    binding.__name__ = binding.__qualname__ = name
+    binding.__doc__ = f"`{operator.schema}`"
+    python_binding(name, "function")(binding)
 
 
 _quick("zeros", zeros)
@@ -290,19 +290,19 @@ _quick("empty", empty, None)
 
 
 def _quick_like(name, operator):
-    """The face of `zeros_like(x)`; the parser does the rest."""
+    """The binding of `zeros_like(x)`; the parser does the rest."""
     table, parse = operator.table, None
 
-    def face(input=None, **options):
+    def binding(input=None, **options):
         nonlocal parse
         if not options and hasattr(input, "_keys"):
             kernel = table[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)]
             return kernel(input, None, None, None, None, None)
         parse = parse or make_parser(packets["torch", name], False)
         return parse(() if input is None else (input,), options)
-    face.__name__ = face.__qualname__ = name
-    face.__doc__ = f"`{operator.schema}`"
-    python_face(name, "function")(face)
+    binding.__name__ = binding.__qualname__ = name
+    binding.__doc__ = f"`{operator.schema}`"
+    python_binding(name, "function")(binding)
 
 
 _quick_like("empty_like", empty_like)
@@ -312,8 +312,8 @@ _quick_like("ones_like", ones_like)
 _parse_full = make_parser(packets["torch", "full"], False)
 
 
-@python_face("full", "function")
-def full_face(size=None, fill_value=None, *, dtype=None, **options):
+@python_binding("full", "function")
+def full_binding(size=None, fill_value=None, *, dtype=None, **options):
     """A tensor of `size` with every element `fill_value`."""
     plain = not options and type(size) is tuple and all([type(n) is int for n in size])
     if plain and type(fill_value) in (int, float) and (dtype is None or type(dtype) is scalar_type.dtype):
@@ -381,13 +381,13 @@ randint = factory("randint", "SymInt high, SymInt[] size", fill_below, LONG_OPTI
 randint_low = factory("randint", "SymInt low, SymInt high, SymInt[] size", fill_between, LONG_OPTIONS, "low")
 
 
-# ----------------------------------------------------------------------------------------------------- faces
+# ----------------------------------------------------------------------------------------------------- bindings
 
-def parsed_face(name):
-    """A Python face that takes every option: `out` and `requires_grad` beside what the schemas name."""
+def parsed_binding(name):
+    """A Python binding that takes every option: `out` and `requires_grad` beside what the schemas name."""
     parse = make_parser(packets["torch", name], False)
 
-    def face(*args, out=None, requires_grad=False, **options):
+    def binding(*args, out=None, requires_grad=False, **options):
         if out is not None:
             check_out_type(options.pop("dtype", None), out)
             for name_of_option in ("layout", "device", "pin_memory"):
@@ -395,8 +395,8 @@ def parsed_face(name):
             return parse(args, drop_unset({**options, "out": out}))
         result = parse(args, drop_unset(options))
         return require_grad(result) if requires_grad else result
-    face.__name__ = face.__qualname__ = name
-    return face
+    binding.__name__ = binding.__qualname__ = name
+    return binding
 
 
 def drop_unset(options):
@@ -418,12 +418,12 @@ def require_grad(result):
     return result.requires_grad_()
 
 
-def sized_face(name, operators):
-    """The face of rand and randn: sizes as loose ints or as a sequence go straight to the operator."""
+def sized_binding(name, operators):
+    """The binding of rand and randn: sizes as loose ints or as a sequence go straight to the operator."""
     plain, with_generator = operators
-    parse = parsed_face(name)
+    parse = parsed_binding(name)
 
-    def face(*size, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+    def binding(*size, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
              requires_grad=False, **others):
         loose = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
         if (out is not None or layout is not None or device is not None or others
@@ -438,17 +438,17 @@ def sized_face(name, operators):
         else:
             result = with_generator.call(loose, generator, dtype, None, None, pin_memory)
         return require_grad(result) if requires_grad else result
-    face.__name__ = face.__qualname__ = name
-    return face
+    binding.__name__ = binding.__qualname__ = name
+    return binding
 
 
-python_face("rand", "function")(sized_face("rand", rand))
-python_face("randn", "function")(sized_face("randn", randn))
-parse_randint = parsed_face("randint")
+python_binding("rand", "function")(sized_binding("rand", rand))
+python_binding("randn", "function")(sized_binding("randn", randn))
+parse_randint = parsed_binding("randint")
 
 
-@python_face("randint", "function")
-def randint_face(*arguments, generator=None, **options):
+@python_binding("randint", "function")
+def randint_binding(*arguments, generator=None, **options):
     """`randint(high, size)` or `randint(low, high, size)`; with no options straight to the operator."""
     *ends, size = arguments or (None,)
     plain = not options and isinstance(size, (tuple, list)) and all([type(n) is int for n in (*ends, *size)])
@@ -515,11 +515,11 @@ def randperm_out_composite(n, out):
     return randperm_generator_out.call(n, None, out)
 
 
-parse_randperm = parsed_face("randperm")
+parse_randperm = parsed_binding("randperm")
 
 
-@python_face("randperm", "function")
-def randperm_face(*n, generator=None, **options):
+@python_binding("randperm", "function")
+def randperm_binding(*n, generator=None, **options):
     """`randperm(n)`; with no options straight to the operator."""
     known = generator is None or hasattr(generator, "_impl")
     if options or not known or len(n) != 1 or type(n[0]) is not int:
@@ -558,7 +558,7 @@ random_like("randint_like", "Tensor self, Tensor high", fill_below_tensor, ("Ten
 random_like("randint_like", "Tensor self, SymInt low, SymInt high", fill_between,
      ("low_dtype", "low_generator_dtype"))
 for like_name in ("rand_like", "randn_like", "randint_like"):
-    python_face(like_name, "function")(parsed_face(like_name))
+    python_binding(like_name, "function")(parsed_binding(like_name))
 
 
 # ---------------------------------------------------------------------------------------------------- normal
@@ -656,10 +656,10 @@ class NormalBackward3:
         return at.zeros(std_sym_sizes, dtype=grad.dtype, device=grad.device)
 
 
-parse_normal = parsed_face("normal")
+parse_normal = parsed_binding("normal")
 
 
-@python_face("normal", "function")
+@python_binding("normal", "function")
 def normal(*args, generator=None, **options):
     """Normal numbers; `mean` and `std` are tensors or numbers (then with a size)."""
     if generator is not None:

@@ -13,7 +13,7 @@ from ..functions import at
 from ..native_function import native_function
 from .copy import allocate_like
 from .tensor_factories import check_size
-from .tensor_shape.view import sizes_face
+from .tensor_shape.view import sizes_binding
 
 BOTH = "function, method"
 
@@ -148,7 +148,7 @@ def repeat_backward(grad, repeats, sizes):
     return total.reshape(sizes) if added else total
 
 
-sizes_face("repeat", repeat)
+sizes_binding("repeat", repeat)
 
 tile = native_function("tile(Tensor self, SymInt[] dims) -> Tensor", BOTH)
 

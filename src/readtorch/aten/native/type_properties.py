@@ -3,7 +3,7 @@
 In PyTorch: `aten/src/ATen/native/TypeProperties.cpp`. Most are bound by hand past the dispatcher
 (`manual_cpp_binding`). Explained in the chapter "Tensor and Storage".
 """
-from readtorch.aten.native_function import python_face
+from readtorch.aten.native_function import python_binding
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import INFERENCE_TENSOR
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of
@@ -14,13 +14,13 @@ def question(answer):
     """Decorator: `answer(tensor)` as function and method; the function raises TypeError for what is no tensor."""
     name = answer.__name__
 
-    def face(input):
+    def binding(input):
         if not isinstance(input, TensorImpl):
             raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
         return answer(input)
-    face.__name__ = face.__qualname__ = name
-    face.__doc__ = answer.__doc__
-    return python_face(name)(face)
+    binding.__name__ = binding.__qualname__ = name
+    binding.__doc__ = answer.__doc__
+    return python_binding(name)(binding)
 
 
 @question
@@ -65,7 +65,7 @@ def is_distributed(t):
     return False
 
 
-@python_face("is_same_size")
+@python_binding("is_same_size")
 def is_same_size(input, other):
     """Whether two tensors have the same sizes. Raises TypeError for what is no tensor."""
     for position, (name, t) in enumerate([("input", input), ("other", other)], start=1):
@@ -80,20 +80,20 @@ def is_same_size(input, other):
 # ------------------------------------------------------------------------------------- questions about dtypes
 
 
-@python_face("result_type", "function")
-def result_type_face(tensor, other):
+@python_binding("result_type", "function")
+def result_type_binding(tensor, other):
     """The dtype of an operation on two tensors or numbers."""
     return result_type(*[t if isinstance(t, TensorImpl) else scalar_tensor(number_of(t))
                          for t in (tensor, other)])
 
 
-@python_face("promote_types", "function")
+@python_binding("promote_types", "function")
 def promote_types(type1, type2):
     """The smallest dtype to which both may be cast."""
     return scalar_type.promote_types(type1, type2)
 
 
-@python_face("can_cast", "function")
+@python_binding("can_cast", "function")
 def can_cast(from_, to):
     """Whether a result of the first dtype may be written to a tensor of the second."""
     return scalar_type.can_cast(from_, to)

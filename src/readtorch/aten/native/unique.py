@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from readtorch.aten.native_function import native_function, python_face
+from readtorch.aten.native_function import native_function, python_binding
 from readtorch.c10.tensor_impl import dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -135,7 +135,7 @@ def asked_for(found, return_inverse, return_counts):
     return wanted if len(wanted) > 1 else values
 
 
-@python_face("unique")
+@python_binding("unique")
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The different elements of `input`, sorted; or its different slices along `dim`.
 
@@ -148,8 +148,8 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return asked_for(found, return_inverse, return_counts)
 
 
-@python_face("unique_consecutive")
-def unique_consecutive_face(input, return_inverse=False, return_counts=False, dim=None):
+@python_binding("unique_consecutive")
+def unique_consecutive_binding(input, return_inverse=False, return_counts=False, dim=None):
     """`input` without elements (or slices along `dim`) that equal the one before."""
     return asked_for(unique_consecutive.call(input, return_inverse, return_counts, dim), return_inverse,
                      return_counts)

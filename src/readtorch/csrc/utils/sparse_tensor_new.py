@@ -5,7 +5,7 @@ In PyTorch: `torch/csrc/utils/tensor_new.cpp`. Explained in the chapter "torch.o
 from ...aten.native.sparse.sparse_tensor import (
     _sparse_coo_tensor_unsafe, _validate_sparse_coo_tensor_args, empty_sparse, size_from)
 from ...aten.native.tensor_factories import numpy_type
-from ...aten.native_function import python_face
+from ...aten.native_function import python_binding
 from ...aten.python_arg_parser import require_grad
 from ...aten.sparse_tensor_impl import is_sparse
 from ...c10 import scalar_type
@@ -23,7 +23,7 @@ bool check_invariants = None)
 """
 
 
-@python_face("sparse_coo_tensor", "function")
+@python_binding("sparse_coo_tensor", "function")
 def sparse_coo_tensor(
     indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
     check_invariants=None, is_coalesced=None,

@@ -4,24 +4,24 @@ In PyTorch: `torch/csrc/utils/tensor_apply.cpp`. Explained in the chapter "Tenso
 """
 import numpy as np
 
-from ...aten.native_function import python_face
+from ...aten.native_function import python_binding
 from ...c10.tensor_impl import TensorImpl, dtype_of, legacy_type_name
 from .tensor_new import as_number
 
 
-@python_face("apply_", "method")
+@python_binding("apply_", "method")
 def apply_(self, callable):
     """Replace each element x by `callable(x)`, in place. Raises RuntimeError for a tensor that requires grad."""
     return _apply("apply_", self, {}, callable)
 
 
-@python_face("map_", "method")
+@python_binding("map_", "method")
 def map_(self, other, callable):
     """Replace each element x by `callable(x, y)`, y the element of `other` at its place."""
     return _apply("map_", self, {"other": other}, callable)
 
 
-@python_face("map2_", "method")
+@python_binding("map2_", "method")
 def map2_(self, x, y, callable):
     """Replace each element by `callable(element, element of x, element of y)`."""
     return _apply("map2_", self, {"x": x, "y": y}, callable)

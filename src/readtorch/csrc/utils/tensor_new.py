@@ -8,7 +8,7 @@ import numpy as np
 
 from ...aten.native.copy import cast, convert
 from ...aten.native.tensor_factories import check_options
-from ...aten.native_function import python_face
+from ...aten.native_function import python_binding
 from ...aten.python_arg_parser import require_grad
 from ...c10 import scalar_type
 from ...c10.device import cpu, default_device, keys_on
@@ -19,7 +19,7 @@ from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
 from .tensor_numpy import check_array, from_numpy, tensor_from_buffer
 
 
-@python_face("tensor", "function")
+@python_binding("tensor", "function")
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new leaf tensor that holds a copy of `data`: numbers, nested sequences of numbers, an array, a
     tensor.
@@ -46,7 +46,7 @@ def warn_about_copy(call):
                   f"sourceTensor.detach().clone().requires_grad_(True), rather than {call}.", stacklevel=3)
 
 
-@python_face("new_tensor", "method")
+@python_binding("new_tensor", "method")
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """`tensor(data)` with `self`'s dtype."""
     if isinstance(data, TensorImpl):
@@ -57,7 +57,7 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     return require_grad(result) if requires_grad else result
 
 
-@python_face("as_tensor", "function")
+@python_binding("as_tensor", "function")
 def as_tensor(data, dtype=None, device=None):
     """`data` as a tensor, without a copy if it is a tensor or an array of that dtype already."""
     dtype = as_dtype(dtype)
@@ -69,7 +69,7 @@ def as_tensor(data, dtype=None, device=None):
     return from_data(data, dtype, device)
 
 
-@python_face("asarray", "function")
+@python_binding("asarray", "function")
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """`obj` as a tensor: shares memory if it can and `copy` is not True. Raises ValueError if `copy=False`
     cannot be."""

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from ...aten.native_function import python_face
+from ...aten.native_function import python_binding
 from ...aten.python_arg_parser import require_grad
 from ...c10 import scalar_type
 from ...c10.dispatch_key import trace_under_way
@@ -39,7 +39,7 @@ def check_array(array):
     return array
 
 
-@python_face("from_numpy", "function")
+@python_binding("from_numpy", "function")
 def from_numpy(ndarray):
     """A tensor over the memory of a NumPy array: writing to one writes to the other. Raises TypeError,
     ValueError."""
@@ -76,7 +76,7 @@ def type_name(value):
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-@python_face("frombuffer", "function")
+@python_binding("frombuffer", "function")
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """A one-dimensional tensor over the bytes of a Python buffer. Raises ValueError if they do not fit."""
     result = tensor_from_buffer(buffer, dtype, count, offset)
@@ -111,13 +111,13 @@ def tensor_from_buffer(buffer, dtype, count=-1, offset=0):
     return wrap_foreign(np.frombuffer(buffer, dtype.numpy, count, offset))
 
 
-@python_face("from_dlpack", "function")
+@python_binding("from_dlpack", "function")
 def from_dlpack(ext_tensor, *, device=None, copy=None):
     """A tensor over the memory of another library's tensor, handed over by the DLPack protocol."""
     return wrap_foreign(np.from_dlpack(ext_tensor, copy=copy))
 
 
-@python_face("to_dlpack", "function")
+@python_binding("to_dlpack", "function")
 def to_dlpack(tensor):
     """A DLPack capsule of the tensor's memory."""
     return tensor.__dlpack__()

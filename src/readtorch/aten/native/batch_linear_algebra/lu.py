@@ -16,7 +16,7 @@ from readtorch.aten.native.linear_algebra_utils import (
     wrap_columns,
 )
 from readtorch.aten.native.tensor_iterator import broadcast_shape, not_implemented
-from readtorch.aten.native_function import native_function, python_face
+from readtorch.aten.native_function import native_function, python_binding
 from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
 
 from .triangular import check_equation, solve_triangular
@@ -238,7 +238,7 @@ def lu_with_info_composite(self, pivot, check_errors):
     return return_types._lu_with_info(*lu_factor_ex.call(self, pivot, check_errors))
 
 
-@python_face("lu", BOTH)
+@python_binding("lu", BOTH)
 def lu(A, pivot=True, get_infos=False, out=None):
     """(LU, pivots), and with get_infos what LAPACK reports. In PyTorch: `torch.functional.lu`."""
     result = lu_with_info.call(A, pivot, not get_infos)

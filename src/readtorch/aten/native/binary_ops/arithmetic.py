@@ -17,7 +17,7 @@ from readtorch.aten.native.tensor_iterator import (
     result_type,
     scalar_tensor,
 )
-from readtorch.aten.native_function import alias_of, native_function, python_face, write_result
+from readtorch.aten.native_function import alias_of, native_function, python_binding, write_result
 from readtorch.c10 import scalar_type
 from readtorch.c10.overflows import check_fits
 from readtorch.c10.scalar_type import FLOAT
@@ -177,7 +177,7 @@ class RsubBackward1:
         return -maybe_scale(grad, alpha)
 
 
-@python_face("__rsub__", "method")
+@python_binding("__rsub__", "method")
 def __rsub__(self, other):
     """`other - self`, where `other` is not a tensor."""
     if isinstance(other, NUMBERS):

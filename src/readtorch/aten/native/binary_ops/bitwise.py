@@ -14,7 +14,7 @@ from readtorch.aten.native.tensor_iterator import (
     scalar_tensor,
     unary_kernel,
 )
-from readtorch.aten.native_function import native_function, python_face
+from readtorch.aten.native_function import native_function, python_binding
 from readtorch.c10.scalar_type import BOOL, FLOAT, INTEGRAL
 from readtorch.c10.tensor_impl import type_name, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
@@ -70,7 +70,7 @@ bitwise_not.kernel(unary_kernel(np.invert, not_implemented("bitwise_not_cpu"), r
 exact_out(bitwise_not, found_dtype)
 
 
-@python_face("__invert__", "method")
+@python_binding("__invert__", "method")
 def __invert__(self):
     """`~self`: the other truth values, or the other bits."""
     if self.dtype.category >= FLOAT:
@@ -78,7 +78,7 @@ def __invert__(self):
     return bitwise_not.call(self)
 
 
-@python_face("__rlshift__", "method")
+@python_binding("__rlshift__", "method")
 def __rlshift__(self, other):
     """`other << self`, where `other` is not a tensor."""
     if not isinstance(other, NUMBERS):
@@ -86,7 +86,7 @@ def __rlshift__(self, other):
     return bitwise_left_shift.call(scalar_tensor(number_of(other)), self)
 
 
-@python_face("__rrshift__", "method")
+@python_binding("__rrshift__", "method")
 def __rrshift__(self, other):
     """`other >> self`, where `other` is not a tensor."""
     if not isinstance(other, NUMBERS):
@@ -94,13 +94,13 @@ def __rrshift__(self, other):
     return bitwise_right_shift.call(scalar_tensor(number_of(other)), self)
 
 
-@python_face("__ilshift__", "method")
+@python_binding("__ilshift__", "method")
 def __ilshift__(self, other):
     """`self <<= other`."""
     return self.bitwise_left_shift_(other)
 
 
-@python_face("__irshift__", "method")
+@python_binding("__irshift__", "method")
 def __irshift__(self, other):
     """`self >>= other`."""
     return self.bitwise_right_shift_(other)

@@ -19,7 +19,7 @@ from readtorch.aten.native.tensor_iterator import (
     result_type,
     scalar_tensor,
 )
-from readtorch.aten.native_function import alias_of, native_function, python_face
+from readtorch.aten.native_function import alias_of, native_function, python_binding
 from readtorch.c10.scalar_type import BOOL, COMPLEX, FLOAT
 from readtorch.c10.tensor_impl import TensorImpl, wrap_result
 
@@ -54,13 +54,13 @@ class DivBackward0:
         return -grad * conj((self / other) / other)
 
 
-@python_face("__rtruediv__", "method")
+@python_binding("__rtruediv__", "method")
 def __rtruediv__(self, other):
     """`other / self`, where `other` is not a tensor."""
     return self.reciprocal() * other
 
 
-@python_face("__rdiv__", "method")
+@python_binding("__rdiv__", "method")
 def __rdiv__(self, other):
     """`other / self`, by its name in Python 2."""
     return self.reciprocal() * other
@@ -143,7 +143,7 @@ floor_divide.kernel(_QUOTIENTS["floor"])
 floor_divide.backward(NOT_IMPLEMENTED)
 
 
-@python_face("__rfloordiv__", "method")
+@python_binding("__rfloordiv__", "method")
 def __rfloordiv__(self, other):
     """`other // self`, where `other` is not a tensor."""
     return at.floor_divide(other, self)
@@ -224,19 +224,19 @@ def remainder_with(self, other):
     return remainder_scalar.call(self, number_of(other)) if isinstance(other, NUMBERS) else NotImplemented
 
 
-@python_face("__mod__", "method")
+@python_binding("__mod__", "method")
 def __mod__(self, other):
     """`self % other`."""
     return remainder_with(self, other)
 
 
-@python_face("__rmod__", "method")
+@python_binding("__rmod__", "method")
 def __rmod__(self, other):
     """`other % self`, where `other` is not a tensor."""
     return at.remainder(other, self) if isinstance(other, (TensorImpl, *NUMBERS)) else NotImplemented
 
 
-@python_face("__imod__", "method")
+@python_binding("__imod__", "method")
 def __imod__(self, other):
     """`self %= other`."""
     return self.remainder_(other)

@@ -13,7 +13,7 @@ from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_square
 from readtorch.aten.native.reduce_ops.sum import add_floats, add_up, reduced_axes, unreduce
 from readtorch.aten.native.tensor_iterator import cast, wrap_reduced
-from readtorch.aten.native_function import native_function, python_face
+from readtorch.aten.native_function import native_function, python_binding
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name
@@ -117,7 +117,7 @@ class LinalgVectorNormBackward0:
         return norm_gradient(grad, self, ord, result, dim, keepdim)
 
 
-@python_face("norm")
+@python_binding("norm")
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """The vector or matrix norm of `input`; p: a number, "fro" or "nuc".
 
@@ -299,7 +299,7 @@ exact_out(linalg_norm_named, linalg_norm_types)
 
 # ------------------------------------------------------------------------------------- torch.norm's operators
 
-# What C++ calls the p-norm; Python's `norm` has become a face of linalg_vector_norm.
+# What C++ calls the p-norm; Python's `norm` has become a binding of linalg_vector_norm.
 p_norm = native_function("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", "")
 p_norm_of_all = native_function("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", "")
 

@@ -8,7 +8,7 @@ import warnings
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import c_name, exact_out
 from readtorch.aten.native.tensor_iterator import conj
-from readtorch.aten.native_function import native_function, python_face
+from readtorch.aten.native_function import native_function, python_binding
 from readtorch.c10.tensor_impl import dtype_of
 
 from .matmul import vdot
@@ -108,8 +108,8 @@ def chain_matmul_composite(matrices):
     return matrices[0] if len(matrices) == 1 else multi_dot_composite(matrices)
 
 
-@python_face("chain_matmul", "function")
-def chain_matmul_face(*matrices, out=None):
+@python_binding("chain_matmul", "function")
+def chain_matmul_binding(*matrices, out=None):
     """The product of the matrices, in the cheapest order. In PyTorch: `torch/functional.py`."""
     return chain_matmul.call(matrices) if out is None else chain_matmul.out.call(matrices, out)
 

@@ -9,7 +9,7 @@ from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.tensor_iterator import F4, not_implemented, wrap_reduced
-from readtorch.aten.native_function import native_function, packets, python_face
+from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10.scalar_type import BOOL
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap, wrap_result
@@ -112,22 +112,22 @@ of_two("min", "minimum")
 min_dim = dim_extreme("min", np.argmin)
 
 
-def extreme_face(name, of_all, of_dim):
-    """The Python face of max and min: the plain ways to call them go straight to their operators."""
-    def face(input, *args, **kwargs):
+def extreme_binding(name, of_all, of_dim):
+    """The Python binding of max and min: the plain ways to call them go straight to their operators."""
+    def binding(input, *args, **kwargs):
         if not kwargs and isinstance(input, TensorImpl):
             if not args:
                 return of_all.call(input)
             if len(args) == 1 and type(args[0]) is int:
                 return of_dim.call(input, args[0], False)
         return parse((input, *args), kwargs)
-    face.__name__ = face.__qualname__ = name
+    binding.__name__ = binding.__qualname__ = name
     parse = make_parser(packets["torch", name], is_method=False)
-    return python_face(name, BOTH)(face)
+    return python_binding(name, BOTH)(binding)
 
 
-extreme_face("max", max_all, max_dim)
-extreme_face("min", min_all, min_dim)
+extreme_binding("max", max_all, max_dim)
+extreme_binding("min", min_all, min_dim)
 
 
 @max_dim.backward
@@ -257,13 +257,13 @@ def place_of(name, find):
             raise RuntimeError(f"{name}(): does not support {kind} input")
         return wrap_result(find(comparable(x), dim if x.ndim else None, keepdims=keepdim))
 
-    @python_face(name, BOTH)
-    def face(input, *args, **kwargs):
+    @python_binding(name, BOTH)
+    def binding(input, *args, **kwargs):
         if not kwargs and isinstance(input, TensorImpl) and (not args or len(args) == 1
                                                              and type(args[0]) is int):
             return operator.call(input, args[0] if args else None, False)
         return parse((input, *args), kwargs)
-    face.__name__ = face.__qualname__ = name
+    binding.__name__ = binding.__qualname__ = name
     parse = make_parser(packets["torch", name], is_method=False)
 
 

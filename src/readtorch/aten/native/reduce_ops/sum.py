@@ -11,9 +11,9 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native.binary_ops.arithmetic import div_scalar
 from readtorch.aten.native.tensor_iterator import F4, F8, WIDENED, cast, conj, not_implemented, wrap_reduced
-from readtorch.aten.native.tensor_shape.view import sizes_face
+from readtorch.aten.native.tensor_shape.view import sizes_binding
 from readtorch.aten.native.vectorized import FROM_SIZE, are_flat, as_blocks, reduce_blocks, reduce_one
-from readtorch.aten.native_function import alias_of, any_device, native_function, packets, python_face
+from readtorch.aten.native_function import alias_of, any_device, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import CPU, DEFAULT_MASK, threads_with_modes, tls
@@ -126,26 +126,26 @@ class SumBackward1:
 ALL = object()
 
 
-def total_or_dim_face(name, of_all, of_dim):
-    """The Python face of sum and mean: the two plain ways to call them go straight to their operators."""
+def total_or_dim_binding(name, of_all, of_dim):
+    """The Python binding of sum and mean: the two plain ways to call them go straight to their operators."""
     total, along = of_all.table, of_dim.table
 
-    def face(input, dim=ALL, *args, **kwargs):
+    def binding(input, dim=ALL, *args, **kwargs):
         if not args and not kwargs and isinstance(input, TensorImpl):
             if dim is ALL:
                 return total[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input, None)
             if type(dim) is int:
                 return along[input._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](input, (dim,), False, None)
         return parse((input, *args) if dim is ALL else (input, dim, *args), kwargs)
-    face.__name__ = face.__qualname__ = name
+    binding.__name__ = binding.__qualname__ = name
     parse = make_parser(packets["torch", name], is_method=False)
-    return python_face(name, BOTH)(face)
+    return python_binding(name, BOTH)(binding)
 
 
-total_or_dim_face("sum", sum_all, sum_dim)
+total_or_dim_binding("sum", sum_all, sum_dim)
 
 sum_to_size = native_function("sum_to_size(Tensor self, SymInt[] size) -> Tensor", "method")
-sizes_face("sum_to_size", sum_to_size)
+sizes_binding("sum_to_size", sum_to_size)
 
 
 # BLAS adds up rows, as a product with ones, several times faster than a NumPy reduction begins; up to so many
@@ -280,7 +280,7 @@ class MeanBackward1:
         return div_scalar.call(grad, max(1, reduced_count(self_sym_sizes, dim)))
 
 
-total_or_dim_face("mean", mean_all, mean_dim)
+total_or_dim_binding("mean", mean_all, mean_dim)
 
 nanmean = native_function("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
                           "dtype=None) -> Tensor", BOTH,

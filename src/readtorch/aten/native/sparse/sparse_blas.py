@@ -14,7 +14,7 @@ from ....c10.tensor_impl import type_name, wrap
 from ....c10.wrap_dim import wrap_dim
 from ...dispatcher import NOT_IMPLEMENTED
 from ...functions import at
-from ...native_function import check_result_type, native_function, python_face, write_out
+from ...native_function import check_result_type, native_function, python_binding, write_out
 from ...sparse_tensor_impl import SparseArray, is_sparse, wrap_sparse
 from ..linear_algebra.addmm import addmm
 from ..copy import cast
@@ -325,8 +325,8 @@ hspmm.backward(NOT_IMPLEMENTED)
 
 
 
-@python_face("spmm", "function")
-@python_face("dsmm", "function")
+@python_binding("spmm", "function")
+@python_binding("dsmm", "function")
 def spmm(input, mat2):
     """Another name of `torch.mm`, from before it took sparse matrices."""
     return at.mm(input, mat2)

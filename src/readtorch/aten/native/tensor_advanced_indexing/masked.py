@@ -9,7 +9,7 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out, keeps_apart
 from readtorch.aten.native.tensor_iterator import broadcast_error
-from readtorch.aten.native_function import native_function, python_face, warn_of_overlap
+from readtorch.aten.native_function import native_function, python_binding, warn_of_overlap
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import C_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
@@ -58,8 +58,8 @@ def nonzero_numpy_composite(self):
     return nonzero.call(self).unbind(1)
 
 
-@python_face("nonzero")
-def nonzero_face(input, *, as_tuple=False, out=None):
+@python_binding("nonzero")
+def nonzero_binding(input, *, as_tuple=False, out=None):
     """Indices of the elements that are not 0: an (n, dims) tensor, or with `as_tuple` one vector a dimension."""
     if as_tuple:
         if isinstance(out, (tuple, list)):
@@ -128,8 +128,8 @@ masked_fill_tensor.inplace.kernel(lambda self, mask, value: fill_where_(self, ma
 value)))
 
 
-@python_face("masked_fill", "function, method")
-def masked_fill_face(input, mask, value):
+@python_binding("masked_fill", "function, method")
+def masked_fill_binding(input, mask, value):
     """`input` with `value`, a number or a tensor without dimensions, where the mask is true."""
     return (masked_fill_tensor if hasattr(value, "_array") else masked_fill).call(input, mask, value)
 

@@ -22,7 +22,7 @@ from .view import (
     infer_size,
     permute,
     restrided,
-    sizes_face,
+    sizes_binding,
     transpose,
     transpose_,
     view,
@@ -50,7 +50,7 @@ def reshape_composite(self, shape):
     return at._unsafe_view(at.clone(self, memory_format=contiguous_format), sizes)
 
 
-sizes_face("reshape", reshape, BOTH)
+sizes_binding("reshape", reshape, BOTH)
 
 _reshape_alias = native_function(
     "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", "function")

@@ -6,7 +6,7 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Te
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, packets, python_face
+from readtorch.aten.native_function import native_function, packets, python_binding
 from readtorch.aten.numpy_errors import FOREIGN, restate
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10.dispatch_key import AUTOGRAD, CPU, DEFAULT_MASK, threads_with_modes, tls
@@ -37,14 +37,14 @@ def restrided(self, shape, strides, start=0, numpy_dtype=None):
     return np.ndarray(shape, numpy_dtype, buffer, address_of(array) - address_of(buffer) + start, strides)
 
 
-def sizes_face(name, operator, variants="method", *more):
-    """The Python face of an operator that takes a list of ints, also as loose ints: `x.view(2, 3)`.
+def sizes_binding(name, operator, variants="method", *more):
+    """The Python binding of an operator that takes a list of ints, also as loose ints: `x.view(2, 3)`.
 
     What is not simply ints goes to the argument parser. `more`: the operator's other arguments.
     """
     table, parse = operator.table, None
 
-    def face(self, *sizes, **kwargs):
+    def binding(self, *sizes, **kwargs):
         nonlocal parse
         try:
             for n in sizes:
@@ -61,9 +61,9 @@ def sizes_face(name, operator, variants="method", *more):
             raise
         parse = parse or make_parser(packets["torch", name], variants == "method")
         return parse((self, *sizes), kwargs)
-    face.__name__ = face.__qualname__ = name
-    face.__doc__ = f"`{operator.schema}`"
-    return python_face(name, variants)(face)
+    binding.__name__ = binding.__qualname__ = name
+    binding.__doc__ = f"`{operator.schema}`"
+    return python_binding(name, variants)(binding)
 
 
 _INT = frozenset({int})
@@ -151,7 +151,7 @@ class ViewBackward0:
         return grad.reshape(self_sym_sizes)
 
 
-sizes_face("view", view)
+sizes_binding("view", view)
 
 
 @view_dtype.kernel
@@ -222,7 +222,7 @@ def expand_cpu(self, size, implicit):
     return view_of(self, restrided(self, sizes, strides))
 
 
-sizes_face("expand", expand, "method", False)
+sizes_binding("expand", expand, "method", False)
 
 
 @expand.backward
@@ -283,7 +283,7 @@ def permute_cpu(self, dims):
                        f"{len(dims)}")
 
 
-sizes_face("permute", permute, "function, method")
+sizes_binding("permute", permute, "function, method")
 
 
 @permute.backward
@@ -395,8 +395,8 @@ def squeeze_dims_cpu(self, dims):
     return view_of(self, array.squeeze(ones))
 
 
-@python_face("squeeze")
-def squeeze_face(input, dim=None):
+@python_binding("squeeze")
+def squeeze_binding(input, dim=None):
     """`input` without its dimensions of size 1, or without those among `dim` that are of size 1."""
     if dim is None:
         return squeeze.call(input)

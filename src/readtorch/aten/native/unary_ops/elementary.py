@@ -21,7 +21,7 @@ from readtorch.aten.native.tensor_iterator import (
     unary_kernel,
 )
 from readtorch.aten.native.vectorized import or_loop
-from readtorch.aten.native_function import alias_of, native_function, python_face
+from readtorch.aten.native_function import alias_of, native_function, python_binding
 from readtorch.c10.scalar_type import op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
 
@@ -61,7 +61,7 @@ class NegBackward0:
         return grad.neg()
 
 
-@python_face("__neg__", "method")
+@python_binding("__neg__", "method")
 def __neg__(self):
     return neg.call(self)
 
@@ -78,7 +78,7 @@ def positive_composite(self):
     return self
 
 
-@python_face("__pos__", "method")
+@python_binding("__pos__", "method")
 def __pos__(self):
     return positive_composite(self)
 
@@ -102,7 +102,7 @@ class AbsBackward0:
         return grad * self.sgn()
 
 
-@python_face("__abs__", "method")
+@python_binding("__abs__", "method")
 def __abs__(self):
     return absolute.call(self)
 

@@ -6,7 +6,7 @@ A program in Python calls the face; a graph's node needs an operator with a sche
 In PyTorch: entries of `native_functions.yaml` of their own.
 """
 from ....aten.dispatcher import registry
-from ....aten.functions import face_of
+from ....aten.functions import binding_of
 from ..frontend.function_schema_parser import parse_schema
 from ..ir.enums import OBJECTS, as_number
 from .operator import prim
@@ -140,7 +140,7 @@ def _face(name, arguments):
         method = getattr(type(owner), name)
         return (method, arguments) if callable(method) else (lambda t: getattr(t, name), arguments)
     for module, prefix in (("torch", ""), ("special", "special_")):
-        face = face_of(module, name.removeprefix(prefix)) if name.startswith(prefix) else None
+        face = binding_of(module, name.removeprefix(prefix)) if name.startswith(prefix) else None
         if face is not None:
             return face, arguments
     raise RuntimeError(f"readtorch has no function aten::{name}")
