@@ -11,9 +11,9 @@ In PyTorch: `torch/csrc/jit/frontend/convert_to_ssa.cpp`. Explained in the chapt
 """
 
 from ..ir.unification import unifyTypes
-from .environment import is_meaningful
+from .ir_emitter.environment import is_meaningful
 from .exit_transforms import TransformExits
-from .loop_conditions import CanonicalizeModifiedLoops, InlineLoopCondition, inline_block_before
+from .inline_loop_condition import CanonicalizeModifiedLoops, InlineLoopCondition, inline_block_before
 
 
 def ConvertToSSA(graph):

@@ -1,25 +1,46 @@
-"""Tracing: run a function once, and write down the operators that it calls.
+"""Tracing: run a function once, and record the operators that it calls.
 
-The Tracer key is on every tensor. While a trace is under way the key is let through, so every call comes here
-first, is written into the graph, and goes on to where it would have gone. Nothing but operators is seen: an
-`if` leaves no mark.
+The Tracer key is on every tensor. While a trace is under way the key is let through, so every call comes here first, is
+written into the graph, and goes on to where it would have gone. Nothing but operators is seen: an `if` leaves no trace.
 
-In PyTorch: `torch/csrc/jit/frontend/tracer.cpp`; the kernels are written by
-`tools/autograd/gen_trace_type.py`.
+`x.shape[0]` is a tensor meanwhile, so that what is computed from it is recorded. Where an operator wants a number, the
+tensor becomes one that remembers which Value it is.
+
+In PyTorch: `torch/csrc/jit/frontend/tracer.cpp`; the kernels are written by `tools/autograd/gen_trace_type.py`.
 Explained in the chapter "JIT: tracing".
 """
-from ....c10.dispatch_key import TRACER, WRAPPED_NUMBER, MaskGuard, tls
-from ....c10.memory_format import preserve_format
-from ....c10.tensor_impl import TensorImpl
-from ..ir.constants import type_of_value
-from ..ir.graph import Graph
-from ..ir.type import FloatType, FutureType, IntType, ListType, NumberType, OptionalType, TensorType
-from ..passes.fixup_trace_scope_blocks import FixupTraceScopeBlocks
-from ..python import python_tracer
-from ...distributed.future import Future
-from .traced_boundary import TracedBoundary
-from .traced_numbers import TracedSizes, traced_value
 
+import numpy as np
+
+from readtorch.c10.dispatch_key import TRACER, WRAPPED_NUMBER, MaskGuard, tls
+from readtorch.c10.memory_format import preserve_format
+from readtorch.c10.size import Size
+from readtorch.c10.tensor_impl import TensorImpl, wrap
+from readtorch.csrc.distributed.future import Future
+from readtorch.csrc.jit.ir.constants import type_of_value
+from readtorch.csrc.jit.ir.graph import Graph
+from readtorch.csrc.jit.ir.type import (
+    DictType,
+    FloatType,
+    FutureType,
+    IntType,
+    ListType,
+    NumberType,
+    OptionalType,
+    StringType,
+    TensorType,
+    TupleType,
+)
+from readtorch.csrc.jit.passes.fixup_trace_scope_blocks import FixupTraceScopeBlocks
+from readtorch.csrc.jit.python import python_tracer
+
+
+STRICT = (
+    " might cause the trace to be incorrect, this is only valid if the container structure does not change based on "
+    "the module's inputs. Consider using a constant container instead (e.g. for `list`, use a `tuple` instead. for "
+    "`dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass strict=False "
+    "to trace() to allow this behavior."
+)
 DATAFLOW = (
     " might cause the trace to be incorrect. We can't record the data flow of Python values, so this value will be "
     "treated as a constant in the future. This means that the trace might not generalize to other inputs!"
@@ -35,7 +56,30 @@ RESIZE = (
 )
 
 
-class TracingState(TracedSizes, TracedBoundary):
+class TracedInt(int):
+    """An int that stands for `value` in the trace `state`."""
+
+    def __new__(cls, number, value, state):
+        self = super().__new__(cls, number)
+        self.value, self.state = value, state
+        return self
+
+
+class TracedFloat(float):
+    """A float that stands for `value` in the trace `state`."""
+
+    def __new__(cls, number, value, state):
+        self = super().__new__(cls, number)
+        self.value, self.state = value, state
+        return self
+
+
+def traced_value(number):
+    """The Value that a number stands for in the trace that is under way, or None."""
+    return number.value if isinstance(number, (TracedInt, TracedFloat)) and number.state is tls.tracer else None
+
+
+class TracingState:
     """A trace under way: the graph, and which Value stands for which tensor (or object) of the program."""
 
     def __init__(self, strict=True, force_outplace=False):
@@ -52,9 +96,7 @@ class TracingState(TracedSizes, TracedBoundary):
 
     def warn_of_conversion(self, kind):
         """A tensor becomes a Python `kind`, and what is done with that is not seen."""
-        python_tracer.warn(
-            f"Converting a tensor to a {'' if kind == 'NumPy array' else 'Python '}{kind}" + DATAFLOW
-        )
+        python_tracer.warn(f"Converting a tensor to a {'' if kind == 'NumPy array' else 'Python '}{kind}" + DATAFLOW)
 
     def warn_of_constructor(self, name):
         """A tensor is made from Python's or NumPy's values."""
@@ -79,9 +121,7 @@ class TracingState(TracedSizes, TracedBoundary):
 
     def _unpack(self, things, value):
         create = self.graph.createListUnpack if isinstance(things, list) else self.graph.createTupleUnpack
-        node = self.graph.insertNode(
-            create(value, len(things)) if isinstance(things, list) else create(value)
-        )
+        node = self.graph.insertNode(create(value, len(things)) if isinstance(things, list) else create(value))
         for thing, output in zip(things, node.outputs()):
             self.set_value(thing, output)
 
@@ -166,9 +206,7 @@ class TracingState(TracedSizes, TracedBoundary):
             return self.number(float(thing) if kind.base == "float" and isinstance(thing, int) else thing)
         if kind.base == "Tensor":
             element = OptionalType(TensorType.get()) if kind.inner_optional else TensorType.get()
-            return self.list_of(
-                element, [self.constant(None) if t is None else self.get_value(t) for t in thing]
-            )
+            return self.list_of(element, [self.constant(None) if t is None else self.get_value(t) for t in thing])
         values = [self.number(t) for t in thing]
         return self.list_of(_LIST_TYPES[kind.base].get(), values)
 
@@ -188,9 +226,7 @@ class TracingState(TracedSizes, TracedBoundary):
     def any_value(self, thing):
         if isinstance(thing, (list, tuple)):
             is_tensors = thing and isinstance(thing[0], TensorImpl)
-            return self.list_of(
-                TensorType.get() if is_tensors else IntType.get(), [self.any_value(t) for t in thing]
-            )
+            return self.list_of(TensorType.get() if is_tensors else IntType.get(), [self.any_value(t) for t in thing])
         return self.get_value(thing) if isinstance(thing, TensorImpl) else self.number(thing)
 
     def converted(self, tensor, dtype, device, copy, memory_format, function):
@@ -281,6 +317,116 @@ class TracingState(TracedSizes, TracedBoundary):
         if owner is not None and owner.kind() == "prim::TracedModuleForward":
             self.graph.setInsertPoint(owner.next())
 
+    # ------------------------------------------------------------------------------------------------ arguments, results
+
+    def add_input(self, thing, type, value):
+        """`value` stands for the argument `thing`; returns what the function is called with instead of it."""
+        value.setType(type)
+        if isinstance(type, TensorType):
+            if self.has_value(thing):
+                thing = thing.view(thing._array.shape)  # given twice: each has a tensor of its own
+            self._output(value, thing)
+            return thing
+        if isinstance(type, TupleType):
+            outputs = self.graph.insertNode(self.graph.createTupleUnpack(value)).outputs()
+            parts = [self.add_input(*each) for each in zip(thing, type.elements(), outputs)]
+            value.setType(type.withContained([o.type() for o in outputs]))
+            return type_of_tuple(thing)(parts)
+        if isinstance(type, ListType):
+            outputs = self.graph.insertNode(self.graph.createListUnpack(value, len(thing))).outputs()
+            return [self.add_input(each, type.elem, output) for each, output in zip(thing, outputs)]
+        if isinstance(type, DictType):
+            return {key: self._dict_entry(key, each, type, value) for key, each in thing.items()}
+        raise RuntimeError(
+            "Only tensors or (possibly nested) dict or tuples of tensors can be inputs to traced functions. "
+            f"Got {type.annotation_str}"
+        )
+
+    def _dict_entry(self, key, thing, type, value):
+        node = self.graph.create("aten::__getitem__", [value, self.graph.insertConstant(key)])
+        self.graph.insertNode(node).setSourceRange(python_tracer.source_range())
+        return self.add_input(thing, type.value, node.output())
+
+    def get_output(self, thing, number):
+        """The Value that the traced function returns for `thing`."""
+        if isinstance(thing, TensorImpl):
+            if not self.has_value(thing):
+                raise RuntimeError(
+                    f"output {number} ({self.paused(thing.__repr__)}) of traced region did not have observable "
+                    "data dependence with trace inputs; this probably indicates your program cannot be "
+                    "understood by the tracer."
+                )
+            return self.values[id(thing)][1]
+        if isinstance(thing, list) and all(isinstance(t, TensorImpl) for t in thing):
+            if self.strict:
+                python_tracer.warn("Encountering a list at the output of the tracer" + STRICT)
+            return self.list_of(TensorType.get(), [self.get_output(t, number) for t in thing])
+        if isinstance(thing, tuple):
+            return self.graph.insertNode(self.graph.createTuple([self.get_output(t, number) for t in thing])).output()
+        if isinstance(thing, dict):
+            return self._dict_output(thing, number)
+        raise RuntimeError(
+            "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions"
+        )
+
+    def _dict_output(self, thing, number):
+        if self.strict:
+            raise RuntimeError("Encountering a dict at the output of the tracer" + STRICT)
+        keys_fit = all(isinstance(k, (str, TensorImpl)) for k in thing)
+        if not keys_fit or not all(isinstance(v, TensorImpl) for v in thing.values()):
+            raise RuntimeError(
+                f"output {number} ({self.paused(thing.__repr__)}) of traced region cannot be understood by the tracer, only "
+                "dict[str, Tensor] or dict[Tensor, Tensor] can be a dictionary output of a traced function"
+            )
+        key_type = StringType.get() if all(isinstance(k, str) for k in thing) else TensorType.get()
+        keys, values = [], []
+        for key, each in thing.items():
+            keys.append(self.get_value(key))
+            values.append(self.get_output(each, number))
+        return self.graph.insertNode(self.graph.createDict(key_type, TensorType.get(), keys, values)).output()
+
+    # ------------------------------------------------------------------------------------------------ sizes, numbers
+
+    def size(self, tensor, dim):
+        """`tensor.size(dim)` as a tensor: aten::size, and prim::NumToTensor of it."""
+        value = self.get_value(tensor)
+        return self._number("aten::size", [value, self.constant(dim)], tensor._array.shape[dim])
+
+    def shape(self, tensor):
+        return Size([self.size(tensor, dim) for dim in range(tensor._array.ndim)])
+
+    def numel(self, tensor):
+        return self._number("aten::numel", [self.get_value(tensor)], tensor._array.size)
+
+    def _number(self, kind, inputs, number):
+        node = self.graph.insertNode(self.graph.create(kind, inputs)).setSourceRange(python_tracer.source_range())
+        node.output().setType(IntType.get())
+        as_tensor = self.graph.insertNode(self.graph.createNumToTensor(node.output()))
+        result = wrap(np.array(number))
+        self.values[id(result)] = (result, as_tensor.output())
+        return result
+
+    def as_int(self, tensor):
+        """The int in a tensor, where an operator wants one."""
+        return TracedInt(tensor._array.item(), self._convert("aten::Int", tensor, IntType.get()), self)
+
+    def as_float(self, tensor):
+        return TracedFloat(tensor._array.item(), self._convert("aten::Float", tensor, FloatType.get()), self)
+
+    def as_scalar(self, tensor):
+        """The number in a tensor, where an operator takes any."""
+        number = tensor._array.item()
+        if isinstance(number, (bool, complex)):
+            return number
+        value = self._convert("aten::ScalarImplicit", tensor, NumberType.get())
+        return (TracedFloat if isinstance(number, float) else TracedInt)(number, value, self)
+
+    def _convert(self, kind, tensor, type):
+        """A conversion right behind what makes the tensor."""
+        value = self.get_value(tensor)
+        with self.graph.insert_point_guard(value.node().next()):
+            return self.graph.insertNode(self.graph.create(kind, [value])).output().setType(type)
+
 
 # A convolution is written down one level deeper, as in PyTorch: with cuDNN's flags.
 # The others are names of one operator.
@@ -313,6 +459,7 @@ _LIST_TYPES = {"int": IntType, "float": FloatType, "Scalar": NumberType}
 def _implied(name, has_tensors):
     """What PyTorch's Python binding has filled in where our operators are given None."""
     from ....c10.device import device
+
     if name == "pin_memory":
         return False
     return device("cpu") if name == "device" and not has_tensors else None
@@ -386,9 +533,7 @@ def trace(
     state.module_names = module_names
     with _Tracing(state):
         if self_object is not None:
-            _gather_attributes(
-                state, state.graph.addInput("self").setType(self_object.type), self_object, "__module"
-            )
+            _gather_attributes(state, state.graph.addInput("self").setType(self_object.type), self_object, "__module")
         names = argument_names if len(argument_names) == len(inputs) else [""] * len(inputs)
         given = []
         for name, each in zip(names, inputs):
@@ -417,3 +562,8 @@ def _gather_attributes(state, self_value, object, prefix):
             state.values[id(value)] = (value, output)
         if attribute.type.is_module():
             _gather_attributes(state, output, value, path)
+
+
+def type_of_tuple(value):
+    """What makes such a tuple from a list: the class of a named one."""
+    return type(value)._make if hasattr(value, "_make") else tuple

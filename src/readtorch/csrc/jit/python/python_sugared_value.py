@@ -32,15 +32,7 @@ from readtorch.csrc.jit.frontend.sugared_value import (
     SugaredValue,
 )
 from readtorch.csrc.jit.ir.function_schema import Argument, FunctionSchema
-from readtorch.csrc.jit.ir.type import (
-    ClassType,
-    EnumType,
-    FunctionType,
-    InterfaceType,
-    NoneType,
-    TensorType,
-    TupleType,
-)
+from readtorch.csrc.jit.ir.type import ClassType, EnumType, FunctionType, InterfaceType, NoneType, TensorType, TupleType
 
 _CONSTANTS = (
     bool,
@@ -71,9 +63,7 @@ def to_sugared_value(object, emitter, range, is_constant=False):
     form = _special_form(object)
     if form is not None:
         return SpecialForm(form)
-    from ....jit._builtins import (
-        find_builtin,  # the table of operators needs all of the library
-    )
+    from ....jit._builtins import find_builtin  # the table of operators needs all of the library
 
     builtin = find_builtin(object)
     if builtin is not None:

@@ -13,7 +13,7 @@ from ..api.compilation_unit import CompilationUnit
 from ..frontend.sugared_value import ClassValue, EnumClassValue, FunctionValue, NamedTupleConstructor, SpecialForm
 from ..frontend.definition import Text, build_definition, parse_expression
 from ..frontend.error_report import ErrorReport
-from ..frontend.ir_emitter import compile_lazily
+from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
 from ..frontend.parser import parse_archived
 from ..frontend.resolver import Resolver
 from ..frontend.sugared_value import BuiltinModule

@@ -19,7 +19,7 @@ from ...autograd import engine
 from ...autograd.node import Node, next_sequence_nr, notify_watchers, watchers
 from ...autograd.saved_variable import SavedVariable
 from ...autograd.variable import gradient_edge
-from ..frontend import trace_type, traced_numbers, tracer  # noqa: F401  the first makes the kernels
+from ..frontend import trace_type, tracer  # noqa: F401  the first makes the kernels
 from ..ir.constants import type_of_value
 from ..passes.common_subexpression_elimination import EliminateCommonSubexpression
 from ..passes.dead_code_elimination import EliminateDeadCode
@@ -210,7 +210,7 @@ def follow(state, worth, needs_grad):
     value = state.graph.addInput()
     if not isinstance(worth, TensorImpl):
         value.setType(type_of_value(worth))
-        numbers = {float: traced_numbers.TracedFloat, int: traced_numbers.TracedInt}
+        numbers = {float: tracer.TracedFloat, int: tracer.TracedInt}
         return numbers[type(worth)](worth, value, state) if type(worth) in numbers else worth
     leaf = detached(worth)
     if needs_grad:

@@ -7,14 +7,20 @@ Explained in the chapter "JIT: scripting".
 
 import ast
 
-from ..ir.type import DictType, FutureType, ListType, NoneType, OptionalType, StringType, TensorType
-from .error_report import ErrorReport
-from .sugared_value import IterableTree, RangeValue
+from readtorch.csrc.jit.frontend.error_report import ErrorReport
+from readtorch.csrc.jit.frontend.schema_matching import NamedValue, try_convert_to_type
+from readtorch.csrc.jit.frontend.script_type_parser import type_name
+from readtorch.csrc.jit.frontend.sugared_value import (
+    ClassValue,
+    IterableTree,
+    RangeValue,
+    SimpleValue,
+    SliceValue,
+    SpecialForm,
+)
+from readtorch.csrc.jit.ir.type import DictType, FutureType, ListType, NoneType, OptionalType, StringType, TensorType
+
 from .control_flow import FOREVER
-from .schema_matching import NamedValue, try_convert_to_type
-from .script_type_parser import type_name
-from .sugared_value import ClassValue, SliceValue, SpecialForm
-from .sugared_value import SimpleValue
 
 
 class Calls:
@@ -38,9 +44,7 @@ class Calls:
         """Raises ErrorReport unless a special form has `count` arguments."""
         name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
         if len(node.args) != count:
-            raise ErrorReport(
-                self.range(node), f"{name} expected exactly {count} arguments but found {len(node.args)}"
-            )
+            raise ErrorReport(self.range(node), f"{name} expected exactly {count} arguments but found {len(node.args)}")
         if node.keywords:
             raise ErrorReport(self.range(node), f"{name} takes no keyword arguments")
 
@@ -101,14 +105,8 @@ class Calls:
         self.check_inputs(node, 1)
         made = self.sugared(node.args[0])
         if not isinstance(made, ClassValue):
-            raise ErrorReport(
-                self.range(node), f"Expected class value as argument to __new__, got {made.kind} instead"
-            )
-        return (
-            self.graph.insertNode(self.graph.createObject(made.type))
-            .setSourceRange(self.range(node))
-            .output()
-        )
+            raise ErrorReport(self.range(node), f"Expected class value as argument to __new__, got {made.kind} instead")
+        return self.graph.insertNode(self.graph.createObject(made.type)).setSourceRange(self.range(node)).output()
 
     # ----------------------------------------------------------------------------------------- iterables
 
@@ -142,9 +140,7 @@ class Calls:
             values.insert(0, None)
         defaults = (0, FOREVER, 1)
         values += [None] * (3 - len(values))
-        bounds = [
-            self.graph.insertConstant(d, None, range) if v is None else v for v, d in zip(values, defaults)
-        ]
+        bounds = [self.graph.insertConstant(d, None, range) if v is None else v for v, d in zip(values, defaults)]
         return SliceValue(*bounds)
 
     # ---------------------------------------------------------------------------------------- containers
@@ -235,8 +231,5 @@ def _at(where, tree):
 
 def _is_empty_literal(args):
     return bool(args) and (
-        isinstance(args[0], ast.Dict)
-        and not args[0].keys
-        or isinstance(args[0], ast.List)
-        and not args[0].elts
+        isinstance(args[0], ast.Dict) and not args[0].keys or isinstance(args[0], ast.List) and not args[0].elts
     )

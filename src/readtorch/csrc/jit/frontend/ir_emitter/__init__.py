@@ -11,28 +11,29 @@ SugaredValue); variables go through an Environment. The methods are grouped by w
     subscripts.py      x[...]
     calls.py           calls that look at their arguments' trees
 
-Then convert_to_ssa.py replaces variables by values, and clean.py removes what is superfluous.
+Then convert_to_ssa.py replaces variables by values, and cleanup_passes.py removes what is superfluous.
 
 In PyTorch: `struct to_ir` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the chapter "JIT:
 scripting".
 """
 
-from ..ir.function_schema import Argument, FunctionSchema
-from ..ir.graph import Graph
-from ..ir.type import NoneType
+from readtorch.csrc.jit.frontend.convert_to_ssa import ConvertToSSA
+from readtorch.csrc.jit.frontend.error_report import CallStackGuard, ErrorReport
+from readtorch.csrc.jit.frontend.script_type_parser import INFERRED, ScriptTypeParser
+from readtorch.csrc.jit.frontend.sugared_value import SimpleValue
+from readtorch.csrc.jit.ir.function_schema import Argument, FunctionSchema
+from readtorch.csrc.jit.ir.graph import Graph
+from readtorch.csrc.jit.ir.type import NoneType
+
 from .assignments import Assignments
 from .calls import Calls
-from .clean import clean
+from .cleanup_passes import run_cleanup_passes
 from .conditions import Conditions
 from .control_flow import ControlFlow
-from .convert_to_ssa import ConvertToSSA
 from .environment import Environment, is_meaningful
-from .error_report import CallStackGuard, ErrorReport
 from .expressions import Expressions
-from .script_type_parser import INFERRED, ScriptTypeParser
 from .statements import Statements
 from .subscripts import Subscripts
-from .sugared_value import SimpleValue
 
 
 def compile_definition(function, definition, resolver, make_self=None, self_type=None):
@@ -46,7 +47,7 @@ def compile_definition(function, definition, resolver, make_self=None, self_type
     function.graph = emitter.graph
     function.setSchema(emitter.schema)
     ConvertToSSA(emitter.graph)
-    clean(emitter.graph)
+    run_cleanup_passes(emitter.graph)
 
 
 def compile_lazily(unit, name, definition, resolver, make_self=None, self_type=None):
@@ -108,9 +109,7 @@ class Emitter(Statements, ControlFlow, Assignments, Conditions, Expressions, Sub
         # A placeholder: the values that are returned get here in exit_transforms.py.
         placeholder = self.graph.insertNode(self.graph.createUninitialized(self.merged_return)).output()
         self.graph.registerOutput(placeholder)
-        self.schema = FunctionSchema(
-            self.function.name, "", tuple(arguments), (Argument("", self.merged_return),)
-        )
+        self.schema = FunctionSchema(self.function.name, "", tuple(arguments), (Argument("", self.merged_return),))
 
     def _self_parameter(self, parameter, make_self, self_type):
         value = self.graph.addInput().setType(self_type).setDebugName(parameter.name)
@@ -133,7 +132,7 @@ class Emitter(Statements, ControlFlow, Assignments, Conditions, Expressions, Sub
         return Argument(parameter.name, type, length, default, parameter.keyword_only, has_default)
 
     def _default(self, parameter, type, length):
-        from ..python.pybind_utils import REJECTED, to_ivalue  # calls of functions, which hold graphs
+        from readtorch.csrc.jit.python.pybind_utils import REJECTED, to_ivalue  # calls of functions, which hold graphs
 
         value = self.definition.defaults[parameter.name]
         if length is not None and isinstance(value, (int, float)):
@@ -156,6 +155,4 @@ class Emitter(Statements, ControlFlow, Assignments, Conditions, Expressions, Sub
                 self.definition.range(),
                 "Function was not annotated as having type None, but does not return along all paths",
             )
-        self.return_value(
-            self.definition.range(), self.graph.insertConstant(None, None, self.definition.range())
-        )
+        self.return_value(self.definition.range(), self.graph.insertConstant(None, None, self.definition.range()))

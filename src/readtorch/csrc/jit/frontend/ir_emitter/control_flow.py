@@ -6,12 +6,14 @@ Explained in the chapter "JIT: scripting".
 
 from contextlib import contextmanager
 
-from ..ir.type import IntType, OptionalType, UnionType
-from ..ir.unification import unifyTypes
+from readtorch.csrc.jit.frontend.definition import NotSupportedError
+from readtorch.csrc.jit.frontend.error_report import ErrorReport
+from readtorch.csrc.jit.frontend.script_type_parser import type_name
+from readtorch.csrc.jit.frontend.sugared_value import SimpleValue
+from readtorch.csrc.jit.ir.type import IntType, OptionalType, UnionType
+from readtorch.csrc.jit.ir.unification import unifyTypes
+
 from .environment import Environment
-from .error_report import ErrorReport
-from .script_type_parser import type_name
-from .sugared_value import SimpleValue
 
 FOREVER = 2**63 - 1  # the number of turns of a `while`
 
@@ -49,9 +51,7 @@ class ControlFlow:
             self.refine(range, refinements)
             (then if condition.known else otherwise)()
             return
-        node = self.graph.insertNode(self.graph.create("prim::If", [condition.value], 0)).setSourceRange(
-            range
-        )
+        node = self.graph.insertNode(self.graph.create("prim::If", [condition.value], 0)).setSourceRange(range)
         frames = []
         for emit, refinements in ((then, condition.refinements), (otherwise, ~condition.refinements)):
             with self.inside(node.addBlock()) as frame:
@@ -98,11 +98,7 @@ class ControlFlow:
     def _unify(self, name, a, b):
         outer = self.frame.find(name)
         declared = outer.type() if isinstance(outer, SimpleValue) else None
-        if (
-            isinstance(declared, (UnionType, OptionalType))
-            and a.isSubtypeOf(declared)
-            and b.isSubtypeOf(declared)
-        ):
+        if isinstance(declared, (UnionType, OptionalType)) and a.isSubtypeOf(declared) and b.isSubtypeOf(declared):
             return unifyTypes(a, b) or declared
         return unifyTypes(a, b)
 
@@ -186,6 +182,4 @@ _range = range
 
 
 def _no_else(range, word):
-    from .definition import NotSupportedError
-
     return NotSupportedError(range, f"else branches of {word} loops aren't supported")

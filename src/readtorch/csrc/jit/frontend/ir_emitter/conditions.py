@@ -1,12 +1,21 @@
-"""Conditions: what is true, and what that tells about types.
+"""Conditions: whether they hold, and what that says about the types of variables.
 
-In PyTorch: `emitCondExpr`, `emitIsInstance`, `emitIfExpr` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
-Explained in the chapter "JIT: scripting".
+    if x is not None:          # here x is no longer Optional
+        ...
+    elif isinstance(y, int):   # here y is an int
+
+In PyTorch: `RefinementSet`, `CondValue`, `emitCondExpr`, `emitIsInstance`, `emitIfExpr` in
+`torch/csrc/jit/frontend/ir_emitter.cpp`. Explained in the chapter "JIT: scripting".
 """
 
 import ast
+from dataclasses import dataclass
 
-from ..ir.type import (
+from readtorch.csrc.jit.frontend.error_report import ErrorReport
+from readtorch.csrc.jit.frontend.schema_matching import NamedValue
+from readtorch.csrc.jit.frontend.script_type_parser import type_name
+from readtorch.csrc.jit.frontend.sugared_value import SpecialForm
+from readtorch.csrc.jit.ir.type import (
     AnyListType,
     AnyTupleType,
     AnyType,
@@ -19,12 +28,53 @@ from ..ir.type import (
     union_of,
     unwrap_optional,
 )
-from ..ir.unification import unifyTypes
-from .error_report import ErrorReport
-from .refinement import NOTHING, Condition, Refinements
-from .schema_matching import NamedValue
-from .script_type_parser import type_name
-from .sugared_value import SpecialForm
+from readtorch.csrc.jit.ir.unification import unifyTypes
+
+
+@dataclass(frozen=True)
+class Refinements:
+    """variable -> its type, where the condition holds (`true`) and where it does not (`false`)."""
+
+    true: dict
+    false: dict
+
+    def __and__(self, other):
+        return Refinements(_both(self.true, other.true), _either(self.false, other.false))
+
+    def __or__(self, other):
+        return Refinements(_either(self.true, other.true), _both(self.false, other.false))
+
+    def __invert__(self):
+        return Refinements(self.false, self.true)
+
+
+def _both(a, b):
+    """Both conditions hold: what each tells. Where they contradict each other, nothing."""
+    merged = dict(a)
+    for name, type in b.items():
+        if name in merged and merged[name] != type:
+            del merged[name]
+        else:
+            merged[name] = type
+    return merged
+
+
+def _either(a, b):
+    return {name: type for name, type in a.items() if b.get(name) == type}
+
+
+NOTHING = Refinements({}, {})
+
+
+@dataclass
+class Condition:
+    """value: the bool in the graph. known: what it is, if that is so while compiling: then only one branch is
+    compiled.
+    """
+
+    value: object
+    refinements: Refinements = NOTHING
+    known: bool | None = None
 
 
 class Conditions:
@@ -64,17 +114,11 @@ class Conditions:
     def to_bool(self, range, value):
         """`bool(value)`. Raises ErrorReport for what has no truth."""
         try:
-            result = (
-                self.frame.get("bool", range).call(range, self, [NamedValue(value)], []).as_value(range, self)
-            )
+            result = self.frame.get("bool", range).call(range, self, [NamedValue(value)], []).as_value(range, self)
         except RuntimeError:
-            raise ErrorReport(
-                range, f"Could not cast value of type {type_name(value.type())} to bool"
-            ) from None
+            raise ErrorReport(range, f"Could not cast value of type {type_name(value.type())} to bool") from None
         if not isinstance(result.type(), BoolType):
-            raise ErrorReport(
-                range, "expected a bool expression for condition but found " + type_name(result.type())
-            )
+            raise ErrorReport(range, "expected a bool expression for condition but found " + type_name(result.type()))
         return result
 
     # --------------------------------------------------------------------------------------------- and, or
@@ -108,9 +152,7 @@ class Conditions:
 
     def if_expression(self, range, condition, then, otherwise, type_hint=None):
         """A prim::If whose value is that of then() or otherwise()."""
-        node = self.graph.insertNode(self.graph.create("prim::If", [condition.value], 0)).setSourceRange(
-            range
-        )
+        node = self.graph.insertNode(self.graph.create("prim::If", [condition.value], 0)).setSourceRange(range)
         types = []
         for emit, refinements in ((then, condition.refinements), (otherwise, ~condition.refinements)):
             block = node.addBlock()
@@ -188,9 +230,7 @@ class Conditions:
         sugared = self.sugared(subject)
         if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
             raise ErrorReport(self.range(name), "hasattr's second argument must be a string literal")
-        return self.constant_condition(
-            self.range(subject), sugared.has_attr(self.range(subject), self, name.value)
-        )
+        return self.constant_condition(self.range(subject), sugared.has_attr(self.range(subject), self, name.value))
 
 
 def _known(value):

@@ -9,11 +9,11 @@ Explained in the chapter "JIT: scripting".
 
 import ast
 
-from ..ir.type import IntType, ListType, NoneType, OptionalType, TensorType, TupleType
-from .error_report import ErrorReport
-from .schema_matching import convertible_to_list
-from .script_type_parser import type_name
-from .sugared_value import SliceValue
+from readtorch.csrc.jit.frontend.error_report import ErrorReport
+from readtorch.csrc.jit.frontend.schema_matching import convertible_to_list
+from readtorch.csrc.jit.frontend.script_type_parser import type_name
+from readtorch.csrc.jit.frontend.sugared_value import SliceValue
+from readtorch.csrc.jit.ir.type import IntType, ListType, NoneType, OptionalType, TensorType, TupleType
 
 LAST = 2**63 - 1
 
@@ -28,11 +28,7 @@ class Subscripts:
             if container.kind == "module":
                 container = container.as_module_tuple(value_range, self)
             value = container.as_value(value_range, self)
-            dim = (
-                self.graph.insertConstant(0, None, range)
-                if value.type().isSubtypeOf(TensorType.get())
-                else None
-            )
+            dim = self.graph.insertConstant(0, None, range) if value.type().isSubtypeOf(TensorType.get()) else None
             return self._slice(range, value, dim, node.slice)
         if container.kind == "module":
             return container.item(range, self, self.expression(node.slice), type_hint)
@@ -41,11 +37,7 @@ class Subscripts:
         value = container.as_value(value_range, self)
         index = self.sugared(node.slice)
         if isinstance(index, SliceValue):
-            dim = (
-                self.graph.insertConstant(0, None, range)
-                if value.type().isSubtypeOf(TensorType.get())
-                else None
-            )
+            dim = self.graph.insertConstant(0, None, range) if value.type().isSubtypeOf(TensorType.get()) else None
             return self._slice_of(range, value, dim, index.start, index.stop, index.step)
         if isinstance(value.type(), TupleType):
             return self._of_tuple(range, value, index.as_value(value_range, self))
@@ -69,25 +61,17 @@ class Subscripts:
                 )
             type = types[0]
         elif not -len(types) <= i < len(types):
-            raise ErrorReport(
-                range, f"Tuple index out of range. Tuple is length {len(types)} and index is {i}"
-            )
+            raise ErrorReport(range, f"Tuple index out of range. Tuple is length {len(types)} and index is {i}")
         else:
             type = types[i]
-        return (
-            self.graph.insertNode(self.graph.createTupleIndex(value, index, type))
-            .setSourceRange(range)
-            .output()
-        )
+        return self.graph.insertNode(self.graph.createTupleIndex(value, index, type)).setSourceRange(range).output()
 
     def tuple_slice(self, range, value, start, stop, step):
         """Values of the bounds, or None."""
         bounds = [self._literal(range, bound) for bound in (start, stop, step)]
         chosen = _range(len(value.type().types))[slice(*bounds)]
         step = bounds[2] or 1
-        return self.graph.insertNode(
-            self.graph.createTupleSlice(value, chosen.start, step, len(chosen))
-        ).output()
+        return self.graph.insertNode(self.graph.createTupleSlice(value, chosen.start, step, len(chosen))).output()
 
     def _literal(self, range, value):
         if value is None:
@@ -100,9 +84,7 @@ class Subscripts:
     # ------------------------------------------------------------------------------------------------- slices
 
     def _slice(self, range, value, dim, node):
-        bounds = [
-            None if bound is None else self.expression(bound) for bound in (node.lower, node.upper, node.step)
-        ]
+        bounds = [None if bound is None else self.expression(bound) for bound in (node.lower, node.upper, node.step)]
         return self._slice_of(range, value, dim, *bounds)
 
     def _slice_of(self, range, value, dim, start, stop, step):
@@ -199,9 +181,7 @@ class Subscripts:
             else:
                 tensors[dims[i]] = given
         count = max(tensors) + 1 if tensors else 0
-        none = [
-            tensors.get(d) or self.graph.insertNode(self.graph.createNone()).output() for d in _range(count)
-        ]
+        none = [tensors.get(d) or self.graph.insertNode(self.graph.createNone()).output() for d in _range(count)]
         return value, none
 
 

@@ -9,7 +9,22 @@ In PyTorch: `struct Environment` in `torch/csrc/jit/frontend/ir_emitter.cpp`. Ex
 "JIT: scripting".
 """
 
-from ..ir.type import (
+from readtorch.csrc.jit.frontend.error_report import ErrorReport
+from readtorch.csrc.jit.frontend.schema_matching import try_convert_to_type
+from readtorch.csrc.jit.frontend.script_type_parser import type_name
+from readtorch.csrc.jit.frontend.sugared_value import (
+    BuiltinFunction,
+    Cast,
+    ClassValue,
+    EnumClassValue,
+    ExceptionValue,
+    MagicMethod,
+    NamedTupleConstructor,
+    PrintValue,
+    SimpleValue,
+    SpecialForm,
+)
+from readtorch.csrc.jit.ir.type import (
     BoolType,
     ClassType,
     EnumType,
@@ -20,21 +35,6 @@ from ..ir.type import (
     TensorType,
     TupleType,
 )
-from .error_report import ErrorReport
-from .schema_matching import try_convert_to_type
-from .script_type_parser import type_name
-from .sugared_value import (
-    BuiltinFunction,
-    Cast,
-    ClassValue,
-    EnumClassValue,
-    ExceptionValue,
-    MagicMethod,
-    NamedTupleConstructor,
-    PrintValue,
-    SpecialForm,
-)
-from .sugared_value import SimpleValue
 
 
 def is_meaningful(name):
@@ -185,11 +185,7 @@ class Environment:
         """`del name`."""
         frame, removed = self, False
         while frame is not None:
-            removed = (
-                frame.types.pop(name, None) is not None
-                or frame.sugared.pop(name, None) is not None
-                or removed
-            )
+            removed = frame.types.pop(name, None) is not None or frame.sugared.pop(name, None) is not None or removed
             frame = frame.next
         if not removed:
             raise ErrorReport(range, f"undefined value {name}")

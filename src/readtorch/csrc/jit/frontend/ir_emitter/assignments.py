@@ -6,7 +6,11 @@ Explained in the chapter "JIT: scripting".
 
 import ast
 
-from ..ir.type import (
+from readtorch.csrc.jit.frontend.error_report import ErrorReport
+from readtorch.csrc.jit.frontend.schema_matching import NamedValue
+from readtorch.csrc.jit.frontend.script_type_parser import type_name
+from readtorch.csrc.jit.frontend.sugared_value import BuiltinFunction, MagicMethod, MethodValue
+from readtorch.csrc.jit.ir.type import (
     AnyTupleType,
     BoolType,
     ClassType,
@@ -17,10 +21,6 @@ from ..ir.type import (
     NumberType,
     TensorType,
 )
-from .error_report import ErrorReport
-from .schema_matching import NamedValue
-from .script_type_parser import type_name
-from .sugared_value import BuiltinFunction, MagicMethod, MethodValue
 
 # operator: (what it does to a number, to a tensor or list in place, methods of objects)
 _AUGMENTED = {
@@ -52,9 +52,7 @@ class Assignments:
 
     def statement_AnnAssign(self, node):
         if node.value is None:
-            raise ErrorReport(
-                self.range(node), "For an assignment, expected an expression on the right-hand side"
-            )
+            raise ErrorReport(self.range(node), "For an assignment, expected an expression on the right-hand side")
         type = self.types.type(node.annotation)
         if isinstance(node.target, ast.Attribute):
             self._assign_attribute(node, node.target, self.sugared(node.value, type))
@@ -70,9 +68,7 @@ class Assignments:
         elif isinstance(target, ast.Attribute):
             self._assign_attribute(node, target, self.sugared(value))
         elif isinstance(target, ast.Subscript):
-            self._assign_item(
-                self.range(node), target, NamedValue(self.expression(value), None, self.range(value))
-            )
+            self._assign_item(self.range(node), target, NamedValue(self.expression(value), None, self.range(value)))
         else:
             raise ErrorReport(self.range(target), "unexpected expression on left-hand side of assignment")
 
@@ -86,9 +82,7 @@ class Assignments:
         """How many of them are starred: none or one. Raises ErrorReport."""
         starred = sum(isinstance(t, ast.Starred) for t in targets)
         for target in targets:
-            if not isinstance(
-                target, (ast.Name, ast.Subscript, ast.Tuple, ast.List, ast.Starred, ast.Attribute)
-            ):
+            if not isinstance(target, (ast.Name, ast.Subscript, ast.Tuple, ast.List, ast.Starred, ast.Attribute)):
                 raise ErrorReport(
                     self.range(target),
                     "lhs of assignment must be a variable, subscript, or starred expression",
@@ -98,8 +92,7 @@ class Assignments:
         if starred == len(targets):
             raise ErrorReport(
                 range,
-                "A Starred expression may only appear on the lhs within the presence of another "
-                "non-starred expression",
+                "A Starred expression may only appear on the lhs within the presence of another non-starred expression",
             )
         return starred
 
@@ -135,9 +128,7 @@ class Assignments:
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target, sugared, value_range)
         elif isinstance(target, ast.Subscript):
-            self._assign_item(
-                value_range, target, NamedValue(sugared.as_value(value_range, self), None, value_range)
-            )
+            self._assign_item(value_range, target, NamedValue(sugared.as_value(value_range, self), None, value_range))
         elif isinstance(target, ast.Attribute):
             self._assign_attribute(target, target, sugared)
         else:
@@ -150,9 +141,7 @@ class Assignments:
         if container.type().isSubtypeOf(TensorType.get()):
             self._assign_to_slice(range, target, container, value)
             return
-        if isinstance(target.slice, (ast.Slice, ast.Tuple)) and not isinstance(
-            container.type(), (DictType, ClassType)
-        ):
+        if isinstance(target.slice, (ast.Slice, ast.Tuple)) and not isinstance(container.type(), (DictType, ClassType)):
             raise ErrorReport(
                 self.range(target.slice),
                 "Sliced expression not yet supported for subscripted assignment. File a bug if you want this",
@@ -209,9 +198,7 @@ class Assignments:
             new = self.expression(node.value)
             return self.graph.insert(self._operator(node, old.type()), [old, new], range=range)
         in_place, out_of_place = _AUGMENTED[type(node.op)][2:]
-        method = next(
-            (m for m in (in_place, out_of_place) if m and old.type().findMethod(m) is not None), None
-        )
+        method = next((m for m in (in_place, out_of_place) if m and old.type().findMethod(m) is not None), None)
         if method is None:
             raise ErrorReport(
                 range,

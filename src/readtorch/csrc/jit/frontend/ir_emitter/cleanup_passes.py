@@ -1,17 +1,17 @@
-"""What is done to every graph that the compiler has made.
+"""The passes that run over every graph that the compiler has made.
 
 In PyTorch: `runCleanupPasses` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
 """
 
-from ..passes.canonicalize_outputs import CanonicalizeOutputs
-from ..passes.constant_pooling import ConstantPooling
-from ..passes.constant_propagation import ConstantPropagationImmutableTypes
-from ..passes.lower_tuples import LowerSimpleTuples
-from ..passes.normalize_ops import NormalizeOps
-from ..ir.graph import Graph
+from readtorch.csrc.jit.ir.graph import Graph
+from readtorch.csrc.jit.passes.canonicalize_outputs import CanonicalizeOutputs
+from readtorch.csrc.jit.passes.constant_pooling import ConstantPooling
+from readtorch.csrc.jit.passes.constant_propagation import ConstantPropagationImmutableTypes
+from readtorch.csrc.jit.passes.lower_tuples import LowerSimpleTuples
+from readtorch.csrc.jit.passes.normalize_ops import NormalizeOps
 
 
-def clean(graph):
+def run_cleanup_passes(graph):
     _empty_lists(graph)
     NormalizeOps(graph)
     _fork_graphs(graph)
@@ -22,7 +22,7 @@ def clean(graph):
 
 
 def _empty_lists(graph):
-    """A `[]` whose type nobody wanted to be another is a list of tensors."""
+    """A `[]` that was not expected to be of another type is a list of tensors."""
     for node in graph.all_nodes():
         if node.kind() == "prim::EmptyListLiteral":
             made = graph.createList(node.output().type().elem, []).copyMetadata(node).insertBefore(node)
@@ -46,11 +46,7 @@ def _fork_graphs(graph):
             return captured[value]
 
         inner.block().cloneFrom(block, outside)
-        fork = (
-            graph.create("prim::fork", list(captured))
-            .g_("Subgraph", inner)
-            .setSourceRange(node.sourceRange())
-        )
+        fork = graph.create("prim::fork", list(captured)).g_("Subgraph", inner).setSourceRange(node.sourceRange())
         name = node.output().debugName() if node.output().hasDebugName() else ""
         node.output().setDebugName("")
         fork.insertBefore(node).output().setType(node.output().type()).setDebugName(name)

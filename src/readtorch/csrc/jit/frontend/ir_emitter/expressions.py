@@ -6,14 +6,23 @@ chapter "JIT: scripting".
 
 import ast
 
-from ..ir.type import AnyType, DictType, ListType, OptionalType, StringType, TensorType, TupleType, UnionType
-from ..ir.unification import unifyTypeList
-from ..passes.constant_propagation import run_node
-from .error_report import ErrorReport, update_pending_range
-from .schema_matching import NamedValue
-from .script_type_parser import type_name
-from .sugared_value import BuiltinFunction, MagicMethod
-from .sugared_value import SimpleValue
+from readtorch.csrc.jit.frontend.definition import NotSupportedError, UnsupportedNodeError
+from readtorch.csrc.jit.frontend.error_report import ErrorReport, update_pending_range
+from readtorch.csrc.jit.frontend.schema_matching import NamedValue
+from readtorch.csrc.jit.frontend.script_type_parser import type_name
+from readtorch.csrc.jit.frontend.sugared_value import BuiltinFunction, MagicMethod, SimpleValue
+from readtorch.csrc.jit.ir.type import (
+    AnyType,
+    DictType,
+    ListType,
+    OptionalType,
+    StringType,
+    TensorType,
+    TupleType,
+    UnionType,
+)
+from readtorch.csrc.jit.ir.unification import unifyTypeList
+from readtorch.csrc.jit.passes.constant_propagation import run_node
 
 # operator: (its name in graphs, the method of objects)
 _BINARY = {
@@ -56,8 +65,6 @@ class Expressions:
         """What an expression means: a SugaredValue."""
         handler = getattr(self, f"expression_{type(node).__name__}", None)
         if handler is None:
-            from .definition import UnsupportedNodeError
-
             raise UnsupportedNodeError(self.range(node), f"{type(node).__name__} aren't supported")
         found = handler(node, type_hint)
         return found if not hasattr(found, "debugName") else SimpleValue(found)
@@ -79,9 +86,7 @@ class Expressions:
     def expression_IfExp(self, node, type_hint):
         condition = self.condition(node.test)
         if condition.known is not None:
-            self.refine(
-                self.range(node), condition.refinements if condition.known else ~condition.refinements
-            )
+            self.refine(self.range(node), condition.refinements if condition.known else ~condition.refinements)
             return self.expression(node.body if condition.known else node.orelse, type_hint)
         return self.if_expression(
             self.range(node),
@@ -126,8 +131,6 @@ class Expressions:
         if isinstance(node.op, ast.Not):
             return self.condition(node).value
         if isinstance(node.op, ast.UAdd):
-            from .definition import NotSupportedError
-
             raise NotSupportedError(range, "unsupported unary operator: UAdd")
         name, magic = _UNARY[type(node.op)]
         args = [NamedValue(self.expression(node.operand))]
@@ -157,9 +160,7 @@ class Expressions:
         for node in nodes:
             if isinstance(node, ast.Starred):
                 parts = self.sugared(node.value).as_tuple(self.range(node), self)
-                found += [
-                    NamedValue(p.as_value(self.range(node), self), None, self.range(node)) for p in parts
-                ]
+                found += [NamedValue(p.as_value(self.range(node), self), None, self.range(node)) for p in parts]
             else:
                 found.append(NamedValue(self.expression(node), None, self.range(node)))
         return found
@@ -190,11 +191,7 @@ class Expressions:
             for value in values:
                 if not value.type().isSubtypeOf(element):
                     unified = unifyTypeList([v.type() for v in values], default_to_union=True)
-                    more = (
-                        f", which were unified to {type_name(unified)}"
-                        if isinstance(unified, UnionType)
-                        else ""
-                    )
+                    more = f", which were unified to {type_name(unified)}" if isinstance(unified, UnionType) else ""
                     raise ErrorReport(
                         range,
                         f"List type annotation `{type_name(hint)}` did not match the types of the given "
@@ -209,10 +206,7 @@ class Expressions:
         if any(isinstance(n, ast.Starred) for n in nodes):
             return self.values_of(nodes)
         inner = hint if isinstance(hint, (ListType, DictType, TupleType)) else None
-        return [
-            self.expression(n, inner if isinstance(n, (ast.List, ast.Dict, ast.Tuple)) else None)
-            for n in nodes
-        ]
+        return [self.expression(n, inner if isinstance(n, (ast.List, ast.Dict, ast.Tuple)) else None) for n in nodes]
 
     def expression_Dict(self, node, type_hint):
         range = self.range(node)
@@ -223,9 +217,7 @@ class Expressions:
                 raise ErrorReport(range, "Dict expansion (e.g. `{**dict}`) is not supported")
             keys.append(self.expression(key))
             values.append(
-                self.expression(
-                    value, hint.value if hint and isinstance(value, (ast.List, ast.Dict)) else None
-                )
+                self.expression(value, hint.value if hint and isinstance(value, (ast.List, ast.Dict)) else None)
             )
         if hint is not None:
             key_type, value_type = hint.key, hint.value
@@ -252,9 +244,7 @@ class Expressions:
     def expression_ListComp(self, node, type_hint):
         hint = _part_of_hint(type_hint, ListType)
         if type_hint is not None and hint is None:
-            raise ErrorReport(
-                self.range(node), f"Expected an annotation of type List but got {type_name(type_hint)}"
-            )
+            raise ErrorReport(self.range(node), f"Expected an annotation of type List but got {type_name(type_hint)}")
 
         def add(made, typed):
             element = self.expression(node.elt)
@@ -283,14 +273,12 @@ class Expressions:
         """
         range = self.range(node)
         if len(node.generators) != 1:
-            raise _not_supported(range, "Only a single generator is currently supported")
+            raise NotSupportedError(range, "Only a single generator is currently supported")
         if node.generators[0].ifs:
-            raise _not_supported(range, "Comprehension ifs are not supported yet")
+            raise NotSupportedError(range, "Comprehension ifs are not supported yet")
         value = self.graph.insertNode(made).output().setType(hint or default)
         typed = hint is not None
-        scope = self.graph.insertNode(self.graph.create("prim::ComprehensionScope", (), 0)).setSourceRange(
-            range
-        )
+        scope = self.graph.insertNode(self.graph.create("prim::ComprehensionScope", (), 0)).setSourceRange(range)
 
         def body():
             nonlocal typed
@@ -302,22 +290,10 @@ class Expressions:
         return value
 
 
-def _not_supported(range, message):
-    from .definition import NotSupportedError
-
-    return NotSupportedError(range, message)
-
-
 def _part_of_hint(hint, kind):
     """The List (or Dict) that is hinted at, also inside an Optional or Union; None if there is none."""
     if isinstance(hint, kind):
         return hint
-    parts = (
-        [hint.elem]
-        if isinstance(hint, OptionalType)
-        else list(hint.types)
-        if isinstance(hint, UnionType)
-        else []
-    )
+    parts = [hint.elem] if isinstance(hint, OptionalType) else list(hint.types) if isinstance(hint, UnionType) else []
     fitting = [p for p in parts if isinstance(p, kind)]
     return fitting[0] if len(fitting) == 1 else None

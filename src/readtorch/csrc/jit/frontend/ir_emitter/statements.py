@@ -2,13 +2,13 @@
 
 import ast
 
-from ..ir.type import AnyType, ClassType, NoneType, StringType, TensorType
-from ..ir.unification import unifyTypes
-from .error_report import ErrorReport, update_pending_range
-from .schema_matching import NamedValue, try_convert_to_type
-from .script_type_parser import type_name
-from .sugared_value import ExceptionMessage, ExceptionValue, MethodValue
-from .sugared_value import SugaredValue
+from readtorch.csrc.jit.frontend.definition import UnsupportedNodeError
+from readtorch.csrc.jit.frontend.error_report import ErrorReport, update_pending_range
+from readtorch.csrc.jit.frontend.schema_matching import NamedValue, try_convert_to_type
+from readtorch.csrc.jit.frontend.script_type_parser import type_name
+from readtorch.csrc.jit.frontend.sugared_value import ExceptionMessage, ExceptionValue, MethodValue, SugaredValue
+from readtorch.csrc.jit.ir.type import AnyType, ClassType, NoneType, StringType, TensorType
+from readtorch.csrc.jit.ir.unification import unifyTypes
 
 
 class Closure(SugaredValue):
@@ -33,8 +33,6 @@ class Statements:
             update_pending_range(self.range(statement))
             handler = getattr(self, f"statement_{type(statement).__name__}", None)
             if handler is None:
-                from .definition import UnsupportedNodeError  # definitions know errors of the frontend
-
                 name = _NAMES.get(type(statement), type(statement).__name__)
                 raise UnsupportedNodeError(self.text.first_word(statement), f"{name} aren't supported")
             handler(statement)
@@ -69,8 +67,6 @@ class Statements:
     def statement_FunctionDef(self, node):
         """In the text of an archive: the body of a fork. Programs have no functions inside of functions."""
         if not self.resolver.allows_closures:
-            from .definition import UnsupportedNodeError
-
             raise UnsupportedNodeError(self.text.first_word(node), "function definitions aren't supported")
         self.frame.set(self.range(node), node.name, Closure(node))
 
@@ -139,20 +135,14 @@ class Statements:
     def raise_exception(self, range, message, class_name=None):
         """A prim::RaiseException. class_name: the Value of its qualified name."""
         class_name = class_name or self.graph.insertConstant(None, None, range)
-        self.graph.insertNode(
-            self.graph.create("prim::RaiseException", [message, class_name], 0)
-        ).setSourceRange(range)
+        self.graph.insertNode(self.graph.create("prim::RaiseException", [message, class_name], 0)).setSourceRange(range)
 
     def statement_Assert(self, node):
         range = self.range(node)
         condition = self.condition(node.test)
 
         def fail():
-            text = (
-                self.expression(node.msg)
-                if node.msg is not None
-                else self.graph.insertConstant("", None, range)
-            )
+            text = self.expression(node.msg) if node.msg is not None else self.graph.insertConstant("", None, range)
             message = self.graph.insert("aten::add", ["AssertionError: ", text], range=range)
             self._raise(range, message, None)
 

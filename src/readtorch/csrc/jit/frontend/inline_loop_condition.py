@@ -10,7 +10,7 @@ In PyTorch: `inline_loop_condition.cpp`, `canonicalize_modified_loop.cpp` in `to
 Explained in the chapter "JIT: scripting".
 """
 
-from ..ir.type import IntType
+from readtorch.csrc.jit.ir.type import IntType
 
 FOREVER = 2**63 - 1
 
