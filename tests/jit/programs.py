@@ -19,7 +19,7 @@ import readtorch.jit
 from readtorch.csrc.jit.ir import parse_ir
 from readtorch.csrc.jit.passes.canonicalize import Canonicalize
 from readtorch.csrc.jit.passes.inliner import Inline, inlined
-from readtorch.csrc.jit.runtime.code import Code
+from readtorch.csrc.jit.runtime.code_impl import Code
 from readtorch.csrc.jit.runtime.graph_executor import GraphExecutor
 from readtorch.csrc.jit.runtime.interpreter import run
 from tests.jit.both_libraries import module_from_text

@@ -6,7 +6,7 @@ import pytest
 import readtorch as rt
 import readtorch.jit  # noqa: F401
 from readtorch.csrc.jit.ir import parse_ir
-from readtorch.csrc.jit.runtime.code import Code
+from readtorch.csrc.jit.runtime.code_impl import Code
 from readtorch.csrc.jit.runtime.graph_executor import GraphExecutor
 from readtorch.csrc.jit.runtime.interpreter import run
 from tests.jit.random_graphs import RandomProgram

@@ -10,7 +10,7 @@ from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
 from readtorch.csrc.jit.passes.loop_unrolling import UnrollConstantLoops, UnrollLoops
 from readtorch.csrc.jit.passes.lower_tuples import LowerSimpleTuples
 from readtorch.csrc.jit.passes.peephole import PeepholeOptimize
-from readtorch.csrc.jit.runtime.code import Code
+from readtorch.csrc.jit.runtime.code_impl import Code
 from readtorch.csrc.jit.runtime.graph_executor import GraphExecutor
 from readtorch.csrc.jit.runtime.interpreter import run
 from tests.jit.scripted_sources import FUNCTIONS

@@ -9,9 +9,8 @@ In PyTorch: `torch/_dynamo/backends/registry.py`; there the graph is a `torch.fx
 from readtorch._dynamo.exc import InvalidBackend
 from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
 from readtorch.csrc.jit.passes.tensorexpr_fuser import FuseTensorExprs, groups_of
-from readtorch.csrc.jit.runtime.code import Code
-from readtorch.csrc.jit.runtime.default_passes import DEFAULT_PASSES
-from readtorch.csrc.jit.runtime.graph_executor import GraphExecutor
+from readtorch.csrc.jit.runtime.code_impl import Code
+from readtorch.csrc.jit.runtime.graph_executor import DEFAULT_PASSES, GraphExecutor
 from readtorch.csrc.jit.runtime.interpreter import run
 from readtorch.csrc.jit.tensorexpr.kernel import kernel_of
 
@@ -74,12 +73,7 @@ def graph_runner(graph):
         kernel_of(group)  # the call that was captured has shown what goes through: compile at the next one
     code = Code(graph, "compiled", GraphExecutor)
     nodes = [n for n in graph.nodes() if n.kind() != "prim::Constant"]
-    if (
-        len(nodes) == 1
-        and groups
-        and groups[0].inputs() == graph.inputs()
-        and graph.outputs() == groups[0].outputs()
-    ):
+    if len(nodes) == 1 and groups and groups[0].inputs() == graph.inputs() and graph.outputs() == groups[0].outputs():
         kernel, one = kernel_of(groups[0]), len(graph.outputs()) == 1
 
         def run_kernel(arguments):

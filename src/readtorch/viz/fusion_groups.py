@@ -10,7 +10,7 @@ from ..csrc.jit.passes.dead_code_elimination import EliminateDeadCode
 from ..csrc.jit.passes.erase_shape_information import EraseShapeInformation
 from ..csrc.jit.passes.inliner import Inline
 from ..csrc.jit.passes.tensorexpr_fuser import chosen_groups, fuse_groups
-from ..csrc.jit.runtime.code import Code
+from readtorch.csrc.jit.runtime.code_impl import Code
 from ..csrc.jit.runtime.interpreter import run
 from ..csrc.jit.tensorexpr.kernel import kernel_of
 from .graph_lines import graph_lines, where

@@ -323,11 +323,11 @@ class Node(Attributes):
         )
 
     def isNondeterministic(self):
-        from ..runtime.effects import is_nondeterministic
+        from .side_effects import is_nondeterministic
         return is_nondeterministic(self)
 
     def hasSideEffects(self):
-        from ..runtime.effects import has_side_effects
+        from .side_effects import has_side_effects
         return has_side_effects(self)
 
     def constant_value(self):

@@ -1,16 +1,40 @@
-"""Decides how a graph is run: which passes go over it before it becomes instructions.
+"""Decides how a graph is run: which passes rewrite it before it becomes instructions.
 
-In PyTorch: `torch/csrc/jit/runtime/graph_executor.cpp`, `profiling_graph_executor_impl.cpp`. There the first
-runs only watch which types and shapes go through, and the graph is rewritten for these.
+In PyTorch: `torch/csrc/jit/runtime/graph_executor.cpp`, and `runProfilingInsensitiveOptimizations` in
+`torch/csrc/jit/runtime/profiling_graph_executor_impl.cpp`. There the first runs only record which types and shapes occur,
+and the graph is rewritten for these.
 """
+
 import threading
 from typing import NamedTuple
 
-from ..passes.tensorexpr_fuser import FuseTensorExprs
+from readtorch.csrc.jit.passes.common_subexpression_elimination import EliminateCommonSubexpression
+from readtorch.csrc.jit.passes.constant_pooling import ConstantPooling
+from readtorch.csrc.jit.passes.constant_propagation import ConstantPropagation
+from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
+from readtorch.csrc.jit.passes.inliner import Inline
+from readtorch.csrc.jit.passes.loop_unrolling import UnrollLoops
+from readtorch.csrc.jit.passes.lower_tuples import LowerSimpleTuples
+from readtorch.csrc.jit.passes.peephole import PeepholeOptimize
+from readtorch.csrc.jit.passes.tensorexpr_fuser import FuseTensorExprs
+
 from . import instruction as I
-from .code import Code
-from .default_passes import DEFAULT_PASSES
+from .code_impl import Code
 from .interpreter import raise_failure, run
+
+DEFAULT_PASSES = [
+    Inline,
+    LowerSimpleTuples,
+    ConstantPropagation,
+    PeepholeOptimize,
+    EliminateCommonSubexpression,
+    ConstantPooling,
+    UnrollLoops,
+    ConstantPropagation,
+    EliminateCommonSubexpression,
+    EliminateDeadCode,
+]
+
 
 # Operators that a group must have: a kernel of its own has its own exp, which differs from eager's in the last bit, and that
 # should buy something. In PyTorch: 2, but the builds for CPUs fuse nothing unless they are asked to.
@@ -105,6 +129,7 @@ def _runner(code):
         except Exception as error:
             raise_failure(code, _place_of_operator(code), error)
         return [result] if one else list(result)
+
     return run_operator
 
 

@@ -2,13 +2,17 @@
 
 In PyTorch: `torch/csrc/jit/runtime/interpreter.cpp`. Explained in the chapter "JIT: scripting".
 """
+
+import threading
 import warnings
 from collections import namedtuple
 
-from ..api.object import ScriptObject
-from ..ir.type import TensorType
+from readtorch.c10.dispatch_key import set_mask, tls
+from readtorch.csrc.distributed.future import Future
+from readtorch.csrc.jit.api.object import ScriptObject
+from readtorch.csrc.jit.ir.type import TensorType
+
 from . import instruction as I
-from .future import fork
 from .jit_exception import Error, Raised
 from .register_special_ops import holds
 
@@ -102,10 +106,10 @@ def _run(frames, stack):
                 stack[base] = turn + 1
                 stack[base + 2] = turn
             else:
-                del stack[base:base + 3]
+                del stack[base : base + 3]
                 pc += X - 1
         elif op == I.STOREN:
-            registers[X:X + N] = stack[-N:]
+            registers[X : X + N] = stack[-N:]
             del stack[-N:]
         elif op == I.DROPR:
             registers[X] = None
@@ -128,6 +132,7 @@ def _run(frames, stack):
 
 
 # ------------------------------------------------------------------------------------- the other instructions
+
 
 def _take(stack, count):
     """Pop `count` values, the deepest first."""
@@ -178,7 +183,7 @@ def _list_unpack(code, stack, X, N, entered):
 
 
 def _tuple_slice(code, stack, X, N, entered):
-    stack.append(stack.pop()[X:X + N])
+    stack.append(stack.pop()[X : X + N])
 
 
 def _get_attr(code, stack, X, N, entered):
@@ -196,7 +201,7 @@ def _create_object(code, stack, X, N, entered):
 
 def _isinstance(code, stack, X, N, entered):
     value = stack.pop()
-    stack.append(any(holds(value, type) for type in code.types[X:X + N]))
+    stack.append(any(holds(value, type) for type in code.types[X : X + N]))
 
 
 def _interface_call(code, stack, X, N, entered):
@@ -264,12 +269,15 @@ _RARE = {
 
 # ----------------------------------------------------------------------------------------------------- errors
 
+
 def _failure(frames, last_line):
     """What is raised when an operator fails: the calls that led there, each with its line, and the reason."""
     entries = [entry for frame in frames for entry in _stack_entries(frame)]
     lines = "".join(range.highlight(function) for function, range in entries if range is not None)
-    return ("The following operation failed in the TorchScript interpreter.\n"
-            f"Traceback of TorchScript (most recent call last):\n{lines}{last_line}\n")
+    return (
+        "The following operation failed in the TorchScript interpreter.\n"
+        f"Traceback of TorchScript (most recent call last):\n{lines}{last_line}\n"
+    )
 
 
 def _stack_entries(frame):
@@ -279,3 +287,24 @@ def _stack_entries(frame):
     functions = [frame.code.function_name] + [call.function for call in calls]
     ranges = [call.range for call in calls] + [node.sourceRange()]
     return list(zip(functions, ranges))
+
+
+def fork(function, arguments, element_type=None):
+    """Start `function(*arguments)` in a thread of its own, under the caller's dispatch mask; returns its
+    Future.
+
+    In PyTorch: a task of the inter-op thread pool, and a task that waits gives its thread back.
+    """
+    future = Future()
+    future.element_type = element_type
+    mask = tls.mask
+
+    def run():
+        set_mask(mask)
+        try:
+            future.set_result(function(*arguments))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="fork", daemon=True).start()
+    return future

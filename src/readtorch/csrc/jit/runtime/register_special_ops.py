@@ -15,7 +15,7 @@ from ...utils.tensor_new import tensor as new_tensor
 from ..ir.enums import dtype_of, number_of_dtype, number_of_layout
 from ..ir.type import BoolType, DictType, FloatType, IntType, ListType, TensorType, TupleType
 from .operator import prim, prim_of_node
-from .register_string_ops import plain_text
+from .register_prim_ops import plain_text
 
 # ------------------------------------------------------------------------------------------- a tensor's facts
 

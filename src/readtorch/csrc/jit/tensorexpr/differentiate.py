@@ -117,7 +117,7 @@ class GradientGraph:
             FuseTensorExprs,
             groups_of,
         )  # they fuse what is run by this module
-        from ..runtime.code import Code
+        from readtorch.csrc.jit.runtime.code_impl import Code
         from .kernel import kernel_of
 
         for rewrite in (EliminateDeadCode, PeepholeOptimize, EliminateCommonSubexpression, EliminateDeadCode):

@@ -21,7 +21,7 @@ from ....c10.dispatch_key import CPU, DEFAULT_MASK, GRAD_KEYS, threads_with_mode
 from ....c10.tensor_impl import NO_EDGE, TensorImpl, new, wrap
 from ...autograd.variable import gradient_edge
 from ..ir.graph import Graph
-from ..runtime.code import Code
+from readtorch.csrc.jit.runtime.code_impl import Code
 from ..runtime.interpreter import run
 from .differentiate import differentiable
 from .loop_nest import CODES, Unfusable

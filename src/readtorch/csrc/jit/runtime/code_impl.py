@@ -2,7 +2,9 @@
 
 In PyTorch: `torch/csrc/jit/runtime/interpreter/code_impl.h`. Explained in the chapter "JIT: scripting".
 """
-from ..ir.type import ClassType, FunctionType, TupleType
+
+from readtorch.csrc.jit.ir.type import ClassType, FunctionType, TupleType
+
 from . import instruction as I
 from .instruction import Instruction
 from .preprocess_graph import can_emit_inline, preprocess
@@ -194,6 +196,7 @@ class _Emitter:
         def write(self, node):
             self.load(node.inputs())
             self.emit(op, self.add(self.code.types, node.output().type()), node.inputsSize())
+
         return write
 
     def tuple_construct(self, node):
@@ -227,6 +230,7 @@ class _Emitter:
         def write(self, node):
             self.load(node.inputs())
             self.emit(op)
+
         return write
 
     def exit(self, node):

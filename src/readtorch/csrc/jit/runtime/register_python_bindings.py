@@ -5,10 +5,12 @@ A program in Python calls the face; a graph's node needs an operator with a sche
 
 In PyTorch: entries of `native_functions.yaml` of their own.
 """
-from ....aten.dispatcher import registry
-from ....aten.functions import binding_of
-from ..frontend.function_schema_parser import parse_schema
-from ..ir.enums import OBJECTS, as_number
+
+from readtorch.aten.dispatcher import registry
+from readtorch.aten.functions import binding_of
+from readtorch.csrc.jit.frontend.function_schema_parser import parse_schema
+from readtorch.csrc.jit.ir.enums import OBJECTS, as_number
+
 from .operator import prim
 
 # Methods of tensors, or functions; the schema's keyword-only arguments are passed by name.
@@ -130,6 +132,7 @@ def _call_of(schema):
         function, arguments = _face(name, arguments)
         result = function(*arguments[:positional], **dict(zip(keywords, arguments[positional:])))
         return as_number(result)
+
     return call
 
 
