@@ -5,22 +5,23 @@ leave their results. X and N are an instruction's numbers.
 
 In PyTorch: `torch/csrc/jit/runtime/instruction.h`. Explained in the chapter "JIT: scripting".
 """
+
 from typing import NamedTuple
 
 # name: (number, which of X and N mean something)
 _TABLE = {
     "OP": "X",  # run operator X on its arguments
     "LOAD": "X",  # push register X
-    "MOVE": "X",  # push register X and forget it: nobody will ask again
+    "MOVE": "X",  # push register X and clear it: this is its last use
     "STORE": "X",  # pop into register X
     "LOADC": "X",  # push constant X
     "STOREN": "XN",  # pop N values into the registers from X on
     "OPN": "XN",  # run operator X, which takes any number of arguments, on N of them
-    "DROPR": "X",  # forget register X
+    "DROPR": "X",  # clear register X
     "DROP": "",  # pop
     "JF": "X",  # pop; if it is false jump by X
     "JMP": "X",  # jump by X
-    "LOOP": "XN",  # begin a turn of the loop, or leave it and jump by X; N inputs
+    "LOOP": "XN",  # begin an iteration of the loop, or leave it and jump by X; N inputs
     "LIST_CONSTRUCT": "XN",  # pop N values, push a list of them (X: its type)
     "TUPLE_CONSTRUCT": "N",
     "NAMED_TUPLE_CONSTRUCT": "XN",

@@ -13,8 +13,11 @@ from readtorch.csrc.jit.api.object import ScriptObject
 from readtorch.csrc.jit.ir.type import TensorType
 
 from . import instruction as I
+from .instruction import CALL, DROPR, JF, JMP, LOAD, LOADC, LOOP, MOVE, OP, OPN, RET, STORE, STOREN
 from .jit_exception import Error, Raised
 from .register_special_ops import holds
+
+# The names of the instructions in `_run` are imported one by one: each is compared with every instruction before it.
 
 
 class Frame:
@@ -36,7 +39,7 @@ def run(code, arguments):
     """
     frames = [Frame(code)]
     try:
-        return _run(frames, list(arguments))
+        return _run(frames, list(arguments), [])
     except Error:
         raise
     except Raised as raised:
@@ -59,76 +62,66 @@ def _message(error):
     return error.args[0] if isinstance(error, KeyError) and error.args else str(error)
 
 
-def _run(frames, stack):
-    """The loop: one turn for each instruction. `frames` tells who runs should an operator raise."""
-    entered = []  # objects of `with` statements
-    frame = frames[-1]
-    code, registers, pc = frame.code, frame.registers, 0
-    instructions, constants, operators = code.instructions, code.constants, code.operators
+def _run(frames, stack, entered):
     push, pop = stack.append, stack.pop
-    while True:
-        op, X, N = instructions[pc]
-        pc += 1
-        if op == I.LOAD:
-            push(registers[X])
-        elif op == I.OP or op == I.OPN:
-            function, inputs, outputs = operators[X]
-            frame.pc = pc
-            if inputs == 1:
-                result = function(pop())
-            elif inputs:
-                values = stack[-inputs:]
-                del stack[-inputs:]
-                result = function(*values)
-            else:
-                result = function()
-            if outputs == 1:
-                push(result)
-            elif outputs:
-                stack += result
-        elif op == I.STORE:
-            registers[X] = pop()
-        elif op == I.MOVE:
-            push(registers[X])
-            registers[X] = None
-        elif op == I.LOADC:
-            push(constants[X])
-        elif op == I.JF:
-            if not pop():
+    while frames:  # the last one runs; if an operator raises, they say who was running
+        frame = frames[-1]
+        code, registers, pc = frame.code, frame.registers, frame.pc
+        instructions, constants, operators = code.instructions, code.constants, code.operators
+        while True:
+            op, X, N = instructions[pc]
+            pc += 1
+            if op == LOAD:
+                push(registers[X])
+            elif op == OP or op == OPN:
+                function, inputs, outputs = operators[X]
+                frame.pc = pc
+                if inputs == 1:
+                    result = function(pop())
+                else:
+                    first = len(stack) - inputs
+                    values = stack[first:]
+                    del stack[first:]
+                    result = function(*values)
+                if outputs == 1:
+                    push(result)
+                elif outputs:
+                    stack += result
+            elif op == STORE:
+                registers[X] = pop()
+            elif op == MOVE:
+                push(registers[X])
+                registers[X] = None
+            elif op == LOADC:
+                push(constants[X])
+            elif op == JF:
+                if not pop():
+                    pc += X - 1
+            elif op == JMP:
                 pc += X - 1
-        elif op == I.JMP:
-            pc += X - 1
-        elif op == I.LOOP:
-            # On the stack: turns begun, most turns, whether to go on, and what is carried from turn to turn.
-            base = len(stack) - N - 1
-            turn = stack[base]
-            if turn < stack[base + 1] and stack[base + 2]:
-                stack[base] = turn + 1
-                stack[base + 2] = turn
+            elif op == LOOP:  # on the stack: iterations begun, their maximum, the condition, what the loop carries
+                base = len(stack) - N - 1
+                if stack[base] < stack[base + 1] and stack[base + 2]:
+                    stack[base], stack[base + 2] = stack[base] + 1, stack[base]
+                else:
+                    del stack[base : base + 3]
+                    pc += X - 1
+            elif op == STOREN:
+                registers[X : X + N] = stack[-N:]
+                del stack[-N:]
+            elif op == DROPR:
+                registers[X] = None
+            elif op == CALL:
+                frame.pc = pc
+                frames.append(Frame(code.functions[X].executor().code()))
+                break
+            elif op == RET:
+                frames.pop()
+                break
             else:
-                del stack[base : base + 3]
-                pc += X - 1
-        elif op == I.STOREN:
-            registers[X : X + N] = stack[-N:]
-            del stack[-N:]
-        elif op == I.DROPR:
-            registers[X] = None
-        elif op == I.CALL:
-            frame.pc = pc
-            frame = Frame(code.functions[X].executor().code())
-            frames.append(frame)
-            code, registers, pc = frame.code, frame.registers, 0
-            instructions, constants, operators = code.instructions, code.constants, code.operators
-        elif op == I.RET:
-            if len(frames) == 1:
-                return stack
-            frames.pop()
-            frame = frames[-1]
-            code, registers, pc = frame.code, frame.registers, frame.pc
-            instructions, constants, operators = code.instructions, code.constants, code.operators
-        else:
-            frame.pc = pc
-            _RARE[op](code, stack, X, N, entered)
+                frame.pc = pc
+                _RARE[op](code, stack, X, N, entered)
+    return stack
 
 
 # ------------------------------------------------------------------------------------- the other instructions
@@ -235,6 +228,7 @@ def _raise(code, stack, X, N, entered):
 
 
 def _enter(code, stack, X, N, entered):
+    """entered: the objects of the `with` statements that are under way."""
     object = stack.pop()
     entered.append(object)
     stack += object.type.getMethod("__enter__").executor().run([object])
