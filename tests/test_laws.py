@@ -188,10 +188,9 @@ def test_compilers_and_pictures_wait_until_they_are_needed():
 CIRCLES = [
     ("a ScriptModule is an nn.Module, DataParallel asks jit whether it holds one, and the compiler asks torch.jit what a "
      "Python value means (py::module::import in python_sugared_value.cpp)", """
-        csrc.jit.python.python_sugared_value csrc.jit.python.script_init jit jit._builtins jit._concrete_type jit._freeze
-        jit._recursive jit._script jit._script_class jit._script_module jit._serialization jit._trace
-        jit._traced_module jit.annotations nn nn.parallel nn.parallel.data_parallel nn.parallel.replicate nn.utils
-        nn.utils.memory_format"""),
+        csrc.jit.python.python_sugared_value csrc.jit.python.script_init jit jit._builtins jit._freeze jit._recursive
+        jit._script jit._serialization jit._trace jit.annotations nn nn.parallel nn.parallel.data_parallel
+        nn.parallel.replicate nn.utils nn.utils.memory_format"""),
     ("the modules of a package whose `__init__` they import", """
         utils.data._utils utils.data._utils.collate utils.data._utils.pin_memory utils.data._utils.worker
         utils.data._utils.worker_pool"""),

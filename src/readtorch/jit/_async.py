@@ -2,6 +2,7 @@
 
 In PyTorch: `torch/jit/_async.py`. Explained in the chapter "JIT: scripting".
 """
+
 from readtorch.c10.dispatch_key import trace_under_way
 from readtorch.futures import Future
 

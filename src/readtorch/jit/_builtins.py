@@ -19,9 +19,7 @@ _MATH = (
     "acos asin atan atan2 cos sin tan acosh fmod modf factorial frexp isinf isfinite degrees radians ldexp "
     "gcd"
 ).split()
-_CMATH = (
-    "isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh tanh cosh asinh acosh atanh"
-).split()
+_CMATH = ("isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh tanh cosh asinh acosh atanh").split()
 # PyTorch has these in Python, too.
 _IN_PYTHON = {
     "unique",

@@ -46,7 +46,11 @@ def synthesized_methods(cls):
     if not dataclasses.is_dataclass(cls):
         return {}
     written = {node.name for node in parse_object(cls)[1].body[0].body if isinstance(node, ast.FunctionDef)}
-    found = {name: made for name, made in WRITERS.items() if inspect.isfunction(cls.__dict__.get(name)) and name not in written}
+    found = {
+        name: made
+        for name, made in WRITERS.items()
+        if inspect.isfunction(cls.__dict__.get(name)) and name not in written
+    }
     return {name: _definition(cls, name, *write(cls, name)) for name, write in found.items()}
 
 
@@ -113,7 +117,18 @@ def _comparison(cls, decided, if_one_is_none, of_equal):
 
 def _unless_none(decided, if_one_is_none):
     indented = [[f"  {line}" for line in lines] for lines in (decided, if_one_is_none)]
-    return ["if val1 is not None and val2 is not None:", *indented[0], "elif (val1 is None) != (val2 is None):", *indented[1]]
+    return [
+        "if val1 is not None and val2 is not None:",
+        *indented[0],
+        "elif (val1 is None) != (val2 is None):",
+        *indented[1],
+    ]
 
 
-WRITERS = {"__init__": _init, "__repr__": _repr, "__hash__": _hash, "__eq__": _equality, **dict.fromkeys(ORDERS, _order)}
+WRITERS = {
+    "__init__": _init,
+    "__repr__": _repr,
+    "__hash__": _hash,
+    "__eq__": _equality,
+    **dict.fromkeys(ORDERS, _order),
+}

@@ -2,15 +2,17 @@
 
 In PyTorch: `torch/jit/_freeze.py`. Explained in the chapter "JIT: scripting".
 """
+
 import warnings
 
 from readtorch.csrc.jit.passes.constant_pooling import ConstantPooling
 from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
 from readtorch.csrc.jit.passes.fold_conv_bn import FoldFrozenConvBatchnorm
 from readtorch.csrc.jit.passes.freeze_module import freeze_module
-from readtorch.jit._script_module import ScriptModule
-from readtorch.jit._serialization import wrap_object
-from readtorch.jit._traced_module import TopLevelTracedModule, TracedModule
+
+from ._script import ScriptModule
+from ._serialization import wrap_object
+from ._trace import TopLevelTracedModule, TracedModule
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
@@ -20,8 +22,9 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     what gives the same only up to rounding. Raises RuntimeError for what is no such module, or is in training
     mode.
     """
-    warnings.warn("`torch.jit.freeze` is deprecated. Please use `torch.compile` instead.", DeprecationWarning,
-                  stacklevel=2)
+    warnings.warn(
+        "`torch.jit.freeze` is deprecated. Please use `torch.compile` instead.", DeprecationWarning, stacklevel=2
+    )
     if not isinstance(mod, ScriptModule):
         raise RuntimeError(
             "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script "
@@ -53,8 +56,11 @@ def optimize_for_inference(mod, other_methods=None):
     """Freeze a module if it is not frozen, and rewrite it for running only. In PyTorch: also for oneDNN and
     cuDNN.
     """
-    warnings.warn("`torch.jit.optimize_for_inference` is deprecated. Please use `torch.compile` instead.",
-                  DeprecationWarning, stacklevel=2)
+    warnings.warn(
+        "`torch.jit.optimize_for_inference` is deprecated. Please use `torch.compile` instead.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
     if not isinstance(mod, ScriptModule):
         raise RuntimeError(
             "optimize_for_inference expects a ScriptModule as input. Please use torch.jit.script or "

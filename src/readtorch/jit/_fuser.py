@@ -3,6 +3,7 @@
 In PyTorch: `torch/jit/_fuser.py`. Explained in the chapter "The fuser, and from TorchScript to
 torch.compile".
 """
+
 import contextlib
 
 from readtorch.csrc.jit.runtime import graph_executor

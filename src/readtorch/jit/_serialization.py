@@ -8,8 +8,9 @@ import os
 from readtorch.csrc.jit.python.script_init import ScriptFunction
 from readtorch.csrc.jit.serialization.export import save_function, save_object
 from readtorch.csrc.jit.serialization.import_archive import load_object, refusals
-from readtorch.jit._concrete_type import LoadedModuleType
-from readtorch.jit._script_module import RecursiveScriptModule
+
+from ._recursive import LoadedModuleType
+from ._script import RecursiveScriptModule
 
 __all__ = ["load", "save"]
 

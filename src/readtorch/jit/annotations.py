@@ -99,7 +99,7 @@ def _class(cls, range):
         return None
     if cls.__module__ in ("builtins", "typing") or room_of(cls.__module__) is not None:
         return None
-    from readtorch.jit._script_class import try_script_class  # it compiles methods, which have annotations
+    from ._recursive import try_script_class  # it compiles methods, which have annotations
 
     return try_script_class(cls)
 

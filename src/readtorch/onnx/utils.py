@@ -33,7 +33,7 @@ from readtorch.csrc.jit.passes.onnx.to_onnx import ToONNX
 from readtorch.csrc.jit.passes.peephole import PeepholeOptimize
 from readtorch.csrc.jit.serialization.export_onnx import export_onnx
 from readtorch.csrc.onnx import TrainingMode, library
-from readtorch.jit._trace_graph import flatten, get_trace_graph
+from readtorch.jit._trace import flatten, get_trace_graph
 from readtorch.onnx import _constants, errors, symbolics  # noqa: F401  (symbolics: fills the table)
 from readtorch.onnx.jit_utils import GraphContext
 from readtorch.onnx.registration import registry

@@ -28,9 +28,7 @@ _PARTS = {
     "optim.optimizer": ("optim._common",),
     "optim.lbfgs": ("optim.line_search",),
     "distributed.distributed_c10d": ("csrc.distributed.types",),
-    "jit": ("csrc.jit.runtime.jit_exception", "csrc.jit.python.script_init", "jit._annotate"),
-    "jit._script": ("jit._script_module", "jit._script_class"),
-    "jit._trace": ("jit._traced_module", "jit._check_trace"),
+    "jit": ("csrc.jit.runtime.jit_exception", "csrc.jit.python.script_init"),
     "onnx": ("onnx.errors", "onnx.utils"),
     "utils.tensorboard.summary": ("utils.tensorboard._media", "utils.tensorboard._hparams"),
 }

@@ -108,7 +108,7 @@ def _special_form(object):
 
 
 def _class(cls, range):
-    from ....jit._script_class import grad_mode_class
+    from readtorch.jit._recursive import grad_mode_class
     from ....jit.annotations import try_annotation_to_type
 
     if issubclass(cls, BaseException):

@@ -9,6 +9,7 @@
 In PyTorch: `torch/csrc/jit/passes/lower_graph.cpp`. Explained in the chapter "Multiprocessing, TensorBoard,
 ONNX".
 """
+
 from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.csrc.jit.api.object import ScriptObject
 from readtorch.csrc.jit.ir.type import TensorType
