@@ -2,7 +2,7 @@
 
 `import torch.nn.functional as F` gives readtorch's module of that name, the very same object, not a copy. Modules,
 classes and functions say that they are torch's, `importlib.metadata` finds a distribution of that name, and a name
-that readtorch lacks is reported as readtorch's lack.
+that readtorch lacks is reported as such. PyTorch has no such file.
 
 Note [ Two names of one package ]
 

@@ -2,7 +2,7 @@
 
 The pickle is read by the same unpickler that `load` uses, but every class and function in it is replaced by a
 stand-in that only remembers what it was given. So files that need `weights_only=False` can be looked at
-safely, too, and no tensor's bytes are read. Explained in the chapter "state_dict, save and load".
+safely, too, and no tensor's bytes are read. PyTorch has no such file. Explained in the chapter "state_dict, save and load".
 """
 import dataclasses
 import io
@@ -17,7 +17,7 @@ from .c10.tensor_impl import contiguous_strides
 from .serialization import StorageType
 from .serialization._files import open_for_reading
 from .serialization._safe_globals import _get_allowed_globals
-from .serialization._zip_reader import ZipReader
+from .serialization._inline_container import ZipReader
 from .storage import UntypedStorage
 
 

@@ -1,6 +1,7 @@
 """The command `readtorch`: runs programs written for PyTorch, shows checkpoints and operators.
 
 `readtorch run SCRIPT [ARGS…]` runs a script with `torch` resolved to readtorch: see `readtorch/_as_torch.py`.
+PyTorch has no such file.
 """
 import argparse
 import os

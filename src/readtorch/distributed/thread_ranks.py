@@ -1,6 +1,6 @@
 """Ranks that are threads of one process: for notebooks and tests.
 
-In PyTorch: `torch/testing/_internal/distributed/multi_threaded_pg.py`.
+In PyTorch: `MultiThreadedTestCase` in `torch/testing/_internal/common_distributed.py`.
 """
 import threading
 import time

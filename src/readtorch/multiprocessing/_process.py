@@ -1,4 +1,4 @@
-"""What Python does not tell the operating system about threads and processes: names, and whom to die with.
+"""Names of threads, and the signal that a process gets when its parent ends: what Python has no functions for.
 
 In PyTorch: `torch/csrc/multiprocessing/init.cpp`.
 """

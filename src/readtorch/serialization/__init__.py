@@ -1,10 +1,10 @@
 """`save` and `load`: any Python object with tensors in it, to a file and back.
 
-In PyTorch: `torch/serialization.py`, `caffe2/serialize`. Explained in the chapter "state_dict, save and
+In PyTorch: `torch/serialization.py`, `caffe2/serialize/inline_container.cc`. Explained in the chapter "state_dict, save and
 load".
 
     _save, _load          the two ways
-    _zip_writer, _zip_reader    the archive: records with names
+    _inline_container     the archive: records with names
     _opcodes, _names      the pickle in it: what it names, and what that is called on either side
     _safe_globals         what it may name when the file may be anybody's
     _locations, _files    where storages go; how files are opened and replaced
@@ -26,7 +26,7 @@ from ._safe_globals import (_get_allowed_globals, _get_user_allowed_globals, add
                             get_safe_globals, safe_globals)
 from ._save import DEFAULT_PROTOCOL, save  # noqa: F401
 from ._storage_type import StorageType
-from ._zip_reader import ZipReader
+from ._inline_container import ZipReader
 from .config import (LoadEndianness, get_crc32_options, get_default_load_endianness, get_default_mmap_options,
                      set_crc32_options, set_default_load_endianness, set_default_mmap_options, skip_data)
 

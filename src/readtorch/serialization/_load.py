@@ -21,7 +21,7 @@ from ._files import is_path, open_for_reading
 from ._locations import get_restore_location
 from ._names import readtorch_name
 from ._storage_type import StorageType
-from ._zip_reader import STORED, ZipReader
+from ._inline_container import STORED, ZipReader
 
 UNSAFE_MESSAGE = (
     "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` "

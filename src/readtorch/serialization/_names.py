@@ -30,7 +30,6 @@ _PARTS = {
     "distributed.distributed_c10d": ("csrc.distributed.types",),
     "jit": ("csrc.jit.runtime.jit_exception", "csrc.jit.python.script_init"),
     "onnx": ("onnx.errors", "onnx.utils"),
-    "utils.tensorboard.summary": ("utils.tensorboard._media", "utils.tensorboard._hparams"),
 }
 _HOME = {part: home for home, parts in _PARTS.items() for part in parts}
 

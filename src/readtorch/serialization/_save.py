@@ -29,7 +29,7 @@ from ._files import is_path, open_for_writing
 from ._locations import location_tag
 from ._names import torch_name
 from ._opcodes import rename_globals
-from ._zip_writer import ZipWriter
+from ._inline_container import ZipWriter
 
 DEFAULT_PROTOCOL = 2
 

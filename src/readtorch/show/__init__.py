@@ -1,5 +1,7 @@
 """Quote PyTorch's source and ours, in a notebook and in the book.
 
+PyTorch has no such room.
+
 Chapters never copy code: they name an object, and the text is taken from the installed files when the cell
 runs. A digest of the quoted text, written beside the line numbers that refer to it, makes the cell fail when
 either side has changed, so that no mark points at a line that has moved.

@@ -1,4 +1,4 @@
-"""Tools beside the core: hooks, checkpointing, modes. In PyTorch: `torch/utils`."""
+"""Tools beside the core: hooks, checkpointing, modes. In PyTorch: `torch/utils/__init__.py`."""
 import copyreg
 import weakref
 

@@ -1,8 +1,8 @@
 """Dictionaries of tensors in the safetensors format: names, shapes and bytes, no pickle.
 
-The library `safetensors` reads and writes the format; its module for PyTorch imports PyTorch, so this one
-stands in for it with the same four functions. In PyTorch: `safetensors.torch`, which `torch.load` calls for a
-path that ends in .safetensors. Explained in the chapter "state_dict, save and load".
+PyTorch has no such file: `torch.load` calls the library's own `safetensors.torch` for a path that ends in
+.safetensors. That module imports PyTorch, so this one stands in for it with the same four functions; the library
+reads and writes the format. Explained in the chapter "state_dict, save and load".
 """
 import numpy as np
 

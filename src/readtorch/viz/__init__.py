@@ -1,5 +1,7 @@
 """Pictures of the running code: interactive figures that work in Jupyter and on a page without a kernel.
 
+PyTorch has no such room, and no file of it a counterpart there, save where its docstring names one.
+
 Every function takes live objects (readtorch's or PyTorch's alike), looks at them once, and returns a widget
 that shows itself when it is the last value of a cell::
 

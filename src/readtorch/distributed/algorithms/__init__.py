@@ -1,1 +1,1 @@
-"""What is built on collectives. In PyTorch: `torch/distributed/algorithms`."""
+"""What is built on collectives. In PyTorch: `torch/distributed/algorithms/__init__.py`."""

@@ -1,6 +1,6 @@
 """Data loading: datasets, samplers, the loader.
 
-In PyTorch: `torch/utils/data`. See the chapter "Dataset, Sampler, DataLoader".
+In PyTorch: `torch/utils/data/__init__.py`. See the chapter "Dataset, Sampler, DataLoader".
 
     sampler.py       which index comes next
     dataset.py       what can be asked for a sample

@@ -1,11 +1,10 @@
 """Event files for TensorBoard: scalars, histograms, images and graphs of a training run.
 
-In PyTorch: `torch/utils/tensorboard`. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
+In PyTorch: `torch/utils/tensorboard/__init__.py`. Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 
     writer.py            SummaryWriter: one method for each kind of event; FileWriter: one file
-    summary.py           from values to protocol buffers: scalars, histograms, texts, curves, meshes
-    _media.py            … images, videos, sounds
-    _hparams.py          … hyperparameters
+    summary.py           from values to protocol buffers: scalars, histograms, texts, curves, meshes, images, sounds,
+                         hyperparameters
     _pytorch_graph.py    … a module's trace
     _embedding.py        what the projector reads, which are files of their own
 

@@ -6,15 +6,22 @@ metadata which plugin of TensorBoard knows what it means.
 In PyTorch: `torch/utils/tensorboard/summary.py`. Explained in the chapter "Multiprocessing, TensorBoard,
 ONNX".
 """
+import io
 import json
 import struct
+import tempfile
+import wave
 
 import numpy as np
+from google.protobuf import struct_pb2
 from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboard.plugins.custom_scalar.layout_pb2 import (Category, Chart, Layout, MarginChartContent,
                                                           MultilineChartContent)
+from tensorboard.plugins.hparams import metadata as hparams_metadata
+from tensorboard.plugins.hparams.api_pb2 import DataType, Experiment, HParamInfo, MetricInfo, MetricName, Status
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionEndInfo, SessionStartInfo
 from tensorboard.plugins.mesh import metadata as mesh_metadata
 from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
 from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
@@ -22,9 +29,10 @@ from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
 
 import readtorch
 
+from readtorch.c10.extras import extra
+
 from ._convert_np import make_np
-from ._hparams import hparams
-from ._media import audio, draw_boxes, image, image_boxes, make_image, make_video, video
+from ._utils import _prepare_video, convert_to_HWC
 
 __all__ = ["half_to_int", "int_to_half", "hparams", "scalar", "histogram_raw", "histogram", "make_histogram",
            "image", "image_boxes", "draw_boxes", "make_image", "video", "make_video", "audio",
@@ -253,3 +261,183 @@ def mesh(tag, vertices, colors, faces, config_dict, display_name=None, descripti
         name = mesh_metadata.get_instance_name(tag, kind)
         values.append(Summary.Value(tag=name, tensor=proto, metadata=metadata))
     return Summary(value=values)
+
+
+# ----------------------------------------------------------------------------------------------------- images, videos, sounds
+# Files of the usual formats inside of the event.
+
+def image(tag, tensor, rescale=1, dataformats="NCHW"):
+    """An image, or a batch of images as one grid. uint8 counts up to 255, other dtypes up to 1; what is more
+    is cut off.
+    """
+    pixels = _bytes(convert_to_HWC(make_np(tensor), dataformats))
+    return Summary(value=[Summary.Value(tag=tag, image=make_image(pixels, rescale))])
+
+
+def image_boxes(tag, tensor_image, tensor_boxes, rescale=1, dataformats="CHW", labels=None):
+    """An image with boxes (N, 4), each (xmin, ymin, xmax, ymax), and maybe a label for each."""
+    pixels = _bytes(convert_to_HWC(make_np(tensor_image), dataformats))
+    image = make_image(pixels, rescale, make_np(tensor_boxes), labels)
+    return Summary(value=[Summary.Value(tag=tag, image=image)])
+
+
+def _bytes(array):
+    scaled = array.astype(np.float32) * _calc_scale_factor(array)
+    return scaled.clip(0, 255).astype(np.uint8)
+
+
+def _calc_scale_factor(array):
+    return 1 if array.dtype == np.uint8 else 255
+
+
+def make_image(tensor, rescale=1, rois=None, labels=None):
+    """The PNG of a uint8 array (H, W, C); rois: boxes to draw on it."""
+    with extra("tensorboard", "A picture in an event file"):
+        from PIL import Image
+
+    height, width, channels = tensor.shape
+    picture = Image.fromarray(tensor)
+    if rois is not None:
+        picture = draw_boxes(picture, rois, labels)
+    size = int(width * rescale), int(height * rescale)
+    png = io.BytesIO()
+    picture.resize(size, Image.Resampling.LANCZOS).save(png, format="PNG")
+    return Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=png.getvalue())
+
+
+def draw_boxes(disp_image, boxes, labels=None):
+    for i, (left, top, right, bottom) in enumerate(boxes):
+        _draw_single_box(disp_image, left, top, right, bottom, None if labels is None else labels[i], "Red")
+    return disp_image
+
+
+def _draw_single_box(image, xmin, ymin, xmax, ymax, display_str, color="black", color_text="black",
+                     thickness=2):
+    with extra("tensorboard", "A picture in an event file"):
+        from PIL import ImageDraw, ImageFont
+
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default()
+    corners = [(xmin, ymin), (xmin, ymax), (xmax, ymax), (xmax, ymin), (xmin, ymin)]
+    draw.line(corners, width=thickness, fill=color)
+    if display_str:
+        left, top, right, bottom = font.getbbox(display_str)
+        width, height = right - left, bottom - top
+        margin = np.ceil(0.05 * height)
+        draw.rectangle([(xmin, ymax - height - 2 * margin), (xmin + width, ymax)], fill=color)
+        draw.text((xmin + margin, ymax - height - margin), display_str, fill=color_text, font=font)
+    return image
+
+
+def video(tag, tensor, fps=4):
+    """Clips (N, T, C, H, W) in a grid. The summary is empty if there is no `moviepy`."""
+    frames = _bytes(_prepare_video(make_np(tensor)))
+    return Summary(value=[Summary.Value(tag=tag, image=make_video(frames, fps))])
+
+
+def make_video(tensor, fps):
+    """The GIF of frames (T, H, W, C). None, and a message, without `moviepy`."""
+    try:
+        import moviepy  # noqa: F401
+    except ImportError:
+        return print("add_video needs package moviepy")
+    try:
+        from moviepy import editor  # moviepy 2 has none
+    except ImportError:
+        return print("moviepy is installed, but can't import moviepy.editor.",
+                     "Some packages could be missing [imageio, requests]")
+    frames, height, width, channels = tensor.shape
+    with tempfile.NamedTemporaryFile(suffix=".gif") as file:
+        clip = editor.ImageSequenceClip(list(tensor), fps=fps)
+        clip.write_gif(file.name, verbose=False, logger=None)  # in PyTorch: other names for older versions
+        gif = file.read()
+    return Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=gif)
+
+
+def audio(tag, tensor, sample_rate=44100):
+    """A sound in [-1, 1] with one channel, as a WAV of 16 bits. AssertionError for more dimensions."""
+    samples = make_np(tensor).squeeze()
+    if abs(samples).max() > 1:
+        print("warning: audio amplitude out of range, auto clipped.")
+        samples = samples.clip(-1, 1)
+    if samples.ndim != 1:
+        raise AssertionError("input tensor should be 1 dimensional.")
+    sound = Summary.Audio(sample_rate=sample_rate, num_channels=1, length_frames=len(samples),
+                          encoded_audio_string=_wav(samples, sample_rate), content_type="audio/wav")
+    return Summary(value=[Summary.Value(tag=tag, audio=sound)])
+
+
+def _wav(samples, sample_rate):
+    file = io.BytesIO()
+    with wave.open(file, "wb") as wav:
+        wav.setnchannels(1)
+        wav.setsampwidth(2)
+        wav.setframerate(sample_rate)
+        wav.writeframes((samples * np.iinfo(np.int16).max).astype("<i2").tobytes())
+    return file.getvalue()
+
+
+# ----------------------------------------------------------------------------------------------------- hyperparameters
+
+def hparams(hparam_dict=None, metric_dict=None, hparam_domain_discrete=None):
+    """Three summaries: which hyperparameters and metrics there are, their values in this run, and that the
+    run has ended.
+
+    hparam_dict: name -> int, float, str, bool, Tensor, or None, which is skipped; ValueError for others.
+    hparam_domain_discrete: name -> list of all values that the experiment tries. TypeError for values of
+    another type than the hyperparameter's, and for what is no dictionary.
+    """
+    hparam_domain_discrete = hparam_domain_discrete or {}
+    for name, given in (("hparam_dict", hparam_dict), ("metric_dict", metric_dict),
+                        ("hparam_domain_discrete", hparam_domain_discrete)):
+        if not isinstance(given, dict):
+            raise TypeError(f"parameter: {name} should be a dictionary, nothing logged.")
+    for name, values in hparam_domain_discrete.items():
+        _check_domain(name, values, hparam_dict)
+
+    start, infos = SessionStartInfo(), []
+    for name, value in hparam_dict.items():
+        if value is not None:
+            field, number_or_text = _field_of(value)
+            setattr(start.hparams[name], field, number_or_text)
+            domain = None if isinstance(value, readtorch.Tensor) else hparam_domain_discrete.get(name)
+            infos.append(HParamInfo(name=name, type=DataType.Value(_TYPES[field]),
+                                    domain_discrete=_values(field, domain)))
+    metrics = [MetricInfo(name=MetricName(tag=name)) for name in metric_dict]
+    experiment = Experiment(hparam_infos=infos, metric_infos=metrics)
+    end = SessionEndInfo(status=Status.Value("STATUS_SUCCESS"))
+    return (_summary(hparams_metadata.EXPERIMENT_TAG, experiment=experiment),
+            _summary(hparams_metadata.SESSION_START_INFO_TAG, session_start_info=start),
+            _summary(hparams_metadata.SESSION_END_INFO_TAG, session_end_info=end))
+
+
+_TYPES = {"number_value": "DATA_TYPE_FLOAT64", "string_value": "DATA_TYPE_STRING"}
+
+
+def _field_of(value):
+    """The field of a protobuf Value that takes it, and what that field is set to."""
+    if isinstance(value, (int, float)):  # a bool, too, becomes a number
+        return "number_value", value
+    if isinstance(value, str):
+        return "string_value", value
+    if isinstance(value, readtorch.Tensor):
+        return "number_value", make_np(value)[0]
+    raise ValueError("value should be one of int, float, str, bool, or torch.Tensor")
+
+
+def _values(field, domain):
+    if domain is None:
+        return None
+    return struct_pb2.ListValue(values=[struct_pb2.Value(**{field: value}) for value in domain])
+
+
+def _check_domain(name, values, hparam_dict):
+    if (name not in hparam_dict or not isinstance(values, list)
+            or not all(isinstance(value, type(hparam_dict[name])) for value in values)):
+        raise TypeError(f"parameter: hparam_domain_discrete[{name}] should be a list of same type as "
+                        f"hparam_dict[{name}].")
+
+
+def _summary(tag, **content):
+    content = HParamsPluginData(version=hparams_metadata.PLUGIN_DATA_VERSION, **content)
+    plugin = SummaryMetadata.PluginData(plugin_name=hparams_metadata.PLUGIN_NAME, content=content.SerializeToString())
+    return Summary(value=[Summary.Value(tag=tag, metadata=SummaryMetadata(plugin_data=plugin))])

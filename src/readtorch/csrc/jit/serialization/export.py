@@ -14,7 +14,7 @@ import os
 
 from ....serialization._files import is_path, open_for_writing
 from ....serialization._save import _archive_name
-from ....serialization._zip_writer import ZipWriter
+from ....serialization._inline_container import ZipWriter
 from ..api.object import ScriptObject
 from ..ir.type import ClassType, FunctionType
 from .pickler import Pickler

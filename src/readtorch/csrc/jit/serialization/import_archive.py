@@ -7,7 +7,7 @@ In PyTorch: `ScriptModuleDeserializer` in `torch/csrc/jit/serialization/import.c
 import contextlib
 
 from ....serialization._files import open_for_reading
-from ....serialization._zip_reader import ZipReader
+from ....serialization._inline_container import ZipReader
 from ..api.object import ScriptObject
 from .import_source import SourceImporter
 from .unpickler import read_pickle

@@ -1,6 +1,6 @@
 """One end of the socket between the loader and a worker: objects go in, and come out at the other end.
 
-In PyTorch: two queues of `torch/multiprocessing/queue.py`, with threads that feed them. See the chapter "Dataset,
+PyTorch has no such file: it uses queues of `torch.multiprocessing`, one for each direction, with threads that feed them. See the chapter "Dataset,
 Sampler, DataLoader".
 
 Note [ Messages between the loader and a worker ]
