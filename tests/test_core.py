@@ -1,6 +1,6 @@
 """The way of a beginner: the functions that the script of the page "The core" runs are those of a recorded list, and few.
 
-    .venv/bin/python -m tests.test_core     writes tests/core_functions.txt anew, and says what was added and what is gone
+    .venv/bin/python -m tests.test_core     writes tests/core_functions.txt anew, and says what has changed
 """
 import json
 import re
@@ -44,19 +44,29 @@ def recorded():
 
 
 def differences(now, before):
-    return sorted(set(now) - set(before)), sorted(set(before) - set(now))
+    """Lines that say what has changed: "added: …", "gone: …", and for a function that stands in another file "moved: …"."""
+    added, gone = set(now) - set(before), set(before) - set(now)
+    here, there = by_name(added), by_name(gone)
+    moved = {name for name in here.keys() & there.keys() if len(here[name]) == len(there[name]) == 1}
+    lines = [f"moved: {there[name][0]} -> {here[name][0]}" for name in moved]
+    lines += [f"added: {key}" for name in here.keys() - moved for key in here[name]]
+    lines += [f"gone: {key}" for name in there.keys() - moved for key in there[name]]
+    return sorted(lines)
 
 
-def listed(title, keys):
-    return "".join(f"\n  {title}: {key}" for key in keys)
+def by_name(keys):
+    found = {}
+    for key in keys:
+        found.setdefault(key.partition(" ")[2], []).append(key)
+    return found
 
 
 def test_the_core_has_not_grown_unnoticed():
     functions = core()
-    added, gone = differences([f.key for f in functions], recorded())
-    assert not added and not gone, (
-        f"the script of book/core.md runs other functions than tests/core_functions.txt lists:{listed('added', added)}"
-        f"{listed('gone', gone)}\nIf that is wanted: .venv/bin/python -m tests.test_core")
+    changed = differences([f.key for f in functions], recorded())
+    assert not changed, "\n  ".join(
+        ["the script of book/core.md runs other functions than tests/core_functions.txt lists:", *changed,
+         "If that is wanted: .venv/bin/python -m tests.test_core"])
     assert len(functions) <= MOST_FUNCTIONS
     assert _functions.lines_of(functions) <= MOST_LINES
     order = _functions.reading_order(ROOT / "book")
@@ -64,16 +74,16 @@ def test_the_core_has_not_grown_unnoticed():
 
 
 def test_what_was_added_is_told_by_name():
-    assert differences(["a f", "b g"], ["a f", "c h"]) == (["b g"], ["c h"])
-    assert listed("added", ["b g"]) == "\n  added: b g"
+    assert differences(["a.py f", "b.py g", "c.py h"], ["a.py f", "b.py i", "d.py h"]) == [
+        "added: b.py g", "gone: b.py i", "moved: d.py h -> c.py h"]
 
 
 def write():
     functions = core()
-    added, gone = differences([f.key for f in functions], recorded() if RECORD.exists() else [])
+    changed = differences([f.key for f in functions], recorded() if RECORD.exists() else [])
     head = f"# {len(functions)} functions, {_functions.lines_of(functions):,} lines. Written by: .venv/bin/python -m tests.test_core\n"
     RECORD.write_text(head + "".join(f"{key}\n" for key in sorted(f.key for f in functions)), encoding="utf8")
-    print(head, listed("added", added), listed("gone", gone))
+    print(head, *changed, sep="\n  ")
 
 
 if __name__ == "__main__":
