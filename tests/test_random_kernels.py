@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readtorch.aten.native.cpu import distribution_kernels as kernels
-from readtorch.c10.cpu_generator import CPUGeneratorImpl
+from readtorch.c10.cpu_generator_impl import CPUGeneratorImpl
 from tests.reference import last_bits
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
@@ -229,7 +229,7 @@ def test_seed_is_not_deterministic():
 
 def test_numba_is_loaded_by_the_first_draw_only():
     code = ("import sys, numpy, readtorch.aten.native.cpu.distribution_kernels as kernels\n"
-            "from readtorch.c10.cpu_generator import CPUGeneratorImpl\n"
+            "from readtorch.c10.cpu_generator_impl import CPUGeneratorImpl\n"
             "generator = CPUGeneratorImpl(3)\n"
             "assert 'numba' not in sys.modules\n"
             "kernels.uniform_(numpy.empty(3), 0, 1, generator)\n"

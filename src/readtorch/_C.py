@@ -17,7 +17,7 @@ from .csrc.autograd import inference_mode as _inference_mode  # noqa: F401
 _cpu_allocator.keep_freed_memory()
 
 # From here on the order is that of `initModule`.
-from .c10.api_usage import _log_api_usage_once  # noqa: E402,F401
+from .c10.logging import _log_api_usage_once  # noqa: E402,F401
 from .c10.scalar_type import get_default_dtype  # noqa: E402,F401
 from .csrc.generator import Generator  # noqa: E402,F401
 from .c10.size import Size  # noqa: E402,F401

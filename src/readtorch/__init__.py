@@ -52,7 +52,7 @@ globals().update(_legacy_storages)
 
 from . import (__future__, accelerator, compiler, cuda, distributed, fft, func, futures, linalg, multiprocessing,  # noqa: E402,F401
                nn, ops, optim, return_types, serialization, signal, sparse, special, testing, types, utils, version)
-from .c10.cuda.errors import AcceleratorError, OutOfMemoryError  # noqa: E402,F401
+from .c10.cuda.cuda_exception import AcceleratorError, OutOfMemoryError  # noqa: E402,F401
 from .cuda.streams import Event, Stream  # noqa: E402,F401
 from ._lowrank import pca_lowrank, svd_lowrank  # noqa: E402,F401
 from .utils import checkpoint as _checkpoint, data as _data  # noqa: E402,F401  so that `utils.data` is there

@@ -18,7 +18,7 @@ if __name__ == "__main__":
 
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
-from readtorch.c10.cuda.errors import OutOfMemoryError
+from readtorch.c10.cuda.cuda_exception import OutOfMemoryError
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver
 from readtorch.c10.cuda.cuda_caching_allocator.snapshot import segments_of
 

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
-from readtorch.c10.cuda.errors import OutOfMemoryError
+from readtorch.c10.cuda.cuda_exception import OutOfMemoryError
 from readtorch.c10.cuda.cuda_caching_allocator.snapshot import all_blocks
 from readtorch.c10.caching_device_allocator import FAMILIES
 from tests.allocator.replay import RecordedDriver

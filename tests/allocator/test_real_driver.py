@@ -8,8 +8,8 @@ import pytest
 from readtorch.c10.cuda import real_driver
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
-from readtorch.c10.cuda.driver import Driver
-from readtorch.c10.cuda.errors import AcceleratorError, MemoryAllocationError, OutOfMemoryError
+from readtorch.c10.cuda.driver_api import Driver
+from readtorch.c10.cuda.cuda_exception import AcceleratorError, MemoryAllocationError, OutOfMemoryError
 from readtorch.c10.cuda.real_driver import RealDriver
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver
 from readtorch.c10.storage_impl import address_of

@@ -4,8 +4,8 @@ import os
 import numpy as np
 import pytest
 
-from readtorch.c10.cuda.driver import DEFAULT_STREAM, Driver
-from readtorch.c10.cuda.errors import AcceleratorError, MemoryAllocationError
+from readtorch.c10.cuda.driver_api import DEFAULT_STREAM, Driver
+from readtorch.c10.cuda.cuda_exception import AcceleratorError, MemoryAllocationError
 from readtorch.c10.cuda.simulated_driver import SimulatedDriver, parse_size
 from readtorch.c10.cuda.simulated_memory import FIRST_ADDRESS, FIRST_RESERVED_ADDRESS, PAGE
 from readtorch.c10.cuda.simulated_streams import Latencies

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from readtorch.c10.cuda.errors import MemoryAllocationError
+from readtorch.c10.cuda.cuda_exception import MemoryAllocationError
 from tests.allocator.replay import Replay, difference, load, replay
 
 TRACES = sorted((Path(__file__).parent / "traces").glob("*.json.gz"))

@@ -31,8 +31,8 @@ import numpy as np
 
 import readtorch
 import readtorch.jit
-from readtorch.c10 import private_cache
-from readtorch.c10.kernel_cache import DIGEST, cached
+from readtorch.c10 import cache_dir_utils
+from readtorch.c10.codecache import DIGEST, cached
 from readtorch.csrc.jit.tensorexpr import cpu_codegen
 from tests.attack import limits
 
@@ -47,8 +47,8 @@ def doubled(x, out):
 
 def program():
     """What the two kernels compute, whether they came from the cache, and the warnings."""
-    private_cache._told.clear()
-    private_cache._chosen.cache_clear()
+    cache_dir_utils._reported.clear()
+    cache_dir_utils._chosen.cache_clear()
     tempfile.tempdir = None
     x, out = np.ones(1), [np.zeros(1), np.zeros(1)]
     with warnings.catch_warnings(record=True) as told:

@@ -7,7 +7,7 @@ import pytest
 
 import readtorch as rt
 from readtorch import cuda
-from readtorch.c10.cuda import philox, simulator
+from readtorch.c10.cuda import philox_rng_engine, simulator
 from readtorch.c10.cuda.launch import launching_by
 from readtorch.nn import functional as F
 
@@ -272,7 +272,7 @@ def test_multinomial_with_replacement():
     rt.manual_seed(11)
     with launching_by(simulator.check):
         found = rt.multinomial(chances.cuda(), 6, replacement=True)
-    words = philox.draws(11, 0, 2 * 128, 1)[0, 0]
+    words = philox_rng_engine.draws(11, 0, 2 * 128, 1)[0, 0]
     units = words.astype(np.float32) * np.float32(2.0 ** -32) + np.float32(2.0 ** -33)
     for row, ends in enumerate(chances.cumsum(1).tolist()):
         assert found[row].tolist() == np.searchsorted(ends, units[128 * row:128 * row + 6]).tolist()

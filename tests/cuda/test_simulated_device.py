@@ -11,7 +11,7 @@ import torch
 import readtorch as rt
 from readtorch import cuda, nn
 from readtorch.c10.cuda import runtime
-from readtorch.c10.cuda.philox import philox4x32
+from readtorch.c10.cuda.philox_rng_engine import philox4x32
 from tests.conformance import catalog, runner
 from tests.reference import tensors_on
 from tests.training import models, tasks

@@ -12,7 +12,7 @@ from readtorch import viz
 
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
 from readtorch.c10.cuda.cuda_caching_allocator import CachingAllocator
-from readtorch.c10.cuda.errors import OutOfMemoryError
+from readtorch.c10.cuda.cuda_exception import OutOfMemoryError
 from readtorch.viz._widgets import DeviceTimeline, ImportTimeline, WorkerTimeline
 from readtorch.viz.record_imports import KINDS
 from readtorch.viz.record_loader import timeline

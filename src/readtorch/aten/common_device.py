@@ -4,8 +4,8 @@ In PyTorch: `aten/src/ATen/core/op_registration/adaption.cpp` (`common_device_ch
 """
 
 from ..c10.cuda import runtime
-from ..c10.cuda.cuda_generator import CUDAGeneratorImpl, default_engines
-from ..c10.cuda.stream import current_stream
+from ..c10.cuda.cuda_generator_impl import CUDAGeneratorImpl, default_engines
+from ..c10.cuda.cuda_stream import current_stream
 from ..c10.device import current_device, default_device
 from ..c10.device import device as Device
 from .simulated_cost import flat

@@ -10,7 +10,7 @@ In PyTorch: nothing. Nearest is `aten/src/ATen/native/CPUFallback.cpp`. Explaine
 allocator".
 """
 from ..c10.cuda.device_memory import tensor_on, tensor_within
-from ..c10.cuda.stream import DeviceGuard
+from ..c10.cuda.cuda_stream import DeviceGuard
 from ..c10.device import cpu
 from ..c10.dispatch_key import CPU, SIMULATED_CUDA, MaskGuard
 from ..c10.tensor_impl import TensorImpl

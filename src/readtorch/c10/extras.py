@@ -1,4 +1,7 @@
-"""Packages that only a part of readtorch needs, and which `pip install readtorch` leaves out."""
+"""Packages that only a part of readtorch needs, and which `pip install readtorch` leaves out.
+
+PyTorch has no such file: each of its modules that needs such a package says so in its own words.
+"""
 
 import contextlib
 

@@ -1,4 +1,7 @@
-"""Which globals a function reads: what remakes functions with other globals asks it."""
+"""Which globals a function reads: for those who remake a function with other globals.
+
+PyTorch has no such file: it compiles kernels from C++ source.
+"""
 
 import dis
 import functools

@@ -1,4 +1,7 @@
-"""Which modules are ours, by their names: under `readtorch run` they have PyTorch's."""
+"""Which modules are ours, by their names: under `readtorch run` they have PyTorch's.
+
+PyTorch has no such file: its modules have one name.
+"""
 import sys
 
 

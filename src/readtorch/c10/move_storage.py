@@ -1,13 +1,13 @@
-"""Giving a storage other memory, under the feet of the tensors that look at it.
+"""Giving a storage other memory while tensors use it.
 
-In PyTorch: `StorageImpl::set_data_ptr`: there a tensor asks its storage for the address whenever a kernel
-runs.
+In PyTorch: `StorageImpl::set_data_ptr` in `c10/core/StorageImpl.h` is enough, since a tensor asks its storage for the
+address whenever a kernel runs.
 
 Note [ Tensors over a storage ]
-Here each tensor has its place in memory in a NumPy array, so whoever moves a storage must find all tensors
-over it. No list of them is kept: it would cost each new tensor something, and storages are seldom moved.
-Nearly always there is one tensor alone, which reference counts tell. Otherwise we look through all objects
-that the garbage collector knows: some milliseconds.
+Here each tensor keeps its address in a NumPy array, so whoever moves a storage must find all tensors over it. No list of
+them is kept: it would cost each new tensor something, and storages are seldom moved. Nearly always there is only one
+tensor, as reference counts show. Otherwise we look through all objects that the garbage collector knows, which takes some
+milliseconds.
 """
 import gc
 from sys import getrefcount

@@ -6,7 +6,9 @@ Programs that train on several ranks replace `builtins.print` by a function of t
 numba is imported when the first kernel is needed, and registers `print` as what it finds under that name; when it
 compiles, it looks `range`, `len` and the like up in the kernel's builtins. So both happen with the builtins that
 were there when readtorch was imported, and then the program's are put back. Other threads see Python's own
-meanwhile. (In PyTorch the kernels of eager operators are compiled before a program starts.)
+meanwhile.
+
+PyTorch has no such file: the kernels of eager operators are compiled before a program starts.
 """
 import builtins
 import contextlib

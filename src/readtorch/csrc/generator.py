@@ -4,7 +4,7 @@ In PyTorch: `torch/csrc/Generator.cpp`. Explained in the chapter "Layers, functi
 """
 import numpy as np
 
-from ..c10.cpu_generator import CPUGeneratorImpl, default_cpu_generator, of_thread
+from ..c10.cpu_generator_impl import CPUGeneratorImpl, default_cpu_generator, of_thread
 from ..c10.device import device as Device
 from ..c10.tensor_impl import TensorImpl, wrap
 

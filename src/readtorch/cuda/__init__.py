@@ -7,10 +7,9 @@ come with numba-cuda; no run on one has been recorded yet. In PyTorch: `torch/cu
 """
 from ..c10 import device as c10_device
 from ..c10.cuda import runtime
-from ..c10.cuda import stream as c10_stream
-from ..c10.cuda.errors import AcceleratorError, OutOfMemoryError  # noqa: F401
+from ..c10.cuda import cuda_stream as c10_stream
+from ..c10.cuda.cuda_exception import AcceleratorError, OutOfMemoryError  # noqa: F401
 from ..c10.device import current_device as _current
-from ..c10.device import device as Device
 from ..c10.dispatch_key import CPU, CUDA, SIMULATED_CUDA
 from ..csrc.tensor.python_tensor import cuda_types as _types
 from ..random import device_modules

@@ -18,9 +18,8 @@ from collections import OrderedDict
 from ..c10.cuda import runtime
 from ..c10.cuda.cuda_caching_allocator import history
 from ..c10.cuda.cuda_caching_allocator.block import NO_POOL
-from ..c10.cuda.stream import current_stream
+from ..c10.cuda.cuda_stream import current_stream
 from ..c10.device import current_device
-from . import _memory_summary
 from ._utils import _get_device_index
 
 __all__ = [
@@ -215,9 +214,66 @@ def _bytes(family, metric, device):
     return getattr(runtime.allocator().stats(_index(device)).families[family], metric)
 
 
+# The table of `memory_summary`.
+_WIDTH = 75
+_QUANTITIES = (  # of all blocks, of large and of small ones: (statistic, name, whether it is in bytes)
+    ("allocated_bytes", "Allocated memory", True),
+    ("active_bytes", "Active memory", True),
+    ("requested_bytes", "Requested memory", True),
+    ("reserved_bytes", "GPU reserved memory", True),
+    ("inactive_split_bytes", "Non-releasable memory", True),
+    ("allocation", "Allocations", False),
+    ("active", "Active allocs", False),
+    ("segment", "GPU reserved segments", False),
+    ("inactive_split", "Non-releasable allocs", False),
+)
+_OVERSIZE = (("oversize_allocations", "Oversize allocations"), ("oversize_segments", "Oversize GPU segments"))
+_COLUMNS = ("current", "peak", "allocated", "freed")
+
+
 def memory_summary(device=None, abbreviated=False):
-    """The statistics as a table to be printed."""
-    return _memory_summary.summary(memory_stats(device), _index(device), abbreviated)
+    """The statistics as a table to be printed, the same to the letter as PyTorch's."""
+    stats = memory_stats(device)
+    thin, thick = "-" * _WIDTH, "=" * _WIDTH
+    title = f"{'':18}PyTorch CUDA memory summary, device ID {_index(device)}"
+    counts = (f"{'':11} CUDA OOMs: {stats['num_ooms']:<12d} | {'':6} cudaMalloc retries: "
+              f"{stats['num_alloc_retries']:<8d}  ")
+    heads = "        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  "
+    lines = [thick, f"{title:<{_WIDTH}}", thin, counts, thick, heads]
+    kinds = ("all",) if abbreviated else ("all", "large_pool", "small_pool")
+    for statistic, name, in_bytes in _QUANTITIES:
+        lines += [thin, *_rows(stats, statistic, name, kinds, _size_cell if in_bytes else _count_cell)]
+    for statistic, name in _OVERSIZE:
+        values = [stats[f"{statistic}.{column}"] for column in _COLUMNS]
+        lines += [thin, _row(name, values, values, _count_cell)]
+    return "".join(f"|{line}|\n" for line in [*lines, thick])
+
+
+def _rows(stats, statistic, name, kinds, cell):
+    """One row a kind of blocks, in the units that suit the first."""
+    names = {"all": name, "large_pool": "      from large pool", "small_pool": "      from small pool"}
+    values = {kind: [stats[f"{statistic}.{kind}.{column}"] for column in _COLUMNS] for kind in kinds}
+    return [_row(names[kind], values[kind], values["all"], cell) for kind in kinds]
+
+
+def _row(name, values, guides, cell):
+    return f" {name:<21} | " + " | ".join(cell(value, guide) for value, guide in zip(values, guides)) + " "
+
+
+def _size_cell(nbytes, guide):
+    """Bytes, in the unit in which `guide` is below 768 * 1024."""
+    for unit in ("B  ", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if guide < 768 * 1024 or unit == "PiB":
+            return f"{nbytes:6d} {unit}"
+        nbytes, guide = nbytes // 1024, guide / 1024
+
+
+def _count_cell(count, guide):
+    """A count, in thousands or millions if `guide` needs it."""
+    for unit in (" ", "K", "M"):
+        if guide < 750 * 1000 or unit == "M":
+            return f"{count:7d} {unit} "
+        count, guide = count // 1000, guide / 1000
 
 
 # ------------------------------------------------------------------------------------- pictures and history

@@ -2,7 +2,7 @@
 
 In PyTorch: `torch/cuda/random.py`. Explained in the chapter "CUDA kernels with numba".
 """
-from ..c10.cuda.cuda_generator import CUDAGeneratorImpl, default_engines
+from ..c10.cuda.cuda_generator_impl import CUDAGeneratorImpl, default_engines
 from ..c10.device import current_device
 from ..c10.device import device as Device
 from ..csrc import generator

@@ -3,8 +3,9 @@
 In PyTorch: `torch/cuda/streams.py`, `torch/csrc/cuda/{Stream,Event}.cpp`. Explained in the chapter "The caching
 allocator".
 """
-from ..c10.cuda import runtime, stream as c10_stream
-from ..c10.cuda.stream import StreamImpl
+from ..c10.cuda import cuda_stream as c10_stream
+from ..c10.cuda import runtime
+from ..c10.cuda.cuda_stream import StreamImpl
 from ..c10.device import current_device
 from ..c10.device import device as Device
 from ._utils import _get_device_index

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from readtorch.c10.private_cache import cache_directory
+from readtorch.c10.cache_dir_utils import cache_directory
 from readtorch.show import _links
 
 # where a build of PyTorch puts them: the folders that the generators are told to write to

@@ -2,7 +2,7 @@
 
 Note [ Waiting for the compiler ]
 A kernel is compiled once for each combination of argument types, on the first machine call, and kept in the user's cache
-directory (c10/private_cache.py says which). Importing compiles nothing. A reader who waits
+directory (c10/cache_dir_utils.py says which). Importing compiles nothing. A reader who waits
 longer than two seconds in one process is told what for, once, on stderr (not if READTORCH_QUIET is set, as the book's
 build does).
 
@@ -18,7 +18,7 @@ import threading
 from numba import njit
 from numba.core import event
 
-from ...c10.kernel_cache import file_digest, keep
+from ...c10.codecache import file_digest, keep
 from ...c10.python_builtins import pythons_own
 
 # Sums may be taken in any order and a * b + c rounded once; nan, infinities and the sign of zero keep their meaning.

@@ -22,8 +22,8 @@ from readtorch.aten.native_function import (
 )
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10 import scalar_type
-from readtorch.c10.cpu_generator import of_thread
-from readtorch.c10.cuda.cuda_generator import CUDAGeneratorImpl
+from readtorch.c10.cpu_generator_impl import of_thread
+from readtorch.c10.cuda.cuda_generator_impl import CUDAGeneratorImpl
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, wrap
 

@@ -1,7 +1,8 @@
 """c10/cuda: the device driver (real or simulated), the caching allocator above it, and what both need.
 
-Read it upwards: `driver` (what a device can do), `simulated_driver` and `real_driver`; then the allocator: its
-settings (`allocator_config`) and `sizes`, and the package `cuda_caching_allocator`; last `runtime`.
+Read it upwards: `driver_api` (what a device can do), `simulated_driver` and `real_driver`; then the allocator: its
+settings (`allocator_config`) and `sizes`, and the package `cuda_caching_allocator`; then `runtime`, `cuda_stream` and
+`device_memory`; last `launch`, `compile` and `simulator`, which run kernels.
 
-In PyTorch: `c10/cuda`. Explained in the chapter "The caching allocator".
+PyTorch has no such file, its `c10/cuda` is C++. Explained in the chapter "The caching allocator".
 """

@@ -1,13 +1,14 @@
-"""Kernels for real chips: plain functions handed to numba, with what they call.
+"""Kernels for real GPUs: plain functions handed to numba, with what they call.
 
-Note [ One text, two machines ] A kernel is a plain function. numba wants every function that it calls to be
-marked as a device function; so a kernel is remade with other globals, as for the simulator (Note [ Whose cuda
-] in simulator/rebuild.py): plain functions become `cuda.jit(device=True)`. A function of which Python and the
-chip need different forms is an `Intrinsic`.
+Note [ One text, two machines ]
+A kernel is a plain function. numba wants every function that it calls to be
+marked as a device function; so a kernel is remade with other globals, as for the simulator (Note [ Whose cuda ] in
+simulator/rebuild.py): plain functions become `cuda.jit(device=True)`. A function of which Python and the GPU need
+different forms is an `Intrinsic`.
 
 numba-cuda compiles to PTX without a GPU; `ptx` is for tests and for reading.
 
-In PyTorch: nvcc, ahead of time.
+PyTorch has no such file: nvcc compiles its kernels when the library is built.
 """
 import functools
 import types
@@ -86,7 +87,7 @@ def signature_of(arguments):
 
 
 def ptx(kernel, signature, capability):
-    """PTX for a chip of this compute capability, (8, 0) for example. Needs numba-cuda, no GPU."""
+    """PTX for a GPU of this compute capability, (8, 0) for example. Needs numba-cuda, no GPU."""
     from numba import cuda
     text, _ = cuda.compile_ptx(for_numba(kernel), signature, cc=capability, launch_bounds=bounds_of(kernel))
     return text

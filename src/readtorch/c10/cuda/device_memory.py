@@ -1,7 +1,8 @@
 """The bytes behind tensors on a device: a block of the caching allocator, seen through NumPy.
 
-In PyTorch: the `DataPtr` that `CUDACachingAllocator::allocate` returns, which gives the block back when it
-goes. Explained in the chapter "The caching allocator".
+In PyTorch: `aten/src/ATen/cuda/EmptyTensor.cpp`, and the `DataPtr` of `c10/core/Allocator.h` that
+`CUDACachingAllocator::allocate` returns, which gives the block back when it is destroyed. Explained in the chapter "The
+caching allocator".
 """
 
 import weakref
@@ -13,7 +14,7 @@ from ..dispatch_key import CUDA_TENSOR, SIMULATED_CUDA_TENSOR
 from ..storage_impl import StorageImpl, address_of, owner_of
 from ..tensor_impl import contiguous_strides, wrap
 from . import runtime
-from .stream import current_stream
+from .cuda_stream import current_stream
 
 
 class DeviceMemory:
@@ -22,8 +23,8 @@ class DeviceMemory:
     Note [ Arrays over device memory ]
     Sizes, strides and offset of every tensor live in a NumPy array, also those of a tensor on a device: views
     are then made by the same code. Such an array's address is that of the device's memory, or of the host
-    memory behind it if the device is simulated. Who wants to read or write elements must be a kernel of that
-    device, or a copy: the dispatcher sees to that, as the tensor carries its key.
+    memory behind it if the device is simulated. Only kernels of that device and copies may read or write
+    elements: the dispatcher ensures it, as the tensor carries the device's key.
     """
 
     __slots__ = ("allocator", "block", "host", "storage", "device", "__array_interface__", "__weakref__")
@@ -57,9 +58,9 @@ class CUDAStorageImpl(StorageImpl):
 
     def __init__(self, device, nbytes):
         super().__init__(None, device)
-        self._lend(nbytes)
+        self._allocate(nbytes)
 
-    def _lend(self, nbytes):
+    def _allocate(self, nbytes):
         self.memory = DeviceMemory(self, nbytes) if nbytes else None
         self.buffer = np.asarray(self.memory) if nbytes else np.empty(0, np.uint8)
 
@@ -83,7 +84,7 @@ class CUDAStorageImpl(StorageImpl):
 
     def resize(self, nbytes):
         kept, keeper = self.buffer, self.memory  # the old block goes back when its bytes have been copied
-        self._lend(nbytes)
+        self._allocate(nbytes)
         copy_bytes(self.device, self.buffer, kept, min(nbytes, kept.nbytes))
         del keeper
 

@@ -1,4 +1,4 @@
-"""Where a kernel runs: on the chip, by numba, or on the simulator.
+"""Where a kernel runs: on the GPU, by numba, or on the simulator.
 
     launch(kernel, grid, block, *arguments)         on the current device
     with launching_by(simulator.check):             everything inside runs there, on NumPy arrays
@@ -7,7 +7,8 @@
 Host-side code (aten/native/cuda) takes arrays that have a shape, strides and a dtype; the three functions at
 the end are all that it does with them besides launching.
 
-In PyTorch: `<<<grid, block, shared, stream>>>`, and `C10_CUDA_KERNEL_LAUNCH_CHECK`.
+PyTorch has no such file: a launch is CUDA's `<<<grid, block, shared, stream>>>`, followed by
+`C10_CUDA_KERNEL_LAUNCH_CHECK` of `c10/cuda/CUDAException.h`.
 """
 import contextlib
 import contextvars
@@ -17,7 +18,7 @@ import numpy as np
 from ..device import current_device
 from . import runtime
 from .device_memory import device_array
-from .stream import current_stream
+from .cuda_stream import current_stream
 
 runner = contextvars.ContextVar("runner")
 
@@ -59,7 +60,7 @@ def blocks_of(work, threads, most=4096):
     return max(1, min(-(-work // threads), most))
 
 
-# -------------------------------------------------------------------------------- arrays, here or on the chip
+# -------------------------------------------------------------------------------- arrays, here or on the GPU
 
 
 def strided(array, shape, strides):

@@ -1,6 +1,6 @@
 """Locks on the memory of a simulated device: see Note [ Two kinds of simulated devices ].
 
-In PyTorch: nothing. A real GPU's memory has no address in the host.
+PyTorch has no such file: a real GPU's memory has no address in the host.
 """
 import ctypes
 import mmap

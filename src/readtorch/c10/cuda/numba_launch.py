@@ -2,12 +2,12 @@
 
 No run on a GPU has been recorded yet: none was at hand when this was written.
 
-In PyTorch: nvcc turns `<<<grid, block, shared, stream>>>` into a call of `cudaLaunchKernel`.
+PyTorch has no such file: nvcc turns `<<<grid, block, shared, stream>>>` into a call of `cudaLaunchKernel`.
 """
 import numpy as np
 
 from .compile import compiled
-from .errors import AcceleratorError
+from .cuda_exception import AcceleratorError
 
 
 class _DeviceArray:

@@ -5,14 +5,14 @@
 Without it numba calls the driver for each array. No run on a GPU has been recorded yet; tests give the
 plug-in a context that is none.
 
-In PyTorch: nothing; RAPIDS' memory manager plugs into both in this way. Interface: "External Memory
+PyTorch has no such file; RAPIDS' memory manager plugs into both in this way. Interface: "External Memory
 Management (EMM) Plugin interface" in numba's documentation.
 """
 import ctypes
 import functools
 
 from . import runtime
-from .stream import current_stream
+from .cuda_stream import current_stream
 
 INTERFACE_VERSION = 1
 

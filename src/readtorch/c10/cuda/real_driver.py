@@ -5,14 +5,15 @@ return what the real ones do, and check that the real ones have these functions.
 to which device the CUDA driver knows by itself; whatever belongs to the current *context* is called inside
 the device's primary one. Numba works in that context, too, so its kernels can use this memory.
 
-In PyTorch: the CUDA runtime (`cudaMalloc` …) does what is said here to the driver, contexts included.
+In PyTorch: `c10/cuda/CUDAFunctions.cpp` and `c10/cuda/driver_api.cpp`; the CUDA runtime (`cudaMalloc` …) does there what
+is done here by calls of the driver, contexts included.
 """
 import contextlib
 
 import numpy as np
 
-from .driver import DeviceProperties, Driver
-from .errors import AcceleratorError, MemoryAllocationError
+from .driver_api import DeviceProperties, Driver
+from .cuda_exception import AcceleratorError, MemoryAllocationError
 
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: the stream does not wait for the default one
 _DISABLE_TIMING = 2  # CU_EVENT_DISABLE_TIMING: such events are cheaper

@@ -1,16 +1,18 @@
 """A driver of devices that do not exist: any number of them, of any size, on any computer.
 
 Their memory is host memory (simulated_memory.py), their streams keep a made-up clock
-(simulated_streams.py), and what a kernel would compute is a Python function put on a stream. Everything
-that it answers can be repeated.
+(simulated_streams.py), and what a kernel would compute is a Python function put on a stream. The same program gets the
+same answers each time.
+
+PyTorch has no such file: it has no simulated devices.
 """
 
 import ctypes
 import os
 import re
 
-from .driver import DeviceProperties, Driver
-from .errors import AcceleratorError
+from .driver_api import DeviceProperties, Driver
+from .cuda_exception import AcceleratorError
 from .simulated_memory import SimulatedMemory
 from .simulated_streams import SimulatedStreams
 

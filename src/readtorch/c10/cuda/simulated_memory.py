@@ -7,6 +7,8 @@ is used twice, as far as 4 TiB go. Sizes are counted in pages of 2 MiB, as CUDA 
 allocations. Addresses that are reserved for pages to be mapped start at 0x500000000000. The bytes behind an
 address are made when they are first asked for, and by the operating system only when they are first
 touched: a device of 80 GiB costs nothing until its memory is used.
+
+PyTorch has no such file: it has no simulated devices.
 """
 import bisect
 import contextlib
@@ -15,7 +17,7 @@ import threading
 
 import numpy as np
 
-from .errors import AcceleratorError, MemoryAllocationError
+from .cuda_exception import AcceleratorError, MemoryAllocationError
 from .memory_locks import Locks
 
 PAGE = 2 << 20

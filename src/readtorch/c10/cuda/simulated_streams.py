@@ -11,12 +11,14 @@ With no latencies and no durations, the default, all work is done as soon as it 
 *results* appear is another question: at once, unless the driver was made with `deferred=True`. Then a piece
 of work is run only when the host looks (synchronizes or queries) and its time has come, as on a real
 device, so that a program which forgets to synchronize reads old numbers.
+
+PyTorch has no such file: it has no simulated devices.
 """
 import dataclasses
 import heapq
 
-from .driver import DEFAULT_STREAM
-from .errors import AcceleratorError
+from .driver_api import DEFAULT_STREAM
+from .cuda_exception import AcceleratorError
 
 
 @dataclasses.dataclass

@@ -7,7 +7,7 @@ from readtorch.aten import dispatcher
 from readtorch.aten.codegen import compile_function
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.c10.dispatch_key import ADINPLACEORVIEW, AUTOGRAD, GRAD_KEYS, INFERENCE_TENSOR, grad_mode_enabled
-from readtorch.c10.geometry import TensorGeometry
+from readtorch.c10.tensor_geometry import TensorGeometry
 from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, new, strides_of
 
 from .gen_autograd_functions import FACTS, Formulas, node_class

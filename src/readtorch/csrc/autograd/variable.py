@@ -8,7 +8,7 @@ from weakref import ref
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.functions import at
 from readtorch.c10.dispatch_key import AUTOGRAD, grad_mode_enabled
-from readtorch.c10.geometry import TensorGeometry
+from readtorch.c10.tensor_geometry import TensorGeometry
 from readtorch.c10.tensor_impl import NO_EDGE, Creation, new
 
 from .accumulate_grad import AccumulateGrad

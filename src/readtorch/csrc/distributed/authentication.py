@@ -41,7 +41,7 @@ import struct
 import tempfile
 import time
 
-from ...c10.private_cache import read_private
+from ...c10.cache_dir_utils import read_private
 from .exception import DistNetworkError
 from .utils import receive_exactly, send_exactly
 

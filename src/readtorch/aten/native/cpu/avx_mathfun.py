@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numba import njit
 
-from ....c10.kernel_cache import cached
+from ....c10.codecache import cached
 from ...cpu.vec.multiply_add import fma
 from ...cpu.vec import bits_of, float_of
 from .distribution_templates import CHUNK, uniform_float

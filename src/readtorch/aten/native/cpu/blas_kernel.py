@@ -5,7 +5,7 @@ In PyTorch: `aten/src/ATen/native/cpu/BlasKernel.cpp`, called by `aten/src/ATen/
 
 from readtorch.aten.cpu.blas import gemm
 from readtorch.aten.cpu.compile import kernel
-from readtorch.c10.kernel_cache import cached
+from readtorch.c10.codecache import cached
 
 
 @kernel

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from ....c10.kernel_cache import cached
-from ....c10.mt19937 import random, random64, random_words
+from ....c10.codecache import cached
+from ....c10.mt19937_rng_engine import random, random64, random_words
 from ...cpu.vec.multiply_add import fma
 
 # Words are drawn this many at a time: enough to amortise the call, few enough to stay in the first-level

@@ -13,8 +13,9 @@ import math
 import ml_dtypes
 import numpy as np
 
-from ....c10.cpu_generator import CPUGeneratorImpl
-from ....c10.cuda import philox, runtime
+from ....c10.cpu_generator_impl import CPUGeneratorImpl
+from ....c10.cuda import runtime
+from ....c10.cuda.philox_rng_engine import draws
 from . import distribution_kernels
 
 BLOCK = 256
@@ -35,7 +36,7 @@ def _words(numel, engine, at_once):
     threads = threads_for(numel, engine)
     calls = -(-numel // (threads * at_once))
     seed, offset = engine.philox_state(calls * 4)
-    return philox.draws(seed, offset, threads, calls)
+    return draws(seed, offset, threads, calls)
 
 
 def _elements(values, numel):
@@ -186,7 +187,7 @@ def _shuffle_islands(order, keys, engine):
     for end in ends:
         size = end - start + 1
         if size > 1:
-            words = philox.draws(seed, offset, start + 1, -(-(size - 1) // 4))[:, :, start].reshape(-1)
+            words = draws(seed, offset, start + 1, -(-(size - 1) // 4))[:, :, start].reshape(-1)
             for i, word in zip(range(size - 1, 0, -1), words):
                 j = int(word) % (i + 1)
                 order[start + i], order[start + j] = order[start + j], order[start + i]
@@ -201,7 +202,7 @@ def bernoulli_(array, p, engine):
         return _place(array, uniforms(kind, array.size, engine) < kind.type(p))
     seed, offset = engine.philox_state(10)
     kind = _compute_type(array)
-    words = philox.draws(seed, offset, -(-array.size // 4), 1)[0].T.reshape(-1)[:array.size]  # a thread: 4 neighbours
+    words = draws(seed, offset, -(-array.size // 4), 1)[0].T.reshape(-1)[:array.size]  # a thread: 4 neighbours
     u = words.astype(FLOAT) * FLOAT.type(2.0 ** -32) + FLOAT.type(2.0 ** -33)
     _place(array, u.reshape(array.shape) <= np.broadcast_to(p, array.shape).astype(kind))
 

@@ -7,8 +7,8 @@ import itertools
 import os
 
 from readtorch.c10.cuda.allocator_config import AllocatorConfig
-from readtorch.c10.cuda.driver import DEFAULT_STREAM
-from readtorch.c10.cuda.errors import AcceleratorError, MemoryAllocationError, OutOfMemoryError
+from readtorch.c10.cuda.driver_api import DEFAULT_STREAM
+from readtorch.c10.cuda.cuda_exception import AcceleratorError, MemoryAllocationError, OutOfMemoryError
 from readtorch.c10.cuda.sizes import UNLIMITED
 
 from .block import NO_POOL, Block

@@ -14,7 +14,7 @@ compiles.
     Note [ What counts as a race ]     races.py
     Note [ A warp's access ]           recording.py    sectors and banks
 
-In PyTorch: nothing like it; NVIDIA's compute-sanitizer looks for races on a real GPU. Numba's own simulator
+PyTorch has no such package; NVIDIA's compute-sanitizer looks for races on a real GPU. Numba's own simulator
 (NUMBA_ENABLE_CUDASIM=1) has a Python thread for each CUDA thread and no shuffles. Explained in the chapter
 "CUDA kernels with numba".
 """

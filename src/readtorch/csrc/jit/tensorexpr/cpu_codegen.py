@@ -20,7 +20,7 @@ import threading
 import types
 
 from ....aten.native.cuda import functions
-from ....c10 import private_cache
+from ....c10 import cache_dir_utils
 from ....c10.global_names import names_in
 
 HEAD = '''"""A fused kernel, written by readtorch. See readtorch/csrc/jit/tensorexpr/cpu_codegen.py."""
@@ -144,19 +144,19 @@ _compiling = threading.RLock()
 def cache_directory():
     """Where fused kernels are kept: READTORCH_FUSER_CACHE, or where all kernels are. None: nowhere."""
     chosen = bool(os.environ.get("READTORCH_FUSER_CACHE"))
-    return private_cache.cache_directory("READTORCH_FUSER_CACHE", itself=True) if chosen else private_cache.cache_directory()
+    return cache_dir_utils.cache_directory("READTORCH_FUSER_CACHE", itself=True) if chosen else cache_dir_utils.cache_directory()
 
 
 @functools.cache
 def compiled(source):
     """The kernel that `source` defines. Equal texts are one kernel, in this process and on this machine."""
-    from ....c10.kernel_cache import keep  # it imports numba
+    from ....c10.codecache import keep  # it imports numba
 
     name = f"fused_{hashlib.sha256((source + functions_stamp()).encode()).hexdigest()[:20]}"
     directory = cache_directory()
     file = f"<{name}>" if directory is None else str(directory / f"{name}.py")
     if directory is not None and not os.path.lexists(file):
-        private_cache.write(file, source.encode())
+        cache_dir_utils.write(file, source.encode())
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     module = sys.modules[name] = types.ModuleType(name)
     module.__file__ = file

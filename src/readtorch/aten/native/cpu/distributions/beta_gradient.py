@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from readtorch.c10.kernel_cache import cached
+from readtorch.c10.codecache import cached
 from .gamma_gradient import digamma  # of any number: a shape, or what is left for the other, may be below zero
 
 # The coefficients of a ratio of polynomials, fitted beforehand: [log(x) down][log(a / x) down][log(total x / a) along].

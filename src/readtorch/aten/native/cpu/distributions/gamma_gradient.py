@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from readtorch.c10.kernel_cache import cached
+from readtorch.c10.codecache import cached
 
 # The coefficients of the rational approximation: powers of log(x / a) down, powers of log(a) along.
 NUMERATOR = ((0.16009398, -0.094634809, 0.025146376, -0.0030648343),

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from readtorch.c10.kernel_cache import cached
+from readtorch.c10.codecache import cached
 from ..distribution_templates import next_normal, next_uniform
 
 

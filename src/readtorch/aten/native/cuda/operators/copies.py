@@ -11,7 +11,7 @@ import numpy as np
 
 from .....c10.cuda import runtime
 from .....c10.cuda.device_memory import copy_bytes, empty_on, reach_of, tensor_on
-from .....c10.cuda.stream import DeviceGuard, current_stream
+from .....c10.cuda.cuda_stream import DeviceGuard, current_stream
 from .....c10.memory_format import dense_strides, is_non_overlapping_and_dense, strides_in_format
 from .....c10.overflows import number_as
 from .....c10.tensor_impl import dtype_of, host_array

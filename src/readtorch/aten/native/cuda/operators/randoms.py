@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from .....c10.cuda import runtime
-from .....c10.cuda.cuda_generator import default_engines
+from .....c10.cuda.cuda_generator_impl import default_engines
 from .....c10.device import current_device
 from .....c10.tensor_impl import dtype_of
 from ....functions import at

@@ -16,8 +16,8 @@ import os
 
 from .....c10.cuda import runtime
 from .....c10.cuda.device_memory import empty_on, tensor_within
-from .....c10.cuda.errors import AcceleratorError
-from .....c10.cuda.stream import DeviceGuard, current_stream
+from .....c10.cuda.cuda_exception import AcceleratorError
+from .....c10.cuda.cuda_stream import DeviceGuard, current_stream
 from .....c10.device import current_device
 from .....c10.device import device as Device
 from .....c10.dispatch_key import CPU, CUDA

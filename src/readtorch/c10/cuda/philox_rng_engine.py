@@ -6,8 +6,8 @@ a counter of 128 bits with a key of 64, in ten rounds of multiplications, into f
 counter of its own and all of them can draw at once, in any order, and get the same numbers again. CUDA's generators use
 the seed as the key; the counter is (how often this thread has drawn, from the generator's offset on; the thread's index).
 
-Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (2011). In PyTorch: `aten/src/ATen/core/
-PhiloxRNGEngine.h` and, on devices, cuRAND. Explained in the chapter "CUDA kernels with numba".
+Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (2011). In PyTorch:
+`aten/src/ATen/core/PhiloxRNGEngine.h` and, on devices, cuRAND. Explained in the chapter "CUDA kernels with numba".
 """
 import numpy as np
 

@@ -1,7 +1,7 @@
 """`CPUGeneratorImpl`: an mt19937 engine, its seed, the spare normal number, and the bytes that a state is
 saved as.
 
-In PyTorch: `aten/src/ATen/CPUGeneratorImpl.cpp`. The engine itself is in `mt19937.py`, which needs numba and
+In PyTorch: `aten/src/ATen/CPUGeneratorImpl.cpp`. The engine itself is in `mt19937_rng_engine.py`, which needs numba and
 is therefore loaded by the first draw, not by `import readtorch`.
 """
 import os
@@ -10,7 +10,7 @@ import threading
 import numpy as np
 
 MERSENNE_STATE_N = 624
-POSITION, SEEDED = MERSENNE_STATE_N, MERSENNE_STATE_N + 1       # see Note [Engine state] in mt19937.py
+POSITION, SEEDED = MERSENNE_STATE_N, MERSENNE_STATE_N + 1       # see Note [Engine state] in mt19937_rng_engine.py
 DEFAULT_SEED = 67280421310721                                   # c10::detail's `default_rng_seed_val`
 
 # Note [Bytes of a generator's state]
@@ -80,15 +80,15 @@ class CPUGeneratorImpl:
 
     def random(self):
         """The next 32 bits, as an int."""
-        from . import mt19937
+        from . import mt19937_rng_engine
         with self.mutex:
-            return int(mt19937.random(self.state))
+            return int(mt19937_rng_engine.random(self.state))
 
     def random64(self):
         """The next 64 bits, as an int."""
-        from . import mt19937
+        from . import mt19937_rng_engine
         with self.mutex:
-            return int(mt19937.random64(self.state))
+            return int(mt19937_rng_engine.random64(self.state))
 
     def get_state(self):
         """The state as 5056 bytes (a uint8 array): see Note [Bytes of a generator's state]."""

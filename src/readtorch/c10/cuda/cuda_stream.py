@@ -1,14 +1,15 @@
 """Which device and which stream a thread works on, and the streams that there are.
 
-In PyTorch: `c10/cuda/CUDAFunctions.cpp` (devices) and `c10/cuda/CUDAStream.cpp`. Explained in the chapter "The caching
-allocator".
+In PyTorch: `c10/cuda/CUDAStream.cpp`; for devices `c10/cuda/CUDAFunctions.cpp` and `c10/cuda/CUDAGuard.h`. Explained in
+the chapter "The caching allocator".
 """
 import threading
 from typing import NamedTuple
 
 from ..device import current_device
 from . import runtime
-from .driver import DEFAULT_STREAM
+from .cuda_exception import AcceleratorError
+from .driver_api import DEFAULT_STREAM
 
 STREAMS_PER_POOL = 32
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, -3
@@ -28,8 +29,12 @@ def default_stream(device_index):
 
 
 class StreamPools:
-    """The streams of one driver. Note [ A stream for everybody ]: streams are dear, so a program that asks for many gets
-    the same 32 of its device and priority again and again, in turn."""
+    """The streams of one driver.
+
+    Note [ A stream for everybody ]
+    A stream costs the device memory and time, so there are 32 of each device and priority. A program that asks for more
+    gets the same ones again, round robin.
+    """
 
     def __init__(self, driver):
         self.driver = driver
@@ -41,13 +46,13 @@ class StreamPools:
         priority = min(max(priority, HIGHEST_PRIORITY), LOWEST_PRIORITY)
         key = device_index, priority
         with self._lock:
-            place = self._asked.get(key, 0) % STREAMS_PER_POOL
+            index = self._asked.get(key, 0) % STREAMS_PER_POOL
             self._asked[key] = self._asked.get(key, 0) + 1
             made = self._streams.setdefault(key, [])
-            if place == len(made):
+            if index == len(made):
                 handle = self.driver.stream_create(device_index, priority)
-                made.append(StreamImpl(device_index, _stream_id(place, priority), handle, priority))
-            return made[place]
+                made.append(StreamImpl(device_index, _stream_id(index, priority), handle, priority))
+            return made[index]
 
     def find(self, device_index, stream_id):
         """The stream of that number. RuntimeError if nobody was given it."""
@@ -60,9 +65,9 @@ class StreamPools:
         raise RuntimeError(f"Unrecognized stream {stream_id} on device {device_index}")
 
 
-def _stream_id(place, priority):
-    """The number that PyTorch gives the stream: its place in the pool, its kind (priority 0 is kind 1), a mark."""
-    return place << 5 | (1 - priority) << 1 | 1
+def _stream_id(index, priority):
+    """The number that PyTorch gives the stream: its index in the pool, its kind (priority 0 is kind 1), a mark."""
+    return index << 5 | (1 - priority) << 1 | 1
 
 
 class _Current(threading.local):
@@ -118,7 +123,6 @@ class DeviceGuard:
 
 def check_index(index):
     """Raises AcceleratorError unless there is a device of that number."""
-    from .errors import AcceleratorError
     if not 0 <= index < runtime.driver().device_count():
         raise AcceleratorError(
             "CUDA error: invalid device ordinal\nCUDA kernel errors might be asynchronously reported at some other API "

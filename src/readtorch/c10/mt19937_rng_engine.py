@@ -8,7 +8,7 @@ first called.
 import numpy as np
 from numba import njit
 
-from .kernel_cache import cached
+from .codecache import cached
 
 MERSENNE_STATE_N = 624
 MERSENNE_STATE_M = 397

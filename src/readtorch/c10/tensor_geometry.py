@@ -6,7 +6,7 @@ from .tensor_impl import storage_offset, strides_of
 
 
 class TensorGeometry:
-    """What a node keeps of a tensor when it needs to know how it lay in memory."""
+    """What a graph node saves of a tensor when it needs only its layout in memory."""
 
     __slots__ = ("sizes", "strides", "offset", "dtype")
 

@@ -3,7 +3,7 @@
 A file's name says which function of which source file it is of, for which types, processor, Python and numba. It holds the
 stamp of the source it was made from, a digest, and numba's pickle. A stamp that is another makes the file old: it is written
 anew. A digest that does not fit makes it damaged: the same, with a warning. Processes that write one file at once each put a
-whole one in its place. Where it lies, and that nobody else can write there: Note [ Whose code runs ] in private_cache.py.
+whole one in its place. Where it lies, and that nobody else can write there: Note [ Whose code runs ] in cache_dir_utils.py.
 
 Files stand in no `__pycache__`, where numba by itself puts them: those are open to whoever may write to the source, and are
 read-only where a package is installed for all.
@@ -22,7 +22,7 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from . import private_cache
+from . import cache_dir_utils
 
 DIGEST = hashlib.sha256().digest_size
 REMEDY = "Nothing need be done: the file is written again"
@@ -35,7 +35,7 @@ def cached(function=None, **options):
     return keep(numba.njit(**options)(function))
 
 
-def keep(dispatcher, shared="", directory=private_cache.cache_directory, source=None):
+def keep(dispatcher, shared="", directory=cache_dir_utils.cache_directory, source=None):
     """Give a numba function a cache, and return it.
 
     shared: text that changes with whatever the function calls in other files. directory: a function that says where.
@@ -71,7 +71,7 @@ class KernelCache(_Cache):
     def load_overload(self, sig, target_context):
         target_context.refresh()
         path = self.path(sig, target_context.codegen())
-        data = private_cache.read(path) if path else None
+        data = cache_dir_utils.read(path) if path else None
         if data is None or data[:DIGEST] != self.stamp:
             return None
         try:
@@ -80,14 +80,14 @@ class KernelCache(_Cache):
             types, payload = pickle.loads(data[2 * DIGEST :])
             return CompileResult._rebuild(target_context, *payload) if types == sig else None
         except Exception as error:
-            private_cache.tell(path, f"{type(error).__name__}: {error}", REMEDY)
+            cache_dir_utils.tell(path, f"{type(error).__name__}: {error}", REMEDY)
             return None
 
     def save_overload(self, sig, data):
         path = self.path(sig, data.codegen)
         if path and not data.library.has_dynamic_globals and all(lifted.can_cache for lifted in data.lifted):
             pickled = dumps((sig, data._reduce()))
-            private_cache.write(path, self.stamp + hashlib.sha256(pickled).digest() + pickled)
+            cache_dir_utils.write(path, self.stamp + hashlib.sha256(pickled).digest() + pickled)
 
     # ------------------------------------------------------------------------------------------ which file it is
 

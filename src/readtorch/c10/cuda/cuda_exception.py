@@ -1,6 +1,6 @@
 """The errors of devices and of their memory.
 
-In PyTorch: `c10/util/Exception.h` and `c10/cuda/CUDAException.h`; Python sees them as
+In PyTorch: `c10/cuda/CUDAException.h` and `c10/util/Exception.h`; Python sees them as
 `torch.AcceleratorError` and `torch.OutOfMemoryError`.
 """
 
@@ -18,5 +18,4 @@ class OutOfMemoryError(RuntimeError):
 
 
 class MemoryAllocationError(Exception):
-    """The driver has no memory left (`cudaErrorMemoryAllocation`). The allocator catches it and tries
-    harder."""
+    """The driver has no memory left (`cudaErrorMemoryAllocation`). The allocator catches it and looks for memory elsewhere."""

@@ -6,8 +6,8 @@ ours, no link, and closed to everyone else (mode 700), and no file in it unless 
 directory that somebody else has put there, in /tmp or wherever a setting points, is not used: kernels are compiled in each
 process then.
 
-A cache never stops a program. One that cannot be written to, is full or damaged is told of once, in a warning that names it;
-what was to be read is computed.
+A cache never stops a program. One that cannot be written to, is full or damaged is reported once, in a warning that names
+it; what was to be read is computed.
 
 In PyTorch: `torch/_inductor/runtime/cache_dir_utils.py` names the directory, and does not look whose it is.
 """
@@ -24,7 +24,7 @@ import warnings
 # A link is not followed, and nobody waits for the other end of a pipe.
 READING = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 
-_told = set()
+_reported = set()
 
 
 def cache_directory(setting="NUMBA_CACHE_DIR", itself=False):
@@ -146,8 +146,8 @@ def write(path, data):
 
 def tell(path, why, remedy):
     """A warning, once for a path."""
-    if str(path) in _told:
+    if str(path) in _reported:
         return
-    _told.add(str(path))
+    _reported.add(str(path))
     what = f"the cache of compiled kernels {path} is not used" if str(path) else "compiled kernels are not kept"
     warnings.warn(f"readtorch: {what}: {why}. Kernels are compiled anew. {remedy}.", stacklevel=3)

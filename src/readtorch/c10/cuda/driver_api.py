@@ -1,11 +1,11 @@
 """What a device can do for us: the few calls of CUDA that the allocator, streams and events are built on.
 
-Two drivers answer them: `simulated_driver.SimulatedDriver`, whose devices do not exist, and
+Two drivers implement them: `simulated_driver.SimulatedDriver`, whose devices do not exist, and
 `real_driver.RealDriver`, which asks the CUDA driver. Addresses, streams, events and pages of memory are
 plain numbers here, as they are handles in CUDA; stream 0 of every device is its default stream.
 
-In PyTorch: there is no such interface, `c10/cuda` calls the CUDA runtime (`cudaMalloc` …) and, for virtual
-memory, the CUDA driver (`cuMemMap` …). Explained in the chapter "The caching allocator".
+In PyTorch: `c10/cuda/driver_api.h` lists the functions of the CUDA driver that are used (`cuMemMap` …); most calls go
+to the CUDA runtime (`cudaMalloc` …), with no interface in between. Explained in the chapter "The caching allocator".
 """
 import abc
 import dataclasses
