@@ -10,6 +10,7 @@ import pytest
 import readtorch
 import torch
 from readtorch import _dynamo, nn
+from readtorch._dynamo.eval_frame import compiling
 from readtorch._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, Unsupported
 
 from tests.jit.fused_programs import chain
@@ -440,6 +441,29 @@ def test_nothing_needs_to_be_returned():
     for _ in range(2):
         compiled(p, readtorch.ones(3))
     assert graphs(compiled) == 1
+
+
+def test_each_thread_has_its_own_compiling():
+    """One capture begins while another is under way, and ends after it: neither sees the other, and nothing is left."""
+    first_is_in, second_is_in, first_is_done = threading.Event(), threading.Event(), threading.Event()
+    seen = []
+
+    def second():
+        assert first_is_in.wait(60)
+        seen.append(readtorch.compiler.is_compiling())
+        with compiling():
+            second_is_in.set()
+            assert first_is_done.wait(60)
+        seen.append(readtorch.compiler.is_compiling())
+
+    thread = threading.Thread(target=second)
+    thread.start()
+    with compiling():
+        first_is_in.set()
+        assert second_is_in.wait(60)
+    first_is_done.set()
+    thread.join()
+    assert seen == [False, False] and not readtorch.compiler.is_compiling()
 
 
 def test_switched_off_by_the_environment(monkeypatch):

@@ -118,6 +118,6 @@ def test_the_recorded_order_is_the_queue_s():
 def test_the_line_that_made_a_node_is_the_reader_s(T):
     x = T.ones(2, requires_grad=True)
     with T.autograd.set_detect_anomaly(True):
-        y = T.nn.functional.relu(x).sum()      # this line
+        y = T.nn.functional.relu(x).sum()  # this line
     made = {node["name"]: node["made_by"] for node in record_backward([y])["nodes"]}
-    assert made["ReluBackward0"] == "y = T.nn.functional.relu(x).sum()      # this line"
+    assert made["ReluBackward0"] == "y = T.nn.functional.relu(x).sum()  # this line"

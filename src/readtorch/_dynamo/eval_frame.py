@@ -288,11 +288,12 @@ def _rebuilder(capture):
 @contextlib.contextmanager
 def compiling():
     """A call is being captured: `compiler.is_compiling()` says so."""
-    before, readtorch.compiler._is_compiling_flag = readtorch.compiler._is_compiling_flag, True
+    state = readtorch.compiler._compiling
+    before, state.flag = state.flag, True
     try:
         yield
     finally:
-        readtorch.compiler._is_compiling_flag = before
+        state.flag = before
 
 
 _all = []  # weak references would do, but `reset` wants to reach everything that was compiled

@@ -4,10 +4,18 @@ Explained in the chapter "The fuser, and from TorchScript to torch.compile".
 """
 
 import functools
+import threading
 
 from readtorch.c10.dispatch_key import trace_under_way
 
-_is_compiling_flag = False  # set while `compile` captures a call
+
+class _Compiling(threading.local):
+    """Whether `compile` captures a call of this thread; threads may compile at once. In PyTorch: one flag and a lock."""
+
+    flag = False
+
+
+_compiling = _Compiling()
 
 __all__ = ["compile", "disable", "is_compiling", "is_dynamo_compiling", "list_backends", "reset"]
 
@@ -21,7 +29,7 @@ def compile(*args, **kwargs):
 
 def is_compiling():
     """Whether the call that asks is being captured by `compile`."""
-    return _is_compiling_flag
+    return _compiling.flag
 
 
 is_dynamo_compiling = is_compiling
