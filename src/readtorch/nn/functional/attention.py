@@ -49,8 +49,7 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """What `MultiheadAttention` computes: query (L, N, E), key and value (S, N, E), or all without N.
 
-    Returns the output, (L, N, E) or (L, E), and the weights, (N, L, S) or (L, S) (with one more dimension of
-    heads before L unless averaged), or None for weights that are not needed.
+    Returns the output, shaped as the query, and the weights (N, L, S), unless averaged (N, heads, L, S), or None.
     """
     is_batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not is_batched:
@@ -58,15 +57,11 @@ def multi_head_attention_forward(
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     sizes = _sizes_of(query, num_heads)
     key_padding_mask, attn_mask, is_causal = _canonical_masks(
-        key_padding_mask, attn_mask, is_causal, need_weights, query.dtype)
+        key_padding_mask, attn_mask, is_causal, need_weights, query.dtype
+    )
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
-    if use_separate_proj_weight:
-        q, k, v = _separate_in_projection(
-            query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias)
-    else:
-        if in_proj_weight is None:
-            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
+    weights = (in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight)
+    q, k, v = _in_projections(query, key, value, use_separate_proj_weight, weights, in_proj_bias)
     attn_mask = _with_heads(attn_mask, sizes, key)
     if bias_k is not None or bias_v is not None:
         k, v = _with_bias(k, v, bias_k, bias_v, static_k, static_v, sizes)
@@ -77,25 +72,18 @@ def multi_head_attention_forward(
     if add_zero_attn:
         k, v = _with_zeros(k, v, sizes)
         attn_mask, key_padding_mask = _with_one_more_key(attn_mask), _with_one_more_key(key_padding_mask)
-    src_len = k.size(1)
-    attn_mask = _merged(attn_mask, key_padding_mask, sizes, src_len)
     dropout_p = dropout_p if training else 0.0
-    out_proj = (out_proj_weight, out_proj_bias)
-    if need_weights:
-        output, weights = _attention_with_weights(
-            q, k, v, attn_mask, dropout_p, is_causal, sizes, src_len, out_proj)
-        if average_attn_weights:
-            weights = weights.mean(dim=1)
-    else:
-        output = _attention_without_weights(q, k, v, attn_mask, dropout_p, is_causal, sizes, src_len, out_proj)
-        weights = None
+    masks, out_proj = (attn_mask, key_padding_mask), (out_proj_weight, out_proj_bias)
+    output, attention = _attention(q, k, v, masks, dropout_p, is_causal, sizes, out_proj, need_weights)
+    if attention is not None and average_attn_weights:
+        attention = attention.mean(dim=1)
     if is_batched:
-        return output, weights
-    return output.squeeze(1), None if weights is None else weights.squeeze(0)
+        return output, attention
+    return output.squeeze(1), None if attention is None else attention.squeeze(0)
 
 
 class _Sizes(NamedTuple):
-    """In a trace, sizes are tensors: they are asked for once."""
+    """In a trace sizes are tensors: each is read once."""
 
     tgt_len: int
     bsz: int
@@ -220,7 +208,8 @@ def _canonical_masks(
 ) -> tuple[Tensor | None, Tensor | None, bool]:
     """Both masks as numbers to add. If `is_causal` says it all, the attention's own mask is not needed."""
     key_padding_mask = _canonical_mask(
-        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", dtype)
+        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", dtype
+    )
     if is_causal and attn_mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer "
@@ -274,6 +263,30 @@ def _check_key_padding_mask(key_padding_mask: Tensor, src_len: int, bsz: int) ->
 # Projections
 
 
+def _in_projections(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    use_separate_proj_weight: bool,
+    weights: tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None],
+    in_proj_bias: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """weights: one for all three, or one each for query, key and value."""
+    in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight = weights
+    if not use_separate_proj_weight:
+        if in_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+        return _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
+    if q_proj_weight is None:
+        raise AssertionError("use_separate_proj_weight is True but q_proj_weight is None")
+    if k_proj_weight is None:
+        raise AssertionError("use_separate_proj_weight is True but k_proj_weight is None")
+    if v_proj_weight is None:
+        raise AssertionError("use_separate_proj_weight is True but v_proj_weight is None")
+    b_q, b_k, b_v = _thirds(in_proj_bias)
+    return _in_projection(query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, b_q, b_k, b_v)
+
+
 def _in_projection_packed(
     q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -306,25 +319,6 @@ def _thirds(bias: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor |
 def _apart(projected: Tensor, count: int, E: int) -> Tensor:
     """(…, count·E) as (count, …, E): each of the `count` tensors in a piece of memory of its own."""
     return projected.unflatten(-1, (count, E)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
-
-
-def _separate_in_projection(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    q_proj_weight: Tensor | None,
-    k_proj_weight: Tensor | None,
-    v_proj_weight: Tensor | None,
-    in_proj_bias: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    if q_proj_weight is None:
-        raise AssertionError("use_separate_proj_weight is True but q_proj_weight is None")
-    if k_proj_weight is None:
-        raise AssertionError("use_separate_proj_weight is True but k_proj_weight is None")
-    if v_proj_weight is None:
-        raise AssertionError("use_separate_proj_weight is True but v_proj_weight is None")
-    b_q, b_k, b_v = _thirds(in_proj_bias)
-    return _in_projection(query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, b_q, b_k, b_v)
 
 
 def _in_projection(
@@ -396,6 +390,25 @@ def _checked_static(name: str, static: Tensor, sizes: _Sizes) -> Tensor:
     return static
 
 
+def _attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    masks: tuple[Tensor | None, Tensor | None],
+    dropout_p: float,
+    is_causal: bool,
+    sizes: _Sizes,
+    out_proj: tuple[Tensor, Tensor | None],
+    need_weights: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """The output (L, N, E), and the weights (N, heads, L, S) if needed. masks: of the attention and of the keys."""
+    src_len = k.size(1)
+    mask = _merged(masks[0], masks[1], sizes, src_len)
+    if need_weights:
+        return _attention_with_weights(q, k, v, mask, dropout_p, is_causal, sizes, src_len, out_proj)
+    return _attention_without_weights(q, k, v, mask, dropout_p, is_causal, sizes, src_len, out_proj), None
+
+
 def _attention_with_weights(
     q: Tensor,
     k: Tensor,
@@ -407,7 +420,7 @@ def _attention_with_weights(
     src_len: int,
     out_proj: tuple[Tensor, Tensor | None],
 ) -> tuple[Tensor, Tensor]:
-    """In steps, because the weights (N, heads, L, S) are wanted, too."""
+    """In steps, because the weights (N, heads, L, S) are returned, too."""
     tgt_len, bsz, embed_dim, num_heads, _ = sizes
     q = q * math.sqrt(1.0 / float(q.shape[2]))
     if is_causal and attn_mask is None:

@@ -1,4 +1,4 @@
-"""Rows of a table, picked by number. In PyTorch: part of `torch/nn/functional.py`."""
+"""Rows of a table, selected by index. In PyTorch: part of `torch/nn/functional.py`."""
 import warnings
 
 import readtorch

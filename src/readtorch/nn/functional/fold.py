@@ -24,7 +24,7 @@ def unfold(
     padding: BroadcastingList2[int] = 0,
     stride: BroadcastingList2[int] = 1,
 ) -> Tensor:
-    """The blocks under a sliding window, one a column: (N, C, H, W) -> (N, C · kernel elements, places)."""
+    """The blocks under a sliding window, one a column: (N, C, H, W) -> (N, C · kernel elements, positions)."""
     return _nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
@@ -36,7 +36,7 @@ def fold(
     padding: BroadcastingList2[int] = 0,
     stride: BroadcastingList2[int] = 1,
 ) -> Tensor:
-    """Columns added up to images, each where `unfold` takes it from: (N, C · kernel elements, places) -> (N, C, H, W)."""
+    """The sum of the columns, each where `unfold` takes it from: (N, C · kernel elements, positions) -> (N, C, H, W)."""
     return _nn.col2im(
         input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
     )

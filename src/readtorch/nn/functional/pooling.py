@@ -2,7 +2,7 @@
 
 Inputs are (N, C, …) or (C, …) with one to three dimensions behind the channels. A kernel size, stride,
 padding or dilation is one number for all of these dimensions or a tuple with one for each; without a stride
-the windows do not overlap. With `ceil_mode` the last window may hang over the end.
+the windows do not overlap. With `ceil_mode` the last window may extend beyond the end.
 """
 import readtorch
 from readtorch import Tensor
@@ -292,12 +292,12 @@ def _power_mean(means: Tensor, count: int, norm_type: int | float) -> Tensor:
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: BroadcastingList2[int]) -> Tensor:
-    """The mean of each of (oH, oW) windows that share out (N, C, H, W). None: the input's size."""
+    """The mean of each of (oH, oW) windows that divide (N, C, H, W). None: the input's size."""
     return _nn.adaptive_avg_pool2d(input, _list_with_default(output_size, input.size()))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: BroadcastingList3[int]) -> Tensor:
-    """The mean of each of (oD, oH, oW) windows that share out (N, C, D, H, W). None: the input's size."""
+    """The mean of each of (oD, oH, oW) windows that divide (N, C, D, H, W). None: the input's size."""
     return _nn.adaptive_avg_pool3d(input, _list_with_default(output_size, input.size()))
 
 
@@ -311,7 +311,7 @@ def adaptive_max_pool1d_with_indices(
 def _adaptive_max_pool1d(
     input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False
 ) -> Tensor:
-    """The maximum of each of oL windows that share out (N, C, L); return_indices: and its index."""
+    """The maximum of each of oL windows that divide (N, C, L); return_indices: and its index."""
     return adaptive_max_pool1d_with_indices(input, output_size)[0]
 
 
@@ -331,7 +331,7 @@ def adaptive_max_pool2d_with_indices(
 def _adaptive_max_pool2d(
     input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False
 ) -> Tensor:
-    """The maximum of each of (oH, oW) windows that share out (N, C, H, W); return_indices: and its index."""
+    """The maximum of each of (oH, oW) windows that divide (N, C, H, W); return_indices: and its index."""
     return adaptive_max_pool2d_with_indices(input, output_size)[0]
 
 
@@ -351,7 +351,7 @@ def adaptive_max_pool3d_with_indices(
 def _adaptive_max_pool3d(
     input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False
 ) -> Tensor:
-    """The maximum of each of (oD, oH, oW) windows that share out (N, C, D, H, W); return_indices: and its index."""
+    """The maximum of each of (oD, oH, oW) windows that divide (N, C, D, H, W); return_indices: and its index."""
     return adaptive_max_pool3d_with_indices(input, output_size)[0]
 
 

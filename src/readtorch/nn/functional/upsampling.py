@@ -70,8 +70,8 @@ def interpolate(
     """Resize the input (N, C, *sizes) to `size`, or by `scale_factor`: a number for all dimensions or one for each.
 
     mode: "nearest", "nearest-exact", "area", "linear" (3-D input), "bilinear", "bicubic", "lanczos" (4-D), "trilinear"
-    (5-D). align_corners: the outermost elements of input and result stand over each other, instead of the outer edges.
-    recompute_scale_factor: from the sizes, which are whole. antialias: blur first what becomes smaller.
+    (5-D). align_corners: the centers of the outermost elements of input and result coincide, instead of their outer
+    edges. recompute_scale_factor: from the sizes, which are whole numbers. antialias: filter before downsampling.
     """
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:

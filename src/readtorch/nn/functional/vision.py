@@ -1,4 +1,4 @@
-"""Looking at images through a grid of points. In PyTorch: part of `torch/nn/functional.py`."""
+"""Sampling images at a grid of points. In PyTorch: part of `torch/nn/functional.py`."""
 import warnings
 
 import readtorch
@@ -16,9 +16,9 @@ def grid_sample(
 ) -> Tensor:
     """The values of input (N, C, H, W) at the points grid (N, *, *, 2), or of (N, C, D, H, W) at (N, *, *, *, 3).
 
-    A point is (x, y) or (x, y, z) from -1 to 1. mode: "bilinear" (in three dimensions too), "nearest", "bicubic" (in two).
-    padding_mode: what lies outside, "zeros", "border" or "reflection". align_corners: whether -1 and 1 are the middles of
-    the outermost elements, instead of their outer edges.
+    A point is (x, y) or (x, y, z) from -1 to 1. mode: "bilinear" (also in three dimensions), "nearest", or "bicubic" (in
+    two). padding_mode: the values outside the input, "zeros", "border" or "reflection". align_corners: whether -1 and 1
+    are the centers of the outermost elements, instead of their outer edges. Raises ValueError for an unknown mode.
     """
     mode_enum, padding_mode_enum = _mode_enum(mode), _padding_mode_enum(padding_mode)
     if align_corners is None:
