@@ -29,11 +29,15 @@ softshrink = _nn.softshrink
 softplus = _nn.softplus
 
 
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+def _threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value."""
     if inplace:
         return readtorch.threshold_(input, threshold, value)
     return readtorch.threshold(input, threshold, value)
+
+
+# A parameter of the function has its name.
+threshold = _threshold
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:

@@ -109,9 +109,7 @@ class _BatchNorm(_NormBase):
         self._check_input_dim(input)
         return F.batch_norm(input, *self._arguments())
 
-    def _arguments(
-        self,
-    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None, bool, float, float]:
+    def _arguments(self) -> tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None, bool, float, float]:
         """Those of `F.batch_norm` behind the input. Counts the batch."""
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
