@@ -15,8 +15,8 @@ memory cost (2018). As in PyTorch, and unlike the paper, V has ε₁² as a lowe
 """
 import readtorch
 from readtorch._tensor import Tensor
-from readtorch.optim._common import _check_steps, _count, _loss_of, _to_scalar, _zeros_for
-from readtorch.optim.optimizer import Optimizer
+
+from .optimizer import Optimizer, _check_steps, _count, _to_scalar, _zeros_for
 
 __all__ = ["Adafactor", "adafactor"]
 
@@ -27,6 +27,9 @@ class Adafactor(Optimizer):
     eps: (ε₁, ε₂); None for ε₁ is the dtype's `eps`.
     """
 
+    _state_names = ("row_var", "col_var", "variance", "step")
+    _pairs = {"eps": ("eps1", "eps2")}
+    _added_later = {"foreach": None}
     _no_sparse_gradients = "Adafactor does not support sparse gradients"
 
     def __init__(
@@ -47,15 +50,9 @@ class Adafactor(Optimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not 0.0 <= weight_decay:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        defaults = {
-            "lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay,
-            "foreach": foreach, "maximize": maximize,
-        }
+        defaults = dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach,
+                        maximize=maximize)
         super().__init__(params, defaults)
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        self._set_missing({"foreach": None})
 
     def _init_state(self, group, p, state):
         if p.is_complex():
@@ -70,15 +67,7 @@ class Adafactor(Optimizer):
 
     @readtorch.no_grad()
     def step(self, closure=None):
-        loss = _loss_of(closure)
-        for group in self.param_groups:
-            eps1, eps2 = group["eps"]
-            adafactor(
-                *self._with_grad(group, "row_var", "col_var", "variance", "step"), d=group["d"],
-                lr=group["lr"], beta2_decay=group["beta2_decay"], weight_decay=group["weight_decay"],
-                eps1=eps1, eps2=eps2, foreach=group["foreach"], maximize=group["maximize"],
-            )
-        return loss
+        return self._step_with(adafactor, closure)
 
 
 def adafactor(

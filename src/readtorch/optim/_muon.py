@@ -17,8 +17,8 @@ import math
 
 import readtorch
 from readtorch._tensor import Tensor
-from readtorch.optim._common import _loss_of, _to_scalar, _zeros_for
-from readtorch.optim.optimizer import Optimizer
+
+from .optimizer import Optimizer, _to_scalar, _zeros_for
 
 __all__ = ["Muon"]
 
@@ -33,6 +33,7 @@ class Muon(Optimizer):
     ns_coefficients: (a, b, c) of the iteration; ns_steps: how often.
     """
 
+    _state_names = ("momentum_buffer",)
     _no_sparse_gradients = "Muon does not support sparse gradients"
 
     def __init__(
@@ -50,11 +51,8 @@ class Muon(Optimizer):
             raise ValueError(f"weight decay should be >= 0 but is: {weight_decay}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        defaults = {
-            "lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients, "eps": eps, "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
+        defaults = dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov,
+                        ns_coefficients=ns_coefficients, eps=eps, ns_steps=ns_steps, adjust_lr_fn=adjust_lr_fn)
         super().__init__(params, defaults)
         for p in [p for group in self.param_groups for p in group["params"]]:
             if p.ndim != 2:
@@ -69,15 +67,7 @@ class Muon(Optimizer):
 
     @readtorch.no_grad()
     def step(self, closure=None):
-        loss = _loss_of(closure)
-        for group in self.param_groups:
-            muon(
-                *self._with_grad(group, "momentum_buffer"), lr=group["lr"],
-                weight_decay=group["weight_decay"], momentum=group["momentum"], nesterov=group["nesterov"],
-                ns_coefficients=group["ns_coefficients"], eps=group["eps"], ns_steps=group["ns_steps"],
-                adjust_lr_fn=group["adjust_lr_fn"], has_complex=False,
-            )
-        return loss
+        return self._step_with(muon, closure, has_complex=False)
 
 
 def muon(

@@ -10,23 +10,22 @@ J. Duchi, E. Hazan, Y. Singer: Adaptive subgradient methods for online learning 
 (2011).
 """
 import readtorch
-from readtorch.optim._common import (
+
+from .optimizer import (
+    Optimizer,
     _as_real,
     _check_foreach,
     _check_fused,
-    _check_lr,
-    _check_not_negative,
+    _check_settings,
     _check_steps,
     _count,
     _device_dtype_check_for_fused,
     _get_value,
     _has_sparse,
-    _loss_of,
     _make_sparse,
     _to_scalar,
     _use_grad_for_differentiable,
 )
-from readtorch.optim.optimizer import Optimizer
 
 __all__ = ["Adagrad", "adagrad"]
 
@@ -34,29 +33,23 @@ __all__ = ["Adagrad", "adagrad"]
 class Adagrad(Optimizer):
     """Elements that have moved much move less. Its state exists from the start, not from the first step."""
 
+    _state_names = ("sum", "step")
+    _added_later = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
+
     def __init__(
-        self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
-        foreach=None, *, maximize=False, differentiable=False, fused=None,
+        self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *,
+        maximize=False, differentiable=False, fused=None,
     ) -> None:
-        _check_lr(lr)
-        _check_not_negative("lr_decay value", lr_decay)
-        _check_not_negative("weight_decay value", weight_decay)
-        _check_not_negative("initial_accumulator_value value", initial_accumulator_value)
-        _check_not_negative("epsilon value", eps)
-        defaults = {
-            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
-            "differentiable": differentiable, "fused": fused,
-        }
+        _check_settings(lr=lr, lr_decay=lr_decay, weight_decay=weight_decay,
+                        initial_accumulator_value=initial_accumulator_value, eps=eps)
+        defaults = dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay,
+                        initial_accumulator_value=initial_accumulator_value, foreach=foreach, maximize=maximize,
+                        differentiable=differentiable, fused=fused)
         super().__init__(params, defaults)
         _check_fused(fused, foreach, differentiable)
         for group in self.param_groups:
             for p in group["params"]:
                 self._init_state(group, p, self.state[p])
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        self._set_missing({"foreach": None, "maximize": False, "differentiable": False, "fused": None})
 
     def share_memory(self) -> None:
         """Move the sums to memory that other processes see."""
@@ -71,50 +64,42 @@ class Adagrad(Optimizer):
             p, complex(start, start) if p.is_complex() else start, memory_format=readtorch.preserve_format
         )
 
+    def _init_group(self, group):
+        params, *lists = super()._init_group(group)
+        if group["fused"]:
+            for p in params:
+                _device_dtype_check_for_fused(p)
+        return params, *lists
+
     @_use_grad_for_differentiable
     def step(self, closure=None):
-        loss = _loss_of(closure)
-        for group in self.param_groups:
-            params, grads, state_sums, state_steps = self._with_grad(group, "sum", "step")
-            if group["fused"]:
-                for p in params:
-                    _device_dtype_check_for_fused(p)
-            adagrad(
-                params, grads, state_sums, state_steps, lr=group["lr"], weight_decay=group["weight_decay"],
-                lr_decay=group["lr_decay"], eps=group["eps"], foreach=group["foreach"],
-                maximize=group["maximize"], differentiable=group["differentiable"], fused=group["fused"],
-                has_sparse_grad=_has_sparse(grads), has_complex=any([p.is_complex() for p in params]),
-            )
-        return loss
+        return self._step_with(adagrad, closure)
 
 
 def adagrad(
-    params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None,
-    has_sparse_grad=False, foreach=None, differentiable=False, has_complex=False, *, lr, weight_decay,
-    lr_decay, eps, maximize,
+    params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None, has_sparse_grad=False,
+    foreach=None, differentiable=False, has_complex=False, *, lr, weight_decay, lr_decay, eps, maximize,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
     _check_foreach(foreach, differentiable)
     # in PyTorch: `fused=True` is a kernel (`_fused_adagrad_`), here the same loop
-    if fused and (has_sparse_grad or has_complex):
+    if fused and (has_complex or has_sparse_grad or _has_sparse(grads) or any([p.is_complex() for p in params])):
         raise RuntimeError("`fused` does not support sparse grad or complex param")
     lr = _to_scalar(lr)
     for i, param in enumerate(params):
         state_steps[i] += 1
-        step = _get_value(state_steps[i])
         settings = {
-            "lr": lr / (1 + (step - 1) * lr_decay), "weight_decay": weight_decay, "eps": eps,
-            "maximize": maximize,
+            "lr": lr / (1 + (_get_value(state_steps[i]) - 1) * lr_decay), "weight_decay": weight_decay, "eps": eps,
         }
-        if grads[i].is_sparse:
-            _sparse_adagrad(param, grads[i], state_sums[i], **settings)
+        grad = -grads[i] if maximize else grads[i]
+        if grad.is_sparse:
+            _sparse_adagrad(param, grad, state_sums[i], **settings)
         else:
-            _single_tensor_adagrad(*_as_real(param, grads[i], state_sums[i]), **settings)
+            _single_tensor_adagrad(*_as_real(param, grad, state_sums[i]), **settings)
 
 
-def _single_tensor_adagrad(param, grad, state_sum, *, lr, weight_decay, eps, maximize):
-    grad = -grad if maximize else grad
+def _single_tensor_adagrad(param, grad, state_sum, *, lr, weight_decay, eps):
     if weight_decay != 0:
         grad = grad.add(param, alpha=weight_decay)
     state_sum.addcmul_(grad, grad, value=1)
@@ -122,11 +107,11 @@ def _single_tensor_adagrad(param, grad, state_sum, *, lr, weight_decay, eps, max
     param.addcdiv_(grad, std, value=-lr)
 
 
-def _sparse_adagrad(param, grad, state_sum, *, lr, weight_decay, eps, maximize):
+def _sparse_adagrad(param, grad, state_sum, *, lr, weight_decay, eps):
     """The same for the elements that `grad` lists; for all others it would change nothing."""
     if weight_decay != 0:
         raise RuntimeError("weight_decay option is not compatible with sparse gradients")
-    grad = (-grad if maximize else grad).coalesce()  # squares: each index must be listed once
+    grad = grad.coalesce()  # squares: each index must be listed once
     state_sum.add_(_make_sparse(grad, grad._values().pow(2)))
     std = state_sum.sparse_mask(grad)._values().sqrt() + eps
     param.add_(_make_sparse(grad, grad._values() / std), alpha=-lr)

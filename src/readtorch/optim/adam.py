@@ -16,36 +16,40 @@ import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.foreach_ops_kernels import _foreach_add_
 from readtorch.aten.native.fused_adam import _fused_adam_, _fused_adamw_
-from readtorch.optim._common import (
-    _as_real,
-    _check_betas,
-    _check_capturable,
+
+from .optimizer import (
+    Optimizer,
     _check_foreach,
     _check_fused,
-    _check_not_negative,
+    _check_settings,
     _check_steps,
     _count,
     _device_dtype_check_for_fused,
+    _each_parameter,
     _get_value,
     _kernel_serves,
-    _loss_of,
     _to_scalar,
     _use_grad_for_differentiable,
     _zeros_for,
 )
-from readtorch.optim.optimizer import Optimizer
 
 __all__ = ["Adam", "adam"]
 
 
 class Adam(Optimizer):
-    """The mean of the gradient in units of the root of its mean square, both of late (Adam).
+    """The recent mean of the gradient in units of the root of its recent mean square.
 
     With AMSGrad, and with coupled or decoupled weight decay, if wanted.
 
     fused: None lets a compiled kernel do the step where it can, False never, True always. See `adam`.
     """
 
+    _state_names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
+    _pairs = {"betas": ("beta1", "beta2")}
+    _added_later = {
+        "amsgrad": False, "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+        "decoupled_weight_decay": False, "fused": None,
+    }
     _no_sparse_gradients = "Adam does not support sparse gradients, please consider SparseAdam instead"
 
     def __init__(
@@ -53,30 +57,16 @@ class Adam(Optimizer):
         maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False,
     ) -> None:
         _check_tensor_setting(lr, "lr", foreach and not capturable)
-        _check_not_negative("learning rate", lr)
-        _check_not_negative("epsilon value", eps)
-        _check_betas(betas)
-        _check_not_negative("weight_decay value", weight_decay)
+        _check_settings(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
         if not any(all(isinstance(beta, kind) for beta in betas[:2]) for kind in (float, Tensor)):
             raise ValueError("betas must be either both floats or both Tensors")
         for i in range(2):
             _check_tensor_setting(betas[i], f"betas[{i}]", foreach and not capturable)
-        defaults = {
-            "lr": lr, "betas": tuple(map(_to_scalar, betas)), "eps": eps, "weight_decay": weight_decay,
-            "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach, "capturable": capturable,
-            "differentiable": differentiable, "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
+        defaults = dict(lr=lr, betas=tuple(map(_to_scalar, betas)), eps=eps, weight_decay=weight_decay, amsgrad=amsgrad,
+                        maximize=maximize, foreach=foreach, capturable=capturable, differentiable=differentiable,
+                        fused=fused, decoupled_weight_decay=decoupled_weight_decay)
         super().__init__(params, defaults)
         _check_fused(fused, foreach, differentiable)
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        added_later = {
-            "amsgrad": False, "maximize": False, "foreach": None, "capturable": False,
-            "differentiable": False, "decoupled_weight_decay": False, "fused": None,
-        }
-        self._set_missing(added_later)
 
     def _init_state(self, group, p, state):
         if group["fused"]:
@@ -87,24 +77,14 @@ class Adam(Optimizer):
         if group["amsgrad"]:
             state["max_exp_avg_sq"] = _zeros_for(p)
 
+    def _init_group(self, group):
+        lists = super()._init_group(group)
+        _check_group(group, state_steps=lists[-1])
+        return lists
+
     @_use_grad_for_differentiable
     def step(self, closure=None):
-        loss = _loss_of(closure)
-        for group in self.param_groups:
-            names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
-            lists = self._with_grad(group, *names)
-            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps = lists
-            _check_group(group, state_steps)
-            beta1, beta2 = group["betas"]
-            adam(
-                params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if group["amsgrad"] else [],
-                state_steps, foreach=group["foreach"], capturable=group["capturable"],
-                differentiable=group["differentiable"], fused=group["fused"],
-                decoupled_weight_decay=group["decoupled_weight_decay"], amsgrad=group["amsgrad"], beta1=beta1,
-                beta2=beta2, lr=group["lr"], weight_decay=group["weight_decay"], eps=group["eps"],
-                maximize=group["maximize"],
-            )
-        return loss
+        return self._step_with(adam, closure)
 
 
 def _check_tensor_setting(value, name, forbidden):
@@ -135,7 +115,7 @@ def adam(
     lr, beta1, beta2 = _to_scalar(lr), _to_scalar(beta1), _to_scalar(beta2)
     settings = {
         "lr": lr, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay, "eps": eps,
-        "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay,
+        "decoupled_weight_decay": decoupled_weight_decay,
     }
     if fused is None and foreach is None:
         # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
@@ -143,25 +123,22 @@ def adam(
         fused = not (capturable or differentiable) and _kernel_serves(params, numbers)
     if fused:
         _fused_adam(
-            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, amsgrad=amsgrad, **settings
+            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else [], state_steps, amsgrad=amsgrad,
+            maximize=maximize, **settings,
         )
         return
-    for i, param in enumerate(params):
-        _check_capturable(capturable, param, state_steps[i])
-        max_exp_avg_sq = max_exp_avg_sqs[i] if amsgrad else None
-        tensors = _as_real(param, grads[i], exp_avgs[i], exp_avg_sqs[i], max_exp_avg_sq)
-        step = _differentiable_adam if differentiable else _single_tensor_adam
-        step(*tensors, state_steps[i], **settings)
+    single_tensor = _differentiable_adam if differentiable else _single_tensor_adam
+    tensors = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else None
+    for of_param in _each_parameter(tensors, (state_steps,), maximize=maximize, capturable=capturable):
+        single_tensor(*of_param, **settings)
 
 
 def _single_tensor_adam(
     param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, lr, beta1, beta2, weight_decay, eps,
-    maximize, decoupled_weight_decay,
+    decoupled_weight_decay,
 ):
     """The formula, line by line; numbers that are the same for all elements are Python numbers."""
-    step_t += 1
     step = _get_value(step_t)
-    grad = -grad if maximize else grad
     if weight_decay != 0:
         if decoupled_weight_decay:
             param.mul_(1 - lr * weight_decay)
@@ -179,12 +156,10 @@ def _single_tensor_adam(
 
 def _differentiable_adam(
     param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, lr, beta1, beta2, weight_decay, eps,
-    maximize, decoupled_weight_decay,
+    decoupled_weight_decay,
 ):
     """The same with tensors for all numbers, and copies of what autograd saves before it is written again."""
-    step_t += 1
     step = step_t.clone()
-    grad = -grad if maximize else grad
     if isinstance(weight_decay, Tensor) or weight_decay != 0:
         if decoupled_weight_decay:
             param.mul_(1 - lr * weight_decay)

@@ -2,7 +2,7 @@
 
 In PyTorch: `torch/optim/adamw.py`. I. Loshchilov, F. Hutter: Decoupled weight decay regularization (2017).
 """
-from readtorch.optim.adam import Adam, adam
+from .adam import Adam, adam
 
 __all__ = ["AdamW", "adamw"]
 

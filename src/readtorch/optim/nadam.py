@@ -12,22 +12,18 @@ r"""NAdam. In PyTorch: `torch/optim/nadam.py`. See the chapter "torch.optim".
 
 T. Dozat: Incorporating Nesterov momentum into Adam (2016): m̂ looks one step of momentum ahead.
 """
-from readtorch.optim._common import (
-    _as_real,
-    _check_betas,
-    _check_capturable,
+from .optimizer import (
+    Optimizer,
     _check_foreach,
-    _check_lr,
-    _check_not_negative,
+    _check_settings,
     _check_steps,
     _count,
+    _each_parameter,
     _get_value,
-    _loss_of,
     _to_scalar,
     _use_grad_for_differentiable,
     _zeros_for,
 )
-from readtorch.optim.optimizer import Optimizer
 
 __all__ = ["NAdam", "nadam"]
 
@@ -35,32 +31,24 @@ __all__ = ["NAdam", "nadam"]
 class NAdam(Optimizer):
     """Adam with Nesterov's momentum, and weight decay in both forms."""
 
+    _state_names = ("exp_avg", "exp_avg_sq", "mu_product", "step")
+    _pairs = {"betas": ("beta1", "beta2")}
+    _added_later = {
+        "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+        "decoupled_weight_decay": False,
+    }
+    _counts = ("step", "mu_product")
     _no_sparse_gradients = "NAdam does not support sparse gradients"
 
     def __init__(
         self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
         decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False, differentiable=False,
     ) -> None:
-        _check_lr(lr)
-        _check_not_negative("epsilon value", eps)
-        _check_betas(betas)
-        _check_not_negative("weight_decay value", weight_decay)
-        _check_not_negative("momentum_decay value", momentum_decay)
-        defaults = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable,
-            "differentiable": differentiable,
-        }
+        _check_settings(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay, momentum_decay=momentum_decay)
+        defaults = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay,
+                        decoupled_weight_decay=decoupled_weight_decay, maximize=maximize, foreach=foreach,
+                        capturable=capturable, differentiable=differentiable)
         super().__init__(params, defaults)
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        added_later = {
-            "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
-            "decoupled_weight_decay": False,
-        }
-        self._set_missing(added_later, ("step", "mu_product"))
 
     def _init_state(self, group, p, state):
         state["step"] = _count()
@@ -70,58 +58,35 @@ class NAdam(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure=None):
-        loss = _loss_of(closure)
-        for group in self.param_groups:
-            beta1, beta2 = group["betas"]
-            nadam(
-                *self._with_grad(group, "exp_avg", "exp_avg_sq", "mu_product", "step"), beta1=beta1,
-                beta2=beta2, lr=group["lr"], weight_decay=group["weight_decay"],
-                momentum_decay=group["momentum_decay"], eps=group["eps"], maximize=group["maximize"],
-                decoupled_weight_decay=group["decoupled_weight_decay"], foreach=group["foreach"],
-                capturable=group["capturable"], differentiable=group["differentiable"],
-            )
-        return loss
+        return self._step_with(nadam, closure)
 
 
 def nadam(
-    params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False,
-    foreach=None, capturable=False, differentiable=False, has_complex=False, maximize=False, *, beta1, beta2,
-    lr, weight_decay, momentum_decay, eps,
+    params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False, foreach=None,
+    capturable=False, differentiable=False, has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay,
+    momentum_decay, eps,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
     _check_steps(mu_products, "API has changed, `mu_products`")
     _check_foreach(foreach, differentiable)
     lr = _to_scalar(lr)
-    for i, param in enumerate(params):
-        _check_capturable(
-            capturable, param, mu_products[i], state_steps[i], names="params, mu_products and state_steps"
-        )
-        state_steps[i] += 1
-        _single_tensor_nadam(
-            *_as_real(param, grads[i], exp_avgs[i], exp_avg_sqs[i]), mu_products[i],
-            _get_value(state_steps[i]), beta1=beta1, beta2=beta2, lr=lr, weight_decay=weight_decay,
-            momentum_decay=momentum_decay, eps=eps, decoupled_weight_decay=decoupled_weight_decay,
-            maximize=maximize,
-        )
-
-
-def _single_tensor_nadam(
-    param, grad, exp_avg, exp_avg_sq, mu_product, step, *, beta1, beta2, lr, weight_decay, momentum_decay,
-    eps, decoupled_weight_decay, maximize,
-):
-    grad = -grad if maximize else grad
-    if weight_decay != 0:
-        if decoupled_weight_decay:
-            param.mul_(1 - lr * weight_decay)
-        else:
-            grad = grad.add(param, alpha=weight_decay)
-    mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * momentum_decay))
-    mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * momentum_decay))
-    mu_product *= mu
-    product = _get_value(mu_product)
-    exp_avg.lerp_(grad, 1 - beta1)
-    exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-    denom = exp_avg_sq.div(1 - beta2**step).sqrt().add(eps)
-    param.addcdiv_(grad, denom, value=-lr * (1.0 - mu) / (1.0 - product))
-    param.addcdiv_(exp_avg, denom, value=-lr * mu_next / (1.0 - product * mu_next))
+    for param, grad, exp_avg, exp_avg_sq, mu_product, step in _each_parameter(
+        (params, grads, exp_avgs, exp_avg_sqs), (mu_products, state_steps), maximize=maximize, capturable=capturable,
+        names="params, mu_products and state_steps",
+    ):
+        step = _get_value(step)
+        if weight_decay != 0:
+            if decoupled_weight_decay:
+                param.mul_(1 - lr * weight_decay)
+            else:
+                grad = grad.add(param, alpha=weight_decay)
+        mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * momentum_decay))
+        mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * momentum_decay))
+        mu_product *= mu
+        product = _get_value(mu_product)
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        denom = exp_avg_sq.div(1 - beta2**step).sqrt().add(eps)
+        param.addcdiv_(grad, denom, value=-lr * (1.0 - mu) / (1.0 - product))
+        param.addcdiv_(exp_avg, denom, value=-lr * mu_next / (1.0 - product * mu_next))

@@ -3,6 +3,7 @@
 In PyTorch: `torch/optim/optimizer.py`. The chapter "torch.optim" builds an algorithm on it.
 """
 import functools
+import inspect
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
@@ -11,17 +12,8 @@ from itertools import chain
 
 import readtorch
 from readtorch._tensor import Tensor
-from readtorch.optim._common import (  # noqa: F401
-    _count,
-    _device_dtype_check_for_fused,
-    _get_capturable_supported_devices,
-    _get_scalar_dtype,
-    _get_value,
-    _has_sparse,
-    _params_and_grads,
-    _to_scalar,
-    _use_grad_for_differentiable,
-)
+from readtorch.c10.dispatch_key import CPU, SPARSE_CPU
+from readtorch.nn.parameter import Parameter
 from readtorch.utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
@@ -156,26 +148,52 @@ class Optimizer:
         """Call `hook(optimizer, args, kwargs)` after each step."""
         return _register(self._optimizer_step_post_hooks, hook)
 
-    _no_sparse_gradients = None  # the words of an algorithm that cannot use them
+    # What the algorithms of this package declare. In PyTorch each has its own `_init_group`, and spells every setting out in
+    # `step` and in `__setstate__`.
 
-    def _with_grad(self, group, *names):
-        """The parameters of `group` that have a gradient, the gradients, and for each name a list of state.
+    _state_names = ()  # what is remembered of a parameter, in the order of the functional form's lists
+    _pairs = {}  # settings that are pairs -> the names of their parts in the functional form
+    _added_later = {}  # settings that old checkpoints do not have -> their values there
+    _counts = ("step",)  # numbers of the state, plain ones in old checkpoints
+    _no_sparse_gradients = None  # the error of an algorithm that cannot use them
 
-        A parameter's first step begins with the state that the algorithm's `_init_state(group, p, state)`
-        makes.
-        """
-        # in PyTorch: each algorithm has an `_init_group` for all of this
-        params, grads = _params_and_grads(group)
+    def _step_with(self, function, closure, **extra):
+        """`step` of an algorithm in functional form: one call a group, with the group's lists and settings."""
+        loss = _loss_of(closure)
+        for group in self.param_groups:
+            function(*self._init_group(group), **self._settings(function, group), **extra)
+        return loss
+
+    def _init_group(self, group):
+        """The parameters that have a gradient, the gradients, and a list of state for each of `_state_names`."""
+        pairs = [(p, grad) for p in group["params"] if (grad := p.grad) is not None]
+        params, grads = [p for p, _ in pairs], [grad for _, grad in pairs]
         if self._no_sparse_gradients and _has_sparse(grads):
             raise RuntimeError(self._no_sparse_gradients)
+        if not self._state_names:
+            return params, grads
         states = [self.state[p] for p in params]
         for p, state in zip(params, states):
             if not state:
                 self._init_state(group, p, state)
-        return params, grads, *[[state.get(name) for state in states] for name in names]
+        return params, grads, *[[state.get(name) for state in states] for name in self._state_names]
 
     def _init_state(self, group, p, state):
-        """Put what the algorithm remembers of `p` into the dictionary `state`."""
+        """Before the first step of `p`: put what is remembered of it into the dictionary `state`."""
+        state["step"] = _count(is_fused=group.get("fused"))
+        for name in self._state_names:
+            if name != "step":
+                state[name] = _zeros_for(p)
+
+    def _settings(self, function, group):
+        """The settings of `group` that `function` takes."""
+        names = vars(self).get("_setting_names")
+        if names is None:
+            names = self._setting_names = _names_of_settings(function, self.defaults)
+        settings = {name: group[name] for name in names}
+        for pair, (first, second) in self._pairs.items():
+            settings[first], settings[second] = group[pair]
+        return settings
 
     # Groups
 
@@ -334,15 +352,6 @@ class Optimizer:
 
     # Copies and text
 
-    def _set_missing(self, settings, counts=("step",)):
-        """Complete an old checkpoint: settings that did not exist when it was written, counts as tensors."""
-        for group in self.param_groups:
-            group.update({name: value for name, value in settings.items() if name not in group})
-            for state in [self.state[p] for p in group["params"] if p in self.state]:
-                for name in counts:
-                    if name in state and not isinstance(state[name], Tensor):
-                        state[name] = _count(float(state[name]), group.get("fused"))
-
     def __getstate__(self):
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
@@ -350,6 +359,17 @@ class Optimizer:
         self.__dict__.update(state)
         self._make_hook_dicts()
         self.defaults.setdefault("differentiable", False)
+        if self._added_later:
+            self._complete_groups()
+
+    def _complete_groups(self):
+        """Complete an old checkpoint: settings that did not exist when it was written, counts as tensors."""
+        for group in self.param_groups:
+            group.update({name: value for name, value in self._added_later.items() if name not in group})
+            for state in [self.state[p] for p in group["params"] if p in self.state]:
+                for name in self._counts:
+                    if name in state and not isinstance(state[name], Tensor):
+                        state[name] = _count(float(state[name]), group.get("fused"))
 
     def __repr__(self) -> str:
         groups = []
@@ -370,3 +390,175 @@ def _check_same_sizes(groups, saved_groups):
         raise ValueError(
             "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
         )
+
+
+def _use_grad_for_differentiable(step):
+    """Run `step` without autograd, unless the optimizer is to be differentiated itself."""
+
+    @functools.wraps(step)
+    def _use_grad(self, *args, **kwargs):
+        prev_grad = readtorch.is_grad_enabled()
+        try:
+            readtorch.set_grad_enabled(self.defaults["differentiable"])
+            return step(self, *args, **kwargs)
+        finally:
+            readtorch.set_grad_enabled(prev_grad)
+
+    return _use_grad
+
+
+def _loss_of(closure):
+    """What `step(closure)` returns: the loss, computed with gradients; None without a closure."""
+    if closure is None:
+        return None
+    with readtorch.enable_grad():
+        return closure()
+
+
+def _has_sparse(grads):
+    return any([grad._keys & SPARSE_CPU for grad in grads])
+
+
+def _make_sparse(grad, values):
+    """A sparse tensor of `values` at the indices of the coalesced `grad`."""
+    parts = grad._indices(), values, grad.shape
+    return readtorch.sparse_coo_tensor(*parts, check_invariants=False, is_coalesced=True)
+
+
+# Settings
+
+_CHECKED_AS = {"lr": "learning rate", "eps": "epsilon value"}  # in errors; all others are "… value"
+
+
+def _check_settings(**settings):
+    """ValueError for the first setting that is negative, or a beta that is not between 0 and 1."""
+    for name, value in settings.items():
+        if name == "lr" and isinstance(value, Tensor) and value.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if name == "betas":
+            _check_betas(value)
+        elif not 0.0 <= value:
+            raise ValueError(f"Invalid {_CHECKED_AS.get(name, f'{name} value')}: {value}")
+
+
+def _check_betas(betas):
+    for i in range(2):
+        if not 0.0 <= betas[i] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+
+
+def _check_fused(fused, foreach, differentiable):
+    """RuntimeError for settings that contradict `fused`."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def _check_foreach(foreach, differentiable):
+    # in PyTorch: `foreach=True` runs each line of the formula for all parameters at once, here the loop
+    if foreach and differentiable:
+        raise AssertionError("_foreach ops don't support autograd")
+
+
+def _get_capturable_supported_devices(supports_xla=True):
+    return ["cuda", "xpu", "hpu", "privateuseone"] + ["xla"] * supports_xla
+
+
+def _device_dtype_check_for_fused(p):
+    if p._keys & CPU and p.dtype.is_floating_point:  # the common case, asked quickly
+        return
+    # in PyTorch: also mps, xpu, hpu, mtia and private backends
+    supported = ["cuda", "cpu"]
+    if not (p.device.type in supported and p.is_floating_point()):
+        raise RuntimeError(
+            "`fused=True` requires all the params to be floating point Tensors of "
+            f"supported devices: {supported} but {p.dtype} and {p.device.type}"
+        )
+
+
+def _get_value(x):
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _to_scalar(x):
+    return x.squeeze() if isinstance(x, Tensor) and x.dim() != 0 else x
+
+
+# The functional form
+
+
+def _names_of_settings(function, names):
+    """Which of `names` a functional form takes as settings. Its lists of tensors are positional and have no default."""
+    parameters = inspect.signature(function).parameters.values()
+    settings = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
+    return [name for name in names if name in settings]
+
+
+def _check_steps(state_steps, what="API has changed, `state_steps`"):
+    if not all([isinstance(t, Tensor) for t in state_steps]):
+        raise RuntimeError(f"{what} argument must contain a list of singleton tensors")
+
+
+def _each_parameter(tensors, numbers, *, maximize, capturable=False, names="params and state_steps", supports_xla=True):
+    """One parameter after the other: (param, grad, state …, number …), for the formula of an algorithm.
+
+    tensors: lists of parameters, gradients and state of their shape; None for state that the settings do not need.
+    Complex tensors become pairs of real ones, and the gradient is negated for `maximize`.
+    numbers: lists of 0-dimensional tensors, the last one the counts of steps, which go up by one.
+    """
+    for i in range(len(tensors[0])):
+        param, grad, *state = [None if of_each is None else of_each[i] for of_each in tensors]
+        counts = [of_each[i] for of_each in numbers]
+        if capturable:
+            _check_capturable(supports_xla, names, param, *counts)
+        counts[-1] += 1
+        yield *_as_real(param, -grad if maximize else grad, *state), *counts
+
+
+def _check_capturable(supports_xla, names, *tensors):
+    """Recording a step as a graph is for accelerators, and `tensors`, which it changes, must be there."""
+    supported = _get_capturable_supported_devices(supports_xla)
+    devices = {t.device.type for t in tensors}
+    if not (len(devices) == 1 and devices.issubset(supported)):
+        raise AssertionError(f"If capturable=True, {names} must be on supported devices: {supported}.")
+
+
+# State
+
+
+def _count(value=0.0, is_fused=None):
+    """A number of the state, such as the count of steps, as a 0-dimensional tensor on the host."""
+    # in PyTorch: with capturable=True beside the parameter, where the recorded graph changes it
+    return readtorch.tensor(value, dtype=_get_scalar_dtype(is_fused))
+
+
+def _get_scalar_dtype(is_fused=None):
+    """The dtype in which steps are counted."""
+    is_double = not is_fused and readtorch.get_default_dtype() == readtorch.float64
+    return readtorch.float64 if is_double else readtorch.float32
+
+
+def _zeros_for(p):
+    return readtorch.zeros_like(p, memory_format=readtorch.preserve_format)
+
+
+def _as_real(*tensors):
+    """Complex numbers are optimized as pairs of real ones. The first tensor is the parameter."""
+    if not tensors[0].is_complex():
+        return tensors
+    return tuple(t if t is None else readtorch.view_as_real(t) for t in tensors)
+
+
+# Compiled kernels
+
+
+def _kernel_serves(params, numbers):
+    """Whether a compiled kernel (`aten/native/fused_*.py`) can do it: plain tensors and numbers, no graph."""
+    if readtorch.is_grad_enabled() or any([isinstance(number, Tensor) for number in numbers]):
+        return False
+    return all([type(p) in _PLAIN and p.dtype in _KERNEL_TYPES and p._keys & CPU for p in params])
+
+
+_PLAIN = (Parameter, Tensor)
+_KERNEL_TYPES = (readtorch.float32, readtorch.float64)

@@ -14,22 +14,16 @@ r"""RAdam. In PyTorch: `torch/optim/radam.py`. See the chapter "torch.optim".
 
 L. Liu and others: On the variance of the adaptive learning rate and beyond (2019).
 """
-from readtorch.optim._common import (
-    _as_real,
-    _check_betas,
-    _check_capturable,
+from .optimizer import (
+    Optimizer,
     _check_foreach,
-    _check_lr,
-    _check_not_negative,
+    _check_settings,
     _check_steps,
-    _count,
+    _each_parameter,
     _get_value,
-    _loss_of,
     _to_scalar,
     _use_grad_for_differentiable,
-    _zeros_for,
 )
-from readtorch.optim.optimizer import Optimizer
 
 __all__ = ["RAdam", "radam"]
 
@@ -37,89 +31,57 @@ __all__ = ["RAdam", "radam"]
 class RAdam(Optimizer):
     """Adam that warms up by itself, and weight decay in both forms."""
 
+    _state_names = ("exp_avg", "exp_avg_sq", "step")
+    _pairs = {"betas": ("beta1", "beta2")}
+    _added_later = {
+        "foreach": None, "maximize": False, "differentiable": False, "decoupled_weight_decay": False,
+        "capturable": False,
+    }
     _no_sparse_gradients = "RAdam does not support sparse gradients"
 
     def __init__(
         self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
         foreach=None, maximize=False, capturable=False, differentiable=False,
     ) -> None:
-        _check_lr(lr)
-        _check_not_negative("epsilon value", eps)
-        _check_betas(betas)
-        _check_not_negative("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-            "foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
+        _check_settings(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
+        defaults = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize, foreach=foreach,
+                        capturable=capturable, decoupled_weight_decay=decoupled_weight_decay,
+                        differentiable=differentiable)
         super().__init__(params, defaults)
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        self._set_missing({
-            "foreach": None, "maximize": False, "differentiable": False, "decoupled_weight_decay": False,
-            "capturable": False,
-        })
-
-    def _init_state(self, group, p, state):
-        state["step"] = _count()
-        state["exp_avg"] = _zeros_for(p)
-        state["exp_avg_sq"] = _zeros_for(p)
 
     @_use_grad_for_differentiable
     def step(self, closure=None):
-        loss = _loss_of(closure)
-        for group in self.param_groups:
-            beta1, beta2 = group["betas"]
-            radam(
-                *self._with_grad(group, "exp_avg", "exp_avg_sq", "step"), beta1=beta1, beta2=beta2,
-                lr=group["lr"], weight_decay=group["weight_decay"], eps=group["eps"],
-                maximize=group["maximize"], foreach=group["foreach"], capturable=group["capturable"],
-                differentiable=group["differentiable"],
-                decoupled_weight_decay=group["decoupled_weight_decay"],
-            )
-        return loss
+        return self._step_with(radam, closure)
 
 
 def radam(
     params, grads, exp_avgs, exp_avg_sqs, state_steps, decoupled_weight_decay=False, foreach=None,
-    differentiable=False, capturable=False, has_complex=False, maximize=False, *, beta1, beta2, lr,
-    weight_decay, eps,
+    differentiable=False, capturable=False, has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay, eps,
 ) -> None:
     """One step for lists of parameters, gradients and state."""
     _check_steps(state_steps)
     _check_foreach(foreach, differentiable)
     lr = _to_scalar(lr)
-    for i, param in enumerate(params):
-        _check_capturable(capturable, param, state_steps[i])
-        state_steps[i] += 1
-        _single_tensor_radam(
-            *_as_real(param, grads[i], exp_avgs[i], exp_avg_sqs[i]), _get_value(state_steps[i]), beta1=beta1,
-            beta2=beta2, lr=lr, weight_decay=weight_decay, eps=eps,
-            decoupled_weight_decay=decoupled_weight_decay, maximize=maximize,
-        )
-
-
-def _single_tensor_radam(
-    param, grad, exp_avg, exp_avg_sq, step, *, beta1, beta2, lr, weight_decay, eps, decoupled_weight_decay,
-    maximize,
-):
-    grad = -grad if maximize else grad
-    if weight_decay != 0:
-        if decoupled_weight_decay:
-            param.mul_(1 - lr * weight_decay)
-        else:
-            grad = grad.add(param, alpha=weight_decay)
-    exp_avg.lerp_(grad, 1 - beta1)
-    exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-    bias_correction2 = 1 - beta2**step
-    update = exp_avg / (1 - beta1**step) * lr
     rho_inf = 2 / (1 - beta2) - 1
-    rho_t = rho_inf - 2 * step * (beta2**step) / bias_correction2
-    if rho_t > 5.0:
-        adaptive_lr = bias_correction2**0.5 / exp_avg_sq.sqrt().add(eps)
-        update = update * adaptive_lr * _rectification(rho_t, rho_inf)
-    param.add_(update, alpha=-1.0)
+    tensors = params, grads, exp_avgs, exp_avg_sqs
+    for param, grad, exp_avg, exp_avg_sq, step in _each_parameter(
+        tensors, (state_steps,), maximize=maximize, capturable=capturable
+    ):
+        step = _get_value(step)
+        if weight_decay != 0:
+            if decoupled_weight_decay:
+                param.mul_(1 - lr * weight_decay)
+            else:
+                grad = grad.add(param, alpha=weight_decay)
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        bias_correction2 = 1 - beta2**step
+        update = exp_avg / (1 - beta1**step) * lr
+        rho_t = rho_inf - 2 * step * (beta2**step) / bias_correction2
+        if rho_t > 5.0:
+            adaptive_lr = bias_correction2**0.5 / exp_avg_sq.sqrt().add(eps)
+            update = update * adaptive_lr * _rectification(rho_t, rho_inf)
+        param.add_(update, alpha=-1.0)
 
 
 def _rectification(rho_t, rho_inf):

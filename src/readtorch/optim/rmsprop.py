@@ -11,51 +11,39 @@ r"""RMSprop. In PyTorch: `torch/optim/rmsprop.py`. See the chapter "torch.optim"
 G. Hinton: Neural networks for machine learning, lecture 6 (2012). Centered: A. Graves: Generating sequences
 with recurrent neural networks (2013).
 """
-from readtorch.optim._common import (
-    _as_real,
-    _check_capturable,
+from .optimizer import (
+    Optimizer,
     _check_foreach,
-    _check_lr,
-    _check_not_negative,
+    _check_settings,
     _check_steps,
     _count,
-    _loss_of,
+    _each_parameter,
     _to_scalar,
     _use_grad_for_differentiable,
     _zeros_for,
 )
-from readtorch.optim.optimizer import Optimizer
 
 __all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(Optimizer):
-    """The gradient in units of its own size of late."""
+    """The gradient in units of its own recent size."""
 
+    _state_names = ("square_avg", "grad_avg", "momentum_buffer", "step")
+    _added_later = {
+        "momentum": 0, "centered": False, "foreach": None, "maximize": False, "differentiable": False,
+        "capturable": False,
+    }
     _no_sparse_gradients = "RMSprop does not support sparse gradients"
 
     def __init__(
-        self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False,
-        capturable=False, foreach=None, maximize=False, differentiable=False,
+        self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False,
+        foreach=None, maximize=False, differentiable=False,
     ) -> None:
-        _check_lr(lr)
-        _check_not_negative("epsilon value", eps)
-        _check_not_negative("momentum value", momentum)
-        _check_not_negative("weight_decay value", weight_decay)
-        _check_not_negative("alpha value", alpha)
-        defaults = {
-            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
-            "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,
-            "differentiable": differentiable,
-        }
+        _check_settings(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        defaults = dict(lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered, weight_decay=weight_decay,
+                        capturable=capturable, foreach=foreach, maximize=maximize, differentiable=differentiable)
         super().__init__(params, defaults)
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        self._set_missing({
-            "momentum": 0, "centered": False, "foreach": None, "maximize": False, "differentiable": False,
-            "capturable": False,
-        })
 
     def _init_state(self, group, p, state):
         state["step"] = _count()
@@ -67,53 +55,32 @@ class RMSprop(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure=None):
-        loss = _loss_of(closure)
-        for group in self.param_groups:
-            rmsprop(
-                *self._with_grad(group, "square_avg", "grad_avg", "momentum_buffer", "step"), lr=group["lr"],
-                alpha=group["alpha"], eps=group["eps"], weight_decay=group["weight_decay"],
-                momentum=group["momentum"], centered=group["centered"], foreach=group["foreach"],
-                maximize=group["maximize"], differentiable=group["differentiable"],
-                capturable=group["capturable"],
-            )
-        return loss
+        return self._step_with(rmsprop, closure)
 
 
 def rmsprop(
     params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps, foreach=None, maximize=False,
-    differentiable=False, capturable=False, has_complex=False, *, lr, alpha, eps, weight_decay, momentum,
-    centered,
+    differentiable=False, capturable=False, has_complex=False, *, lr, alpha, eps, weight_decay, momentum, centered,
 ) -> None:
     """One step for lists of parameters, gradients and state. What the settings do not need may be empty."""
     _check_steps(state_steps)
     _check_foreach(foreach, differentiable)
     lr = _to_scalar(lr)
-    for i, param in enumerate(params):
-        _check_capturable(capturable, param, state_steps[i])
-        state_steps[i] += 1
-        grad_avg = grad_avgs[i] if centered else None
-        buf = momentum_buffer_list[i] if momentum > 0 else None
-        _single_tensor_rmsprop(
-            *_as_real(param, grads[i], square_avgs[i], grad_avg, buf), lr=lr, alpha=alpha, eps=eps,
-            weight_decay=weight_decay, momentum=momentum, maximize=maximize,
-        )
-
-
-def _single_tensor_rmsprop(
-    param, grad, square_avg, grad_avg, buf, *, lr, alpha, eps, weight_decay, momentum, maximize
-):
-    grad = -grad if maximize else grad
-    if weight_decay != 0:
-        grad = grad.add(param, alpha=weight_decay)
-    square_avg.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
-    if grad_avg is None:
-        avg = square_avg.sqrt()
-    else:
-        grad_avg.lerp_(grad, 1 - alpha)
-        avg = square_avg.addcmul(grad_avg, grad_avg, value=-1).sqrt_()
-    avg = avg.add(eps)
-    if buf is None:
-        param.addcdiv_(grad, avg, value=-lr)
-    else:
-        buf.mul_(momentum).addcdiv_(grad, avg)
-        param.add_(buf, alpha=-lr)
+    tensors = params, grads, square_avgs, grad_avgs if centered else None, momentum_buffer_list if momentum > 0 else None
+    for param, grad, square_avg, grad_avg, buf, _ in _each_parameter(
+        tensors, (state_steps,), maximize=maximize, capturable=capturable
+    ):
+        if weight_decay != 0:
+            grad = grad.add(param, alpha=weight_decay)
+        square_avg.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if centered:
+            grad_avg.lerp_(grad, 1 - alpha)
+            avg = square_avg.addcmul(grad_avg, grad_avg, value=-1).sqrt_()
+        else:
+            avg = square_avg.sqrt()
+        avg = avg.add(eps)
+        if momentum > 0:
+            buf.mul_(momentum).addcdiv_(grad, avg)
+            param.add_(buf, alpha=-lr)
+        else:
+            param.addcdiv_(grad, avg, value=-lr)

@@ -14,18 +14,18 @@ increment, here b.
 import readtorch
 from readtorch._tensor import Tensor
 from readtorch.aten.native.fused_sgd import _fused_sgd_
-from readtorch.optim._common import (
+
+from .optimizer import (
+    Optimizer,
     _check_fused,
     _device_dtype_check_for_fused,
     _get_value,
     _has_sparse,
     _kernel_serves,
     _loss_of,
-    _params_and_grads,
     _to_scalar,
     _use_grad_for_differentiable,
 )
-from readtorch.optim.optimizer import Optimizer
 
 __all__ = ["SGD", "sgd"]
 
@@ -35,6 +35,8 @@ class SGD(Optimizer):
 
     fused: None lets a compiled kernel do the step where it can and where it pays, False never, True always.
     """
+
+    _added_later = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
 
     def __init__(
         self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
@@ -50,48 +52,28 @@ class SGD(Optimizer):
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = {
-            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-            "nesterov": nesterov, "maximize": maximize, "foreach": foreach, "differentiable": differentiable,
-            "fused": fused,
-        }
+        defaults = dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov,
+                        maximize=maximize, foreach=foreach, differentiable=differentiable, fused=fused)
         super().__init__(params, defaults)
         _check_fused(fused, foreach, differentiable)
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        added_later = {
-            "nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False,
-        }
-        self._set_missing(added_later)
 
     @_use_grad_for_differentiable
     def step(self, closure=None):
         loss = _loss_of(closure)
         for group in self.param_groups:
-            params, grads, momentum_buffer_list = self._collect(group)
-            sgd(
-                params, grads, momentum_buffer_list, weight_decay=group["weight_decay"],
-                momentum=group["momentum"], lr=group["lr"], dampening=group["dampening"],
-                nesterov=group["nesterov"], maximize=group["maximize"], foreach=group["foreach"],
-                fused=group["fused"], has_sparse_grad=_has_sparse(grads),
-            )
-            if group["momentum"] != 0:
-                for p, momentum_buffer in zip(params, momentum_buffer_list):
-                    self.state[p]["momentum_buffer"] = momentum_buffer
+            params, grads = self._init_group(group)
+            if group["fused"]:
+                for p in params:
+                    _device_dtype_check_for_fused(p)
+            if group["momentum"] == 0:  # there is no state, not even an empty one
+                sgd(params, grads, [], **self._settings(sgd, group))
+                continue
+            states = [self.state[p] for p in params]
+            momentum_buffer_list = [state.get("momentum_buffer") for state in states]
+            sgd(params, grads, momentum_buffer_list, **self._settings(sgd, group))
+            for state, momentum_buffer in zip(states, momentum_buffer_list):
+                state["momentum_buffer"] = momentum_buffer
         return loss
-
-    def _collect(self, group):
-        """Without momentum there is no state, not even an empty one."""
-        if group["momentum"] != 0:
-            params, grads, buffers = self._with_grad(group, "momentum_buffer")
-        else:
-            params, grads = _params_and_grads(group)
-            buffers = []
-        if group["fused"]:
-            for p in params:
-                _device_dtype_check_for_fused(p)
-        return params, grads, buffers
 
 
 def sgd(
@@ -104,6 +86,7 @@ def sgd(
         "weight_decay": weight_decay, "momentum": momentum, "lr": lr, "dampening": dampening,
         "nesterov": nesterov, "maximize": maximize,
     }
+    has_sparse_grad = has_sparse_grad or _has_sparse(d_p_list)
     if fused is None and foreach is None:
         # in PyTorch: the loop for the CPU, `foreach` for CUDA. The kernel does the loop's arithmetic.
         fused = not has_sparse_grad and _kernel_pays(params) and _kernel_serves(params, (lr, weight_decay))

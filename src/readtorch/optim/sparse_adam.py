@@ -18,14 +18,16 @@ import math
 
 import readtorch
 from readtorch._tensor import Tensor
-from readtorch.optim._common import _check_betas, _loss_of, _make_sparse, _to_scalar, _zeros_for
-from readtorch.optim.optimizer import Optimizer
+
+from .optimizer import Optimizer, _check_settings, _loss_of, _make_sparse, _to_scalar, _zeros_for
 
 __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
     """Adam on the rows that a sparse gradient lists. Parameters must be dense and real, gradients sparse."""
+
+    _state_names = ("exp_avg", "exp_avg_sq")
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
@@ -34,9 +36,9 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Invalid learning rate: {lr}")
         if not 0.0 < eps:
             raise ValueError(f"Invalid epsilon value: {eps}")
-        _check_betas(betas)
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
-        sparse, complex_ = self._places(lambda p: p.is_sparse), self._places(lambda p: p.is_complex())
+        _check_settings(betas=betas)
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
+        sparse, complex_ = self._indices(lambda p: p.is_sparse), self._indices(lambda p: p.is_complex())
         if sparse:
             raise ValueError(
                 f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors"
@@ -46,8 +48,8 @@ class SparseAdam(Optimizer):
                 f"Complex params at indices {complex_}: SparseAdam does not support complex parameters"
             )
 
-    def _places(self, condition):
-        """[group, position] of each parameter for which `condition` holds."""
+    def _indices(self, condition):
+        """[group, index] of each parameter for which `condition` holds."""
         groups = enumerate(self.param_groups)
         return [[i, j] for i, group in groups for j, p in enumerate(group["params"]) if condition(p)]
 
@@ -60,7 +62,7 @@ class SparseAdam(Optimizer):
     def step(self, closure=None):
         loss = _loss_of(closure)
         for group in self.param_groups:
-            params, grads, exp_avgs, exp_avg_sqs = self._with_grad(group, "exp_avg", "exp_avg_sq")
+            params, grads, exp_avgs, exp_avg_sqs = self._init_group(group)
             if not all([grad.is_sparse for grad in grads]):
                 raise RuntimeError(
                     "SparseAdam does not support dense gradients, please consider Adam instead"

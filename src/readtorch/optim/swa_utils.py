@@ -5,7 +5,7 @@ In PyTorch: `torch/optim/swa_utils.py`. See the chapter "Learning-rate scheduler
     SWA    w̄ ← w̄ + (w - w̄) / (n + 1)           mean of n + 1 models, all with the same weight
     EMA    w̄ ← decay w̄ + (1 - decay) w          the older a model, the less it counts
 
-Training with a high rate walks around a minimum; the mean of its stations lies nearer to the middle.
+Training with a high rate moves around a minimum; the mean of the points on its path lies nearer to the minimum.
 
 P. Izmailov and others: Averaging weights leads to wider optima and better generalization (2018).
 B. T. Polyak, A. B. Juditsky: Acceleration of stochastic approximation by averaging (1992).
@@ -17,7 +17,8 @@ from itertools import chain
 import readtorch
 from readtorch.nn import Module
 from readtorch.nn.modules.batchnorm import _BatchNorm
-from readtorch.optim.lr_scheduler.base import LRScheduler, _format_param, _warn_get_lr_called_within_step
+
+from .lr_scheduler.base import LRScheduler, _format_param, _warn_get_lr_called_within_step
 
 __all__ = [
     "AveragedModel", "update_bn", "SWALR", "get_ema_multi_avg_fn", "get_swa_multi_avg_fn", "get_ema_avg_fn",
@@ -218,7 +219,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        """η_{t-1} tells what η_0 was: (η_{t-1} - α swa_lr) / (1 - α), with the α of t - 1."""
+        """η_0 follows from η_{t-1}: (η_{t-1} - α swa_lr) / (1 - α), with the α of t - 1."""
         _warn_get_lr_called_within_step(self)
         t = self._step_count - 1
         if self.anneal_epochs == 0:

@@ -3,7 +3,7 @@ chapter "Learning-rate schedulers and SWA".
 
 Read `base.py` first; the families after it are a few formulas each.
 """
-from readtorch.optim.lr_scheduler.base import (
+from .base import (
     EPOCH_DEPRECATION_WARNING,
     LRScheduler,
     _enable_get_lr_call,
@@ -14,12 +14,12 @@ from readtorch.optim.lr_scheduler.base import (
     _update_param_group_val,
     _warn_get_lr_called_within_step,
 )
-from readtorch.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
-from readtorch.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
-from readtorch.optim.lr_scheduler.cyclic import CyclicLR, OneCycleLR
-from readtorch.optim.lr_scheduler.functions import LambdaLR, MultiplicativeLR
-from readtorch.optim.lr_scheduler.plateau import ReduceLROnPlateau
-from readtorch.optim.lr_scheduler.steps import (
+from .combined import ChainedScheduler, SequentialLR
+from .cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
+from .cyclic import CyclicLR, OneCycleLR
+from .functions import LambdaLR, MultiplicativeLR
+from .plateau import ReduceLROnPlateau
+from .steps import (
     ConstantLR,
     ExponentialLR,
     LinearLR,

@@ -4,8 +4,8 @@ In PyTorch: `torch/optim/lr_scheduler.py`. See the chapter "Learning-rate schedu
 """
 from bisect import bisect_right
 
-from readtorch.optim.lr_scheduler.base import LRScheduler, _param_groups_val_list, _update_param_group_val
-from readtorch.optim.lr_scheduler.plateau import ReduceLROnPlateau
+from .base import LRScheduler, _param_groups_val_list, _update_param_group_val
+from .plateau import ReduceLROnPlateau
 
 
 class _CombinedLR(LRScheduler):

@@ -5,7 +5,7 @@ I. Loshchilov, F. Hutter: SGDR: Stochastic gradient descent with warm restarts (
 """
 import math
 
-from readtorch.optim.lr_scheduler.base import (
+from .base import (
     LRScheduler,
     _enable_get_lr_call,
     _param_groups_val_list,

@@ -7,14 +7,14 @@ Super-convergence: very fast training of neural networks using large learning ra
 """
 import math
 
-from readtorch.optim.lr_scheduler.base import (
+from .base import (
     LRScheduler,
     _check_optimizer,
     _format_param,
     _update_param_group_val,
     _warn_get_lr_called_within_step,
 )
-from readtorch.optim.lr_scheduler.functions import _state_of
+from .functions import _state_of
 
 
 class CyclicLR(LRScheduler):

@@ -3,7 +3,7 @@
 """
 import types
 
-from readtorch.optim.lr_scheduler.base import (
+from .base import (
     LRScheduler,
     _param_groups_val_list,
     _warn_get_lr_called_within_step,

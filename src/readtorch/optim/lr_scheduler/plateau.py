@@ -3,7 +3,7 @@
 """
 import warnings
 
-from readtorch.optim.lr_scheduler.base import (
+from .base import (
     EPOCH_DEPRECATION_WARNING,
     LRScheduler,
     _check_optimizer,

@@ -7,7 +7,7 @@ See Note [Chained and closed form].
 from bisect import bisect_right
 from collections import Counter
 
-from readtorch.optim.lr_scheduler.base import (
+from .base import (
     LRScheduler,
     _param_groups_val_list,
     _warn_get_lr_called_within_step,
