@@ -1,4 +1,4 @@
-"""The engine room's names, gathered in one module as PyTorch's extension `torch._C` gathers them.
+"""The names of c10, aten and csrc in one module, as PyTorch's extension `torch._C` has them.
 
 In PyTorch: `torch/csrc/Module.cpp` (`PyInit__C`, `initModule`). Explained in the chapter "import torch".
 """
@@ -31,7 +31,7 @@ from .csrc.autograd.python_variable import TensorBase  # noqa: E402,F401  (the o
 
 def _operators_of(module, public):
     """Name -> function for all operators of one Python module, which say that they are of the module `public`."""
-    names = [name for (place, name), packet in _packets.items() if place == module and packet.is_function]
+    names = [name for (owner, name), packet in _packets.items() if owner == module and packet.is_function]
     functions = {name: _binding_of(module, name) for name in names}
     for name, function in functions.items():
         if functions.get(function.__name__) is not function:  # clip is clamp, which has its name already

@@ -17,7 +17,7 @@ from .csrc.autograd.python_variable import TensorBase
 from .csrc import storage_sharing
 from .csrc.autograd.variable import autograd_meta, requires_grad
 from .csrc.tensor.python_tensor import tensortype, type_named
-from .csrc.utils.legacy_tensor import legacy_tensor_new
+from .csrc.utils.tensor_new import legacy_tensor_new
 from .csrc.utils.tensor_numpy import from_numpy
 
 NOT_NUMPYS = {"bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"}
@@ -116,7 +116,7 @@ class Tensor(TensorBase):
         return int(self._number("integer"))
 
     def _number(self, kind):
-        """The only element. A trace is told that it becomes a Python `kind`."""
+        """The only element. A trace records that it becomes a Python `kind`."""
         trace = trace_under_way()
         if trace is None:
             return self.item()
@@ -151,8 +151,8 @@ class Tensor(TensorBase):
     def type(self, dtype=None, non_blocking=False):
         """The old name of this tensor's type, "torch.FloatTensor"; with a dtype or such a name, the tensor cast to it."""
         if dtype is None:
-            place = ("cuda." if self.device.type == "cuda" else "") + ("sparse." if is_sparse(self) else "")
-            return f"torch.{place}{SCALAR_TYPE_NAMES[self.dtype]}Tensor"
+            prefix = ("cuda." if self.device.type == "cuda" else "") + ("sparse." if is_sparse(self) else "")
+            return f"torch.{prefix}{SCALAR_TYPE_NAMES[self.dtype]}Tensor"
         if isinstance(dtype, str):
             dtype = type_named(dtype)
         if isinstance(dtype, tensortype):
@@ -206,7 +206,7 @@ class Tensor(TensorBase):
         return storages.untyped(storage_impl(self))
 
     def storage(self):
-        """The same bytes as elements of this tensor's dtype (an older face)."""
+        """The same bytes as elements of this tensor's dtype (an older interface)."""
         return storages.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
     _typed_storage = storage
@@ -257,10 +257,10 @@ class Tensor(TensorBase):
         if is_sparse(self):
             parts = self._indices(), self._values(), self.size(), self.is_coalesced()
             return _utils._rebuild_sparse_tensor, (self.layout, parts)
-        place = self._typed_storage(), storage_offset(self), tuple(self._array.shape), strides_of(self)
+        parts = self._typed_storage(), storage_offset(self), tuple(self._array.shape), strides_of(self)
         if self.dtype in storages.DTYPES_WITH_CLASS:
-            return _utils._rebuild_tensor_v2, (*place, self.requires_grad, OrderedDict())
-        untyped = (self.untyped_storage(), *place[1:])
+            return _utils._rebuild_tensor_v2, (*parts, self.requires_grad, OrderedDict())
+        untyped = (self.untyped_storage(), *parts[1:])
         return _utils._rebuild_tensor_v3, (*untyped, self.requires_grad, OrderedDict(), self.dtype)
 
 

@@ -4,7 +4,7 @@ In PyTorch: `torch/_tensor_str.py`. The chapter "Tensor and Storage" uses it in 
 
 The work has two halves. `_array_str` lays out the numbers of a NumPy array: choose one format for all
 elements, then write nested brackets. `_str` adds what the numbers alone do not tell: dtype, device,
-`grad_fn`. In PyTorch the first half runs on tensors, one operator call per question; here it runs on the
+`grad_fn`. In PyTorch the first half runs on tensors, one operator call for each test; here it runs on the
 NumPy array behind the tensor, so that printing a tensor calls no operator.
 """
 import contextlib

@@ -24,7 +24,7 @@ class UntypedStorage:
         else:
             data = np.empty(args[0] if args else 0, np.uint8)
         self._impl = StorageImpl(data) if device is None else storage_impl(wrap(data).to(device))
-        self._impl._face = weakref.ref(self)
+        self._impl._pyobj = weakref.ref(self)
 
     # --------------------------------------------------------------------------------------------- what it is
 
@@ -189,7 +189,7 @@ class UntypedStorage:
 
 
 class TypedStorage:
-    """A storage whose bytes are read as elements of one dtype: the older face, kept for old code."""
+    """A storage whose bytes are read as elements of one dtype: the older interface, kept for old code."""
 
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
         self.dtype = dtype or dtype_by_name("float32")
@@ -322,12 +322,12 @@ def _get_dtype_from_pickle_storage_type(name):
 
 def untyped(impl):
     """The UntypedStorage of a StorageImpl: the same object as long as anybody holds it."""
-    face = impl._face and impl._face()
-    if face is None:
-        face = object.__new__(UntypedStorage)
-        face._impl = impl
-        impl._face = weakref.ref(face)
-    return face
+    wrapper = impl._pyobj and impl._pyobj()
+    if wrapper is None:
+        wrapper = object.__new__(UntypedStorage)
+        wrapper._impl = impl
+        impl._pyobj = weakref.ref(wrapper)
+    return wrapper
 
 
 def _from_bytes(data):

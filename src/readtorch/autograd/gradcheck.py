@@ -59,8 +59,8 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, chec
     inputs = _as_tuple(inputs)
     wanted = _check_inputs(inputs)
     results = _as_tuple(func(*inputs))
-    places = [i for i, r in enumerate(results) if isinstance(r, TensorImpl) and r.requires_grad]
-    for i in places:
+    differentiable = [i for i, r in enumerate(results) if isinstance(r, TensorImpl) and r.requires_grad]
+    for i in differentiable:
         output = results[i]
         analytical = analytical_jacobian(output, wanted)
         repeated = analytical_jacobian(_as_tuple(func(*inputs))[i], wanted)
@@ -76,7 +76,7 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, chec
                                      f"{j},\nnumerical:{wrap(numerical)}\nanalytical:{wrap(analytical[j])}\n")
         if check_grad_dtypes:
             _check_grad_types(output, wanted)
-    if check_undefined_grad and places:
+    if check_undefined_grad and differentiable:
         _check_undefined(func, inputs)
     return True
 

@@ -18,7 +18,7 @@ __all__ = ["Node", "GradientEdge", "get_gradient_edge", "increment_version", "sa
 
 
 class GradientEdge(NamedTuple):
-    """A place in the graph where a gradient arrives: input `output_nr` of `node`."""
+    """Where in the graph a gradient arrives: input `output_nr` of `node`."""
 
     node: Node
     output_nr: int
@@ -97,19 +97,19 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     calls = {}  # id of the running backward -> [gradients so far, how many are still to come]
 
-    def hook_all(place, grad):
+    def hook_all(i, grad):
         task = tasks.stack[-1]
         state = calls.get(id(task))
         if state is None:
             expected = sum(_will_run(task, t) for t in tensors)
             state = calls[id(task)] = [[None] * len(tensors), expected]
-        state[0][place] = grad
+        state[0][i] = grad
         state[1] -= 1
         if state[1] == 0:
             del calls[id(task)]
             fn(state[0])
 
-    def hook_any(place, grad):
+    def hook_any(i, grad):
         task = tasks.stack[-1]
         if calls.get("last") is not task:
             calls["last"] = task

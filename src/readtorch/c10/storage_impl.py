@@ -11,7 +11,7 @@ from .dispatch_key import CPU_TENSOR
 class StorageImpl:
     """A run of bytes on a device. Tensors that share memory share one StorageImpl."""
 
-    __slots__ = ("buffer", "device", "resizable", "allocator", "_face", "__weakref__")
+    __slots__ = ("buffer", "device", "resizable", "allocator", "_pyobj", "__weakref__")
     pinned = False  # whether it is locked for copies to an accelerator
     keys = CPU_TENSOR  # the dispatch keys of tensors over these bytes
 
@@ -20,7 +20,7 @@ class StorageImpl:
         self.device = device
         self.resizable = resizable  # False when somebody else knows the memory, as after from_numpy or numpy()
         self.allocator = None  # whose memory other processes see; None for memory of this process alone
-        self._face = None  # weak reference to the UntypedStorage that Python sees, made when first asked for
+        self._pyobj = None  # weak reference to the UntypedStorage that Python sees, made when first asked for
 
     @property
     def nbytes(self):

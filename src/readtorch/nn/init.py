@@ -280,7 +280,7 @@ def orthogonal_(tensor, gain=1, generator=None):
 
 
 def sparse_(tensor, sparsity, std=0.01, generator=None):
-    """Normal with deviation std, and in each column the fraction `sparsity` of zeros, at random places.
+    """Normal with deviation std, and in each column the fraction `sparsity` of zeros, at random positions.
 
     J. Martens: Deep learning via Hessian-free optimization (2010).
     """

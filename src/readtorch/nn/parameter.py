@@ -103,7 +103,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 # Two doors are shut: the methods, all but the few in `_ALLOWED_METHODS`, and the dispatcher, which every function
 # enters by reading the key sets of its operands.
 #
-# in PyTorch: `__torch_function__`, a hook in every Python face of an operator, refuses both.
+# in PyTorch: `__torch_function__`, a hook in every Python binding of an operator, refuses both.
 
 _ALLOWED_METHODS = {
     "size", "is_complex", "is_floating_point", "get_device",

@@ -25,8 +25,6 @@ _PARTS = {
     "utils.dlpack": ("csrc.utils.tensor_numpy",),
     "func": ("func._functional_call",),
     "nn.attention": ("aten.sdp_backend",),
-    "optim.optimizer": ("optim._common",),
-    "optim.lbfgs": ("optim.line_search",),
     "distributed.distributed_c10d": ("csrc.distributed.types",),
     "jit": ("csrc.jit.runtime.jit_exception", "csrc.jit.python.script_init"),
     "onnx": ("onnx.errors", "onnx.utils"),

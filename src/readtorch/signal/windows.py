@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _options(name, M, dtype, layout, device, requires_grad):
-    """What a factory is told about the window. Raises ValueError."""
+    """The checked options of the tensor, for the factory that makes it. Raises ValueError."""
     dtype = scalar_type.get_default_dtype() if dtype is None else dtype
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")

@@ -34,8 +34,8 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     except Mismatch as mismatch:
         raise mismatch.error() from None
     try:
-        for compare, one, other, place in pairs:
-            compare(one, other, checks, place)
+        for compare, one, other, path in pairs:
+            compare(one, other, checks, path)
     except Mismatch as mismatch:
         raise mismatch.error(msg) from None
 
@@ -47,11 +47,11 @@ class _Checks:
         self.allow_subclasses, self.rtol, self.atol, self.equal_nan = allow_subclasses, rtol, atol, equal_nan
         self.device, self.dtype, self.layout, self.stride = device, dtype, layout, stride
 
-    def tolerances(self, dtypes, place):
+    def tolerances(self, dtypes, path):
         """(rtol, atol): the given ones, or the loosest of the dtypes. Raises Mismatch if only one is given."""
         if (self.rtol is None) != (self.atol is None):
             raise Mismatch(ValueError, "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
-                           f"{'rtol' if self.rtol is None else 'atol'}.", place)
+                           f"{'rtol' if self.rtol is None else 'atol'}.", path)
         if self.rtol is not None:
             return self.rtol, self.atol
         rtols, atols = zip(*[DTYPE_PRECISIONS.get(dtype, (0.0, 0.0)) for dtype in dtypes])
@@ -59,71 +59,71 @@ class _Checks:
 
 
 class Mismatch(Exception):
-    """What is wrong at one place of the structures."""
+    """What is wrong at one position of the structures, given by its path of keys."""
 
-    def __init__(self, kind, text, place):
+    def __init__(self, kind, text, path):
         super().__init__(text)
-        self.kind, self.text, self.place = kind, text, place
+        self.kind, self.text, self.path = kind, text, path
 
     def error(self, msg=None):
         """The exception that the caller sees."""
         if msg is not None and not callable(msg):
             return self.kind(msg)
-        where = "".join(f"[{key!r}]" for key in self.place)
+        where = "".join(f"[{key!r}]" for key in self.path)
         text = f"{self.text}\n\nThe failure occurred for item {where}" if where else self.text
         return self.kind(msg(text) if callable(msg) else text)
 
 
 # ------------------------------------------------------------------------------------------- finding the pairs
 
-def find_pairs(actual, expected, checks, place):
-    """Yields (comparing function, actual, expected, place) for every pair of leaves."""
+def find_pairs(actual, expected, checks, path):
+    """Yields (comparing function, actual, expected, path) for every pair of leaves."""
     if is_sequence(actual) and is_sequence(expected):
         if len(actual) != len(expected):
             raise Mismatch(AssertionError, f"The length of the sequences mismatch: {len(actual)} != {len(expected)}",
-                           place)
+                           path)
         keys = range(len(actual))
     elif isinstance(actual, Mapping) and isinstance(expected, Mapping):
-        keys = common_keys(actual, expected, place)
+        keys = common_keys(actual, expected, path)
     else:
-        yield find_pair(actual, expected, checks, place)
+        yield find_pair(actual, expected, checks, path)
         return
     for key in keys:
-        yield from find_pairs(actual[key], expected[key], checks, (*place, key))
+        yield from find_pairs(actual[key], expected[key], checks, (*path, key))
 
 
 def is_sequence(value):
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def common_keys(actual, expected, place):
+def common_keys(actual, expected, path):
     missing, additional = expected.keys() - actual.keys(), actual.keys() - expected.keys()
     if missing or additional:
         raise Mismatch(AssertionError, "The keys of the mappings do not match:\n"
                        f"Missing keys in the actual mapping: {sorted(missing)}\n"
-                       f"Additional keys in the actual mapping: {sorted(additional)}", place)
+                       f"Additional keys in the actual mapping: {sorted(additional)}", path)
     try:
         return sorted(actual)
     except TypeError:  # keys that have no order
         return list(actual)
 
 
-def find_pair(actual, expected, checks, place):
+def find_pair(actual, expected, checks, path):
     """One pair, as what both can be compared as. Raises Mismatch if there is no such thing."""
     if actual is None or expected is None:
-        return compare_none, actual, expected, place
+        return compare_none, actual, expected, path
     if isinstance(actual, (bool, np.bool_)) and isinstance(expected, (bool, np.bool_)):
-        return compare_booleans, bool(actual), bool(expected), place
+        return compare_booleans, bool(actual), bool(expected), path
     if is_number(actual) and is_number(expected):
         numbers = [n.item() if isinstance(n, np.number) else n for n in (actual, expected)]
-        checks.tolerances([_DTYPE_OF_NUMBER[type(n)] for n in numbers], place)
-        return compare_numbers, *numbers, place
+        checks.tolerances([_DTYPE_OF_NUMBER[type(n)] for n in numbers], path)
+        return compare_numbers, *numbers, path
     tensors = as_tensors(actual, expected, checks)
     if tensors is None:
         raise Mismatch(TypeError, f"No comparison pair was able to handle inputs of type {type(actual)} and "
-                       f"{type(expected)}.", place)
-    checks.tolerances([t.dtype for t in tensors], place)
-    return compare_tensors, *tensors, place
+                       f"{type(expected)}.", path)
+    checks.tolerances([t.dtype for t in tensors], path)
+    return compare_tensors, *tensors, path
 
 
 def is_number(value):
@@ -144,30 +144,30 @@ def as_tensors(actual, expected, checks):
 
 # ------------------------------------------------------------------------------------------ comparing one pair
 
-def compare_none(actual, expected, checks, place):
+def compare_none(actual, expected, checks, path):
     if actual is not expected:
-        raise Mismatch(AssertionError, f"None mismatch: {actual} is not {expected}", place)
+        raise Mismatch(AssertionError, f"None mismatch: {actual} is not {expected}", path)
 
 
-def compare_booleans(actual, expected, checks, place):
+def compare_booleans(actual, expected, checks, path):
     if actual is not expected:
-        raise Mismatch(AssertionError, f"Booleans mismatch: {actual} is not {expected}", place)
+        raise Mismatch(AssertionError, f"Booleans mismatch: {actual} is not {expected}", path)
 
 
-def compare_numbers(actual, expected, checks, place):
+def compare_numbers(actual, expected, checks, path):
     if checks.dtype and type(actual) is not type(expected):
-        raise Mismatch(AssertionError, f"The (d)types do not match: {type(actual)} != {type(expected)}.", place)
+        raise Mismatch(AssertionError, f"The (d)types do not match: {type(actual)} != {type(expected)}.", path)
     if actual == expected or (checks.equal_nan and cmath.isnan(actual) and cmath.isnan(expected)):
         return
-    rtol, atol = checks.tolerances([_DTYPE_OF_NUMBER[type(n)] for n in (actual, expected)], place)
+    rtol, atol = checks.tolerances([_DTYPE_OF_NUMBER[type(n)] for n in (actual, expected)], path)
     difference = abs(actual - expected)
     if not (cmath.isfinite(difference) and difference <= atol + rtol * abs(expected)):
-        raise Mismatch(AssertionError, describe_numbers(actual, expected, rtol, atol), place)
+        raise Mismatch(AssertionError, describe_numbers(actual, expected, rtol, atol), path)
 
 
-def compare_tensors(actual, expected, checks, place):
-    rtol, atol = checks.tolerances([actual.dtype, expected.dtype], place)
-    compare_attributes(actual, expected, checks, place)
+def compare_tensors(actual, expected, checks, path):
+    rtol, atol = checks.tolerances([actual.dtype, expected.dtype], path)
+    compare_attributes(actual, expected, checks, path)
     if actual.dtype != expected.dtype:
         common = readtorch.promote_types(*[promotable(t.dtype) for t in (actual, expected)])
         actual, expected = actual.to(common), expected.to(common)
@@ -178,17 +178,17 @@ def compare_tensors(actual, expected, checks, place):
     if matches.all():
         return
     if actual.dim() == 0:
-        raise Mismatch(AssertionError, describe_numbers(actual.item(), expected.item(), rtol, atol), place)
-    raise Mismatch(AssertionError, describe_tensors(actual, expected, matches, rtol, atol), place)
+        raise Mismatch(AssertionError, describe_numbers(actual.item(), expected.item(), rtol, atol), path)
+    raise Mismatch(AssertionError, describe_tensors(actual, expected, matches, rtol, atol), path)
 
 
-def compare_attributes(actual, expected, checks, place):
+def compare_attributes(actual, expected, checks, path):
     wanted = {"shape": True, "layout": checks.layout, "stride()": checks.stride, "device": checks.device,
               "dtype": checks.dtype}
     for name in [name for name, is_wanted in wanted.items() if is_wanted]:
         one, other = [t.stride() if name == "stride()" else getattr(t, name) for t in (actual, expected)]
         if one != other:
-            raise Mismatch(AssertionError, f"The values for attribute '{name}' do not match: {one} != {other}.", place)
+            raise Mismatch(AssertionError, f"The values for attribute '{name}' do not match: {one} != {other}.", path)
 
 
 def promotable(dtype):
@@ -226,8 +226,8 @@ def describe_tensors(actual, expected, matches, rtol, atol):
     absolute, relative = differences(actual.detach(), expected.detach(), matches)
     return "\n".join([
         f"Tensor-likes are not {'close' if rtol or atol else 'equal'}!\n", mismatched,
-        f"Greatest absolute difference: {greatest(absolute)}{allowed(atol, rtol or atol)}",
-        f"Greatest relative difference: {greatest(relative)}{allowed(rtol, rtol or atol)}",
+        f"Greatest absolute difference: {largest(absolute)}{allowed(atol, rtol or atol)}",
+        f"Greatest relative difference: {largest(relative)}{allowed(rtol, rtol or atol)}",
     ])
 
 
@@ -239,8 +239,8 @@ def differences(actual, expected, matches):
     return absolute, (absolute / expected.abs()).masked_fill(matches, 0)
 
 
-def greatest(difference):
-    """The largest element and where it is."""
+def largest(difference):
+    """The largest element and its index."""
     value, position = difference.flatten().max(0)
     index = tuple(int(i) for i in np.unravel_index(int(position), tuple(difference.shape)))
     return f"{value.item()} at index {index}"

@@ -1,6 +1,6 @@
 """The node at the end of every path: adds the gradient to a leaf's `.grad`.
 
-In PyTorch: `torch/csrc/autograd/functions/accumulate_grad.{h,cpp}`. Explained in the chapter "Autograd".
+In PyTorch: `torch/csrc/autograd/functions/accumulate_grad.cpp`. Explained in the chapter "Autograd".
 """
 import threading
 from sys import getrefcount

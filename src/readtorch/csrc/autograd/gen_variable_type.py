@@ -186,7 +186,7 @@ def _save_inputs(formulas):
 
 
 def _save_outputs(formulas):
-    """An output is saved with its number among the node's outputs, so that it can find its way back into the graph."""
+    """An output is saved with its number among the node's outputs, so that its edge can be restored."""
     numbers = {name: nr for nr, name in enumerate(formulas.differentiable_outputs)}
     lines = []
     for name in [name for name, (kind, _) in formulas.saved.items() if kind == "output"]:

@@ -26,10 +26,10 @@ def mark_inference_results(operator, keys):
 class _NoVersion:
     """The version counter of inference tensors: they have none, and outside the mode they may not be written to."""
 
-    def __getitem__(self, place):
+    def __getitem__(self, index):
         return 0
 
-    def __setitem__(self, place, count):
+    def __setitem__(self, index, count):
         if not tls.mask & INFERENCE_MODE:
             raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You "
                                "can make a clone to get a normal tensor before doing inplace update.See "

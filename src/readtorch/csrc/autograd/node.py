@@ -1,6 +1,6 @@
 """Nodes of the graph that backward walks.
 
-In PyTorch: `torch/csrc/autograd/{function,edge,input_metadata}.h`. Explained in the chapter "Autograd".
+In PyTorch: `torch/csrc/autograd/node.h`, `torch/csrc/autograd/edge.h`, `torch/csrc/autograd/input_metadata.h`. Explained in the chapter "Autograd".
 """
 import itertools
 import re
@@ -173,7 +173,7 @@ class Error(Node):
 
 
 class NotImplemented(Error):
-    """The node of an operator that has no derivative. It does not wait for its turn."""
+    """The node of an operator that has no derivative. It runs before all others that are ready."""
 
     __slots__ = ()
 

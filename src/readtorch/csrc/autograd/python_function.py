@@ -1,6 +1,6 @@
 """The node of a custom `autograd.Function`, and what `Function.apply` does around `forward`.
 
-In PyTorch: `torch/csrc/autograd/python_function.cpp`, `custom_function.cpp`. Explained in the chapter "Autograd".
+In PyTorch: `torch/csrc/autograd/python_function.cpp`, `torch/csrc/autograd/custom_function.cpp`. Explained in the chapter "Autograd".
 """
 import numpy as np
 
@@ -108,10 +108,10 @@ def apply(node, forward, setup_context, args):
     return wrapped if is_tuple else wrapped[0]
 
 
-def _zeros(shape, numpy_dtype, place):
+def _zeros(shape, numpy_dtype, device):
     """The gradient of an output that nobody used."""
     zeros = wrap(np.zeros(shape, numpy_dtype))
-    return zeros if place is cpu else zeros.to(place)
+    return zeros if device is cpu else zeros.to(device)
 
 
 def _wrap_outputs(node, inputs, edges, outputs, needed):
@@ -184,7 +184,7 @@ def _differentiable(t):
 
 def _save(node, outputs, results):
     """Turn what `save_for_backward` was given into SavedVariables; an output is saved as this node's output."""
-    place = {id(o): nr for nr, o in enumerate(outputs)}
+    output_nr = {id(o): nr for nr, o in enumerate(outputs)}
     node._saved = []
     for t in node.to_save:
         if t is None:
@@ -193,7 +193,7 @@ def _save(node, outputs, results):
         if not isinstance(t, TensorImpl):
             raise TypeError(f"save_for_backward can only save variables, but argument {len(node._saved)} is "
                             f"of type {type(t).__name__}")
-        nr = place.get(id(t))
+        nr = output_nr.get(id(t))
         own = nr is not None and results[nr]._edge[0] is node if nr is not None and results[nr]._edge else False
         node._saved.append(SavedVariable(results[nr] if own else t, nr if own else None))
 

@@ -21,8 +21,8 @@ from ...c10.storage_impl import address_of
 from ...c10.tensor_impl import (KEPT_BY_ALIASES, NO_EDGE, TensorImpl, detached, host_array, key_set, new,
                                   set_key_set, storage_impl, storage_offset, strides_of)
 from ...c10.wrap_dim import wrap_dim_of_some
-from ..utils import sparse_tensor_new, tensor_apply, tensor_new  # noqa: F401  (what is no operator)
-from ..utils.legacy_tensor import legacy_tensor_new
+from ..utils import tensor_apply, tensor_new  # noqa: F401  (what is no operator)
+from ..utils.tensor_new import legacy_tensor_new
 from .python_variable_indexing import getitem, setitem
 from .variable import autograd_meta, refresh_view, requires_grad, set_requires_grad
 
@@ -98,7 +98,7 @@ class TensorBase(TensorImpl):
     real = property(lambda self: real.call(self), lambda self, value: real.call(self).copy_(value))
     imag = property(lambda self: imag.call(self), lambda self, value: imag.call(self).copy_(value))
 
-    # ------------------------------------------------------------------------------------ sizes, type, place
+    # ------------------------------------------------------------------------------------ sizes, type, device
 
     @property
     def shape(self):
@@ -181,7 +181,7 @@ class TensorBase(TensorImpl):
     const_data_ptr = data_ptr
 
     def new(self, *args, **kwargs):
-        """A tensor of this one's dtype, made the old way: see `csrc/utils/legacy_tensor.py`."""
+        """A tensor of this one's dtype, made the old way: see `legacy_tensor_new`."""
         return legacy_tensor_new(self.dtype, *args, **kwargs)
 
     def is_contiguous(self, memory_format=contiguous_format):

@@ -81,9 +81,9 @@ def apply_views(self, indices):
     if specified > ndim:
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
     result, dim = self, 0
-    for place, index in enumerate(indices):
+    for position, index in enumerate(indices):
         if type(index) is int:
-            result = apply_select(result, dim, index, place)
+            result = apply_select(result, dim, index, position)
         elif index is Ellipsis:
             dim += ndim - specified
         else:
@@ -103,7 +103,7 @@ def apply_indices(self, indices, tensors):
     if specified > ndim:
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
     result, dim, covered = self, 0, 0
-    for place, index in enumerate(indices):
+    for position, index in enumerate(indices):
         if type(index) is slice:
             result = apply_slice(result, dim, index)
             dim += 1
@@ -113,7 +113,7 @@ def apply_indices(self, indices, tensors):
         elif index is Ellipsis:
             dim += ndim - specified
         elif is_integer(index):
-            result = apply_select(result, dim, int(index), place)
+            result = apply_select(result, dim, int(index), position)
         else:
             index = to_index_tensor(index)
             if index._array.ndim == 0:  # a bool: a new dimension of size 1, kept or dropped
@@ -140,12 +140,12 @@ def array_of(index):
     return index._array if isinstance(index, TensorImpl) else index if isinstance(index, np.ndarray) else None
 
 
-def apply_select(self, dim, index, place):
+def apply_select(self, dim, index, position):
     """In PyTorch: `impl::applySelect`. Raises IndexError."""
     try:
         return _select[self._keys & (tls.mask if threads_with_modes else DEFAULT_MASK)](self, dim, index)
     except IndexError:
-        raise out_of_bounds(self._array.shape, dim, index, place) from None
+        raise out_of_bounds(self._array.shape, dim, index, position) from None
 
 
 def apply_slice(self, dim, part):
@@ -169,13 +169,13 @@ def bounds(part):
     return start, stop, step
 
 
-def out_of_bounds(shape, dim, index, place):
+def out_of_bounds(shape, dim, index, position):
     if not shape:
         return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
                           "`tensor.item<T>()` in C++ "
                           "to convert a 0-dim tensor to a number")
     size = shape[dim] if dim < len(shape) else 0
-    return IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
+    return IndexError(f"index {index} is out of bounds for dimension {position} with size {size}")
 
 
 # --------------------------------------------------------------------------------------------- kinds of index

@@ -46,7 +46,7 @@ class SavedVariable:
         return tensor
 
     def _as_output(self, node):
-        """The saved output with its place in the graph restored."""
+        """The saved output with its edge into the graph restored."""
         output = self._without_edge()
         output._edge = (node, self.output_nr)
         output._keys |= AUTOGRAD

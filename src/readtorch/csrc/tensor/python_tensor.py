@@ -9,7 +9,7 @@ from ...c10 import scalar_type
 from ...c10.layout import strided
 from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import TensorImpl, dtype_of
-from ..utils.legacy_tensor import legacy_tensor_new
+from ..utils.tensor_new import legacy_tensor_new
 
 _NAMED = (scalar_type.float32, scalar_type.float64, scalar_type.float16, scalar_type.bfloat16, scalar_type.uint8,
           scalar_type.int8, scalar_type.int16, scalar_type.int32, scalar_type.int64, scalar_type.bool)

@@ -1,1 +1,1 @@
-"""Helpers of the C++ room that have no better place. In PyTorch: `torch/csrc/utils`."""
+"""Tensors from Python values, and memory shared with NumPy. In PyTorch: `torch/csrc/utils`."""

@@ -17,7 +17,7 @@ def apply_(self, callable):
 
 @python_binding("map_", "method")
 def map_(self, other, callable):
-    """Replace each element x by `callable(x, y)`, y the element of `other` at its place."""
+    """Replace each element x by `callable(x, y)`, y the element of `other` at the same position."""
     return _apply("map_", self, {"other": other}, callable)
 
 

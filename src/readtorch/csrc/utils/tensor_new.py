@@ -1,4 +1,4 @@
-"""Tensors from Python data: `tensor`, `as_tensor`, `asarray`, `new_tensor`.
+"""Tensors from Python data: `tensor`, `as_tensor`, `asarray`, `new_tensor`, `sparse_coo_tensor`, and the constructors of old.
 
 In PyTorch: `torch/csrc/utils/tensor_new.cpp`. Explained in the chapter "Tensor and Storage".
 """
@@ -6,16 +6,27 @@ import warnings
 
 import numpy as np
 
-from ...aten.native.copy import cast, convert
-from ...aten.native.tensor_factories import check_options
-from ...aten.native_function import python_binding
-from ...aten.python_arg_parser import require_grad
-from ...c10 import scalar_type
-from ...c10.device import cpu, default_device, keys_on
-from ...c10.device import device as Device
-from ...c10.dispatch_key import trace_under_way
-from ...c10.scalar_type import promote_types
-from ...c10.tensor_impl import TensorImpl, dtype_of, wrap
+from readtorch.aten.functions import at
+from readtorch.aten.native.copy import cast, convert
+from readtorch.aten.native.sparse.sparse_tensor import (
+    _sparse_coo_tensor_unsafe,
+    _validate_sparse_coo_tensor_args,
+    empty_sparse,
+    size_from,
+)
+from readtorch.aten.native.tensor_factories import check_options, numpy_type
+from readtorch.aten.native_function import python_binding
+from readtorch.aten.python_arg_parser import require_grad
+from readtorch.aten.sparse_tensor_impl import is_sparse
+from readtorch.c10 import scalar_type
+from readtorch.c10.device import cpu, default_device, keys_on
+from readtorch.c10.device import device as Device
+from readtorch.c10.dispatch_key import trace_under_way
+from readtorch.c10.scalar_type import promote_types
+from readtorch.c10.size import Size
+from readtorch.c10.storage_impl import StorageImpl
+from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap
+
 from .tensor_numpy import check_array, from_numpy, tensor_from_buffer
 
 
@@ -63,8 +74,8 @@ def as_tensor(data, dtype=None, device=None):
     dtype = as_dtype(dtype)
     if isinstance(data, TensorImpl):
         return data.to(device=device or data.device, dtype=dtype or dtype_of(data))
-    place = default_device.get() if device is None else Device(device)
-    if isinstance(data, np.ndarray) and place.type == "cpu" and (dtype is None or dtype.numpy == data.dtype):
+    target = default_device.get() if device is None else Device(device)
+    if isinstance(data, np.ndarray) and target.type == "cpu" and (dtype is None or dtype.numpy == data.dtype):
         return from_numpy(data)
     return from_data(data, dtype, device)
 
@@ -118,13 +129,13 @@ def as_dtype(dtype):
 def from_data(data, dtype=None, device=None):
     """A new tensor with a copy of `data`'s elements (`internal_new_from_data`)."""
     if device is None:
-        place = data.device if isinstance(data, TensorImpl) else default_device.get()
+        target = data.device if isinstance(data, TensorImpl) else default_device.get()
     else:
-        place = Device(device)
-    if place is not cpu:
-        keys_on(place, 0)  # raises if there can be no tensors
-        if place.type != "cpu":
-            return convert(on_host(data, dtype), device=place)
+        target = Device(device)
+    if target is not cpu:
+        keys_on(target, 0)  # raises if there can be no tensors
+        if target.type != "cpu":
+            return convert(on_host(data, dtype), device=target)
     return on_host(data, dtype)
 
 
@@ -255,7 +266,7 @@ def compute_sizes(data):
 
 
 def check_sizes(data, sizes, dim=0):
-    """Raises ValueError unless every sequence has the length that its place asks for."""
+    """Raises ValueError unless every sequence has the length that its depth asks for."""
     if dim == len(sizes):
         return
     if not is_sequence(data):
@@ -294,3 +305,127 @@ def as_number(value, dtype):
 
 def no_integer(value):
     raise TypeError(f"'{type(value).__name__}' object cannot be interpreted as an integer")
+
+
+# ---- sparse tensors
+
+_SPARSE_FORMS = """sparse_coo_tensor() received an invalid combination of arguments - got ({}), but expected one of:
+ * (object indices, object values, *, torch.dtype dtype = None, torch.device device = None, \
+bool pin_memory = False, bool requires_grad = False, bool check_invariants = None, bool is_coalesced = None)
+ * (object indices, object values, tuple of ints size, *, torch.dtype dtype = None, \
+torch.device device = None, bool pin_memory = False, bool requires_grad = False, bool check_invariants = None, \
+bool is_coalesced = None)
+ * (tuple of ints size, *, torch.dtype dtype = None, torch.device device = None, bool requires_grad = False, \
+bool check_invariants = None)
+"""
+
+
+@python_binding("sparse_coo_tensor", "function")
+def sparse_coo_tensor(
+    indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
+    check_invariants=None, is_coalesced=None,
+):
+    """A sparse tensor with `values` at `indices`, a column for each. `sparse_coo_tensor(size)`: an empty one.
+
+    size: by default the smallest that holds all indices. Tensors of the right dtype are not copied.
+    check_invariants: False leaves out the look at the indices. Raises RuntimeError for what does not fit.
+    """
+    if values is None and _is_size(size if indices is None else indices):
+        result = empty_sparse(tuple(size if indices is None else indices), numpy_type(as_dtype(dtype)))
+    elif values is None and size is None and indices is not None:
+        raise TypeError("sparse_coo_tensor(): argument 'size' (position 1) must be tuple of ints, not "
+                        f"{type(indices).__name__}")
+    elif indices is None or values is None or not (size is None or _is_size(size)):
+        given = [type(a).__name__ for a in (indices, values, size) if a is not None]
+        raise TypeError(_SPARSE_FORMS.format(", ".join(given)))
+    else:
+        result = _from_parts(indices, values, size, as_dtype(dtype), device, check_invariants, is_coalesced)
+    return require_grad(result) if requires_grad else result
+
+
+def _is_size(value):
+    return isinstance(value, (tuple, list)) and all(isinstance(n, int) for n in value)
+
+
+def _from_parts(indices, values, size, dtype, device, check_invariants, is_coalesced):
+    indices = _part(indices, scalar_type.int64, device)
+    values = _part(values, dtype, device)
+    size = size_from(indices, values) if size is None else tuple(size)
+    if check_invariants is not False:
+        # in PyTorch: by default nobody looks at the indices; one out of range reads memory out of range
+        _validate_sparse_coo_tensor_args.call(indices, values, size, is_coalesced, None)
+    return _sparse_coo_tensor_unsafe.call(indices, values, size, None, None, None, None, is_coalesced)
+
+
+def _part(data, dtype, device):
+    if isinstance(data, TensorImpl) and is_sparse(data):
+        return data
+    return as_tensor(data, dtype, device)
+
+
+# ---- what `Tensor(…)`, `FloatTensor(…)` and `x.new(…)` make: from before `tensor` and `empty`
+
+
+def legacy_tensor_new(dtype, data=(), *sizes, size=None, device=None):
+    """Of sizes an uninitialized tensor, of a sequence a tensor of `dtype`, of a tensor an alias, of a storage a
+    tensor over it.
+
+    dtype: None stands for the default dtype, and lets a tensor of any dtype through. Raises TypeError for
+    anything else, RuntimeError for a device that is not the CPU.
+    """
+    check_legacy_device(device)
+    made_of = dtype or scalar_type.get_default_dtype()
+    if size is not None or isinstance(data, Size):
+        return at.empty(data if size is None else size, dtype=made_of)
+    if isinstance(data, TensorImpl):
+        return alias_of(data, dtype)
+    if type(data) is int:
+        return at.empty(check_legacy_sizes((data, *sizes)), dtype=made_of)
+    if hasattr(data, "_untyped_storage") or isinstance(getattr(data, "_impl", None), StorageImpl):
+        return over_storage(data, made_of)
+    if isinstance(data, str):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if sizes or isinstance(data, dict) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+    return at.tensor(data, dtype=made_of, device=cpu)
+
+
+def check_legacy_device(device):
+    if device is not None and Device(device).type != "cpu":
+        raise RuntimeError("legacy constructor expects device type: cpu but device type: "
+                           f"{Device(device).type} was passed")
+
+
+def check_legacy_sizes(sizes):
+    for position, n in enumerate(sizes, start=1):
+        if type(n) is not int:
+            raise TypeError(f"new(): argument 'size' failed to unpack the object at pos {position} with error "
+                            f"\"type must be tuple of ints,but got {type(n).__name__}\"")
+    return sizes
+
+
+def alias_of(data, dtype):
+    """A tensor that shares `data`'s elements. Raises TypeError if they are not of `dtype`."""
+    if dtype not in (None, dtype_of(data)):
+        raise TypeError(f"expected {_options(dtype)} (got {_options(dtype_of(data))})")
+    return at.alias(data)
+
+
+def _options(dtype):
+    """A dtype on the CPU, as C++ prints `TensorOptions`."""
+    return (f"TensorOptions(dtype={scalar_type.C_TYPE_NAMES.get(dtype, dtype.name)}, device=cpu, layout=Strided, "
+            "requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))")
+
+
+def over_storage(storage, dtype):
+    """A one-dimensional tensor over all elements of a storage. Raises RuntimeError if they are not of `dtype`."""
+    held = getattr(storage, "dtype", dtype)
+    if held is not dtype:
+        names = scalar_type.SCALAR_TYPE_NAMES
+        raise RuntimeError(f"Expected a Storage of type {names[dtype]} or an UntypedStorage, but got type "
+                           f"{names[held]} for argument 1 'storage'")
+    impl = getattr(storage, "_untyped_storage", storage)._impl
+    t = wrap(impl.as_strided(dtype.numpy, (impl.nbytes // dtype.itemsize,), (1,), 0))
+    t._keys = impl.keys
+    t._storage_impl = impl
+    return t

@@ -1,6 +1,6 @@
 """Memory shared with others: NumPy arrays, buffers, DLPack.
 
-In PyTorch: `torch/csrc/utils/{tensor_numpy,tensor_new}.cpp`, `torch/utils/dlpack.py`.
+In PyTorch: `torch/csrc/utils/tensor_numpy.cpp`, `torch/csrc/utils/tensor_new.cpp`, `torch/utils/dlpack.py`.
 Explained in the chapter "Tensor and Storage".
 """
 import warnings

@@ -1,6 +1,6 @@
-"""Which way `scaled_dot_product_attention` is computed. In PyTorch: `torch/nn/attention/__init__.py`.
+"""The choice among implementations of `scaled_dot_product_attention`. In PyTorch: `torch/nn/attention/__init__.py`.
 
-in PyTorch: also `bias.py`, masks that are classes of tensors, and `flex_attention`, whose masks are compiled
+In PyTorch: also `bias.py`, masks that are classes of tensors, and `flex_attention`, whose masks are compiled
 functions.
 """
 import contextlib
@@ -13,10 +13,10 @@ __all__ = ["SDPBackend", "sdpa_kernel"]
 
 @contextlib.contextmanager
 def sdpa_kernel(backends, set_priority=False):
-    """`with sdpa_kernel(SDPBackend.MATH):` only this way, or these, may be taken; it is an error if none can.
+    """`with sdpa_kernel(SDPBackend.MATH):` only this backend, or these, may be used; RuntimeError if none can.
 
-    backends: an SDPBackend or a list of them. set_priority: whether their order matters; a CPU has one way
-    that is fast.
+    backends: an SDPBackend or a list of them. set_priority: whether their order matters; a CPU has one
+    fast backend.
     """
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances, "

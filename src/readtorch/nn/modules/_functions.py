@@ -66,7 +66,7 @@ class SyncBatchNorm(Function):
     """Batch normalization with the mean and variance of all ranks' batches. See the chapter "Process
     groups, DDP and SyncBatchNorm".
 
-    Note [ What the ranks tell one another ]
+    Note [ What the ranks exchange ]
     In forward each rank sends the mean and 1/√(var + eps) of its own batch and how many values they are of,
     2C + 1 numbers; from these the statistics of the whole follow. In backward the gradient of an input
     element needs two sums over the whole batch, Σ dy and Σ dy (x - mean): 2C numbers. The gradients of weight

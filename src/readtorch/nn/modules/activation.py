@@ -397,7 +397,7 @@ class LogSoftmax(_OverDim):
 
 
 class Softmax2d(Module):
-    """Softmax over the channels of an input (N, C, H, W) or (C, H, W), at every place."""
+    """Softmax over the channels of an input (N, C, H, W) or (C, H, W), at every position."""
 
     def forward(self, input):
         if input.dim() not in (3, 4):

@@ -65,7 +65,7 @@ class _ConvNd(Module):
         # a=√5 makes the bound of kaiming_uniform_ 1/√fan_in, as in Linear.
         if self.weight.is_contiguous():
             init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        else:  # channels last: the same numbers at the same places
+        else:  # channels last: the same numbers as in a contiguous weight
             contiguous = readtorch.empty_like(self.weight, memory_format=readtorch.contiguous_format)
             init.kaiming_uniform_(contiguous, a=math.sqrt(5))
             self.weight.copy_(contiguous)

@@ -7,7 +7,7 @@ __all__ = ["Fold", "Unfold"]
 
 
 class Fold(Module):
-    """Columns added up to images: (N, C · kernel elements, places) -> (N, C, *output_size); the batch may be missing.
+    """Columns added up to images: (N, C · kernel elements, positions) -> (N, C, *output_size); the batch may be missing.
 
     Not the inverse of `Unfold`: where blocks overlap, their elements are added.
     """
@@ -35,7 +35,7 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """The blocks under a sliding window, one a column: (N, C, H, W) -> (N, C · kernel elements, places)."""
+    """The blocks under a sliding window, one a column: (N, C, H, W) -> (N, C · kernel elements, positions)."""
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 

@@ -15,7 +15,7 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """Returns its argument, and takes any settings: a place that another module may take."""
+    """Returns its input. The arguments of the constructor are ignored, so that it can replace any other module."""
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__()

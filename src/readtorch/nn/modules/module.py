@@ -522,7 +522,7 @@ class Module:
     # Calls
 
     def _slow_forward(self, *input, **kwargs):
-        """`forward` while a trace is written: the trace is told whose call it is."""
+        """`forward` while a trace is recorded, which notes the module whose call it is."""
         trace = trace_under_way()
         path = trace and trace.path_of(self)
         if path is None:

@@ -27,7 +27,7 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(*, C, H r, W r) -> (*, C r², H, W), where r is `downscale_factor`: the way back of `PixelShuffle`."""
+    """(*, C, H r, W r) -> (*, C r², H, W), where r is `downscale_factor`: the inverse of `PixelShuffle`."""
 
     __constants__ = ["downscale_factor"]
 

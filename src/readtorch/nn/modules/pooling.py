@@ -41,7 +41,7 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The greatest number in each window: (N, C, L) to (N, C, ⌊(L + 2·padding - dilation·(kernel - 1) - 1) /
+    """The maximum of each window: (N, C, L) to (N, C, ⌊(L + 2·padding - dilation·(kernel - 1) - 1) /
     stride⌋ + 1).
 
     The padding counts as -∞ and is at most half the kernel. return_indices: also where the maxima were, for
@@ -61,7 +61,7 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The greatest number in each window of (N, C, H, W) or (C, H, W). Sizes as in `MaxPool1d`."""
+    """The maximum of each window of (N, C, H, W) or (C, H, W). Sizes as in `MaxPool1d`."""
 
     def forward(self, input: Tensor):
         return F.max_pool2d(
@@ -76,7 +76,7 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The greatest number in each window of (N, C, D, H, W) or (C, D, H, W). Sizes as in `MaxPool1d`."""
+    """The maximum of each window of (N, C, D, H, W) or (C, D, H, W). Sizes as in `MaxPool1d`."""
 
     def forward(self, input: Tensor):
         return F.max_pool3d(
@@ -243,7 +243,7 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maxima of windows at random places: (N, C, H, W) to `output_size`, or to `output_ratio` of the input's
+    """Maxima of windows at random positions: (N, C, H, W) to `output_size`, or to `output_ratio` of the input's
     size.
 
     B. Graham: Fractional max-pooling (2014).
@@ -267,7 +267,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maxima of windows at random places: (N, C, D, H, W) to `output_size`, or to `output_ratio` of the
+    """Maxima of windows at random positions: (N, C, D, H, W) to `output_size`, or to `output_ratio` of the
     input's size."""
 
     def __init__(
@@ -346,7 +346,7 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The greatest number in each of `output_size` windows that share out the input: (N, C, L) to (N, C,
+    """The maximum of each of `output_size` windows that together cover the input: (N, C, L) to (N, C,
     output_size)."""
 
     def forward(self, input):

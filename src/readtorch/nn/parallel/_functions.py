@@ -1,4 +1,4 @@
-"""What `comm` does, as functions with a derivative: each is the other's way back.
+"""What `comm` does, as functions with a derivative: each is the other's backward.
 
 The gradient of a broadcast is a sum over devices, that of a scatter is a gather. In PyTorch:
 `torch/nn/parallel/_functions.py`. Explained in the chapter "DataParallel".

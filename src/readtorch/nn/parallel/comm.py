@@ -47,11 +47,11 @@ def broadcast_coalesced(tensors, devices, buffer_size=BUFFER_BYTES):
     if any(t.device != devices[0] for t in tensors):
         raise RuntimeError("all tensors must be on devices[0]")
     copies = [[None] * len(tensors) for _ in devices[1:]]
-    for places in buckets(tensors, buffer_size):
-        members = [tensors[i] for i in places]
+    for indices in buckets(tensors, buffer_size):
+        members = [tensors[i] for i in indices]
         buffer = flatten(members)
         for device, row in zip(devices[1:], copies):
-            for i, part in zip(places, unflatten(buffer.to(device, non_blocking=True), members)):
+            for i, part in zip(indices, unflatten(buffer.to(device, non_blocking=True), members)):
                 row[i] = part.data  # a version counter of its own: a write to one is none to the others
     return [list(tensors), *copies]
 
@@ -60,14 +60,14 @@ def buckets(tensors, buffer_size):
     """Lists of positions: tensors of one dtype, in order, of at least `buffer_size` bytes together but for the last."""
     full, filling = [], {}
     for i, t in enumerate(tensors):
-        places, nbytes = filling.pop(t.dtype, ([], 0))
-        places.append(i)
+        indices, nbytes = filling.pop(t.dtype, ([], 0))
+        indices.append(i)
         nbytes += t.nbytes
         if nbytes >= buffer_size:
-            full.append(places)
+            full.append(indices)
         else:
-            filling[t.dtype] = places, nbytes
-    return full + [places for places, _ in filling.values()]
+            filling[t.dtype] = indices, nbytes
+    return full + [indices for indices, _ in filling.values()]
 
 
 def flatten(tensors):
@@ -158,8 +158,8 @@ def reduce_add(inputs, destination=None):
 def reduce_add_coalesced(inputs, destination=None, buffer_size=BUFFER_BYTES):
     """For lists of tensors, one list a device: the sums of the first of each, of the second …, on `destination`."""
     results = [None] * len(inputs[0])
-    for places in buckets(inputs[0], buffer_size):
-        total = reduce_add([flatten([tensors[i] for i in places]) for tensors in inputs], destination)
-        for i, part in zip(places, unflatten(total, [inputs[0][i] for i in places])):
+    for indices in buckets(inputs[0], buffer_size):
+        total = reduce_add([flatten([tensors[i] for i in indices]) for tensors in inputs], destination)
+        for i, part in zip(indices, unflatten(total, [inputs[0][i] for i in indices])):
             results[i] = part.data
     return tuple(results)

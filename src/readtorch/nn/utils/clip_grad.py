@@ -54,7 +54,7 @@ def _clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Scale the gradients of `parameters`, in place, to a total norm of at most `max_norm`. Returns the norm they had.
 
-    norm_type: the order of the norm; inf for the greatest element. foreach: accepted; there is one way here.
+    norm_type: the order of the norm; inf for the largest absolute value. foreach: accepted and ignored.
     """
     if isinstance(parameters, types.GeneratorType):
         parameters = list(parameters)

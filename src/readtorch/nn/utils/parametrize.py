@@ -80,7 +80,7 @@ class ParametrizationList(ModuleList):
         return value
 
     def _keep_one(self, original, new):
-        """The parameter object stays the same, so that an optimizer that holds it need not be told."""
+        """The parameter object stays the same, so that an optimizer that holds it need not be changed."""
         for what in ("dtype", "device"):
             if getattr(original, what) != getattr(new, what):
                 raise ValueError(f"When `right_inverse` outputs one tensor, it may not change the {what}.\n"
@@ -150,10 +150,10 @@ class ParametrizationList(ModuleList):
             x = self[0](self.original)
         else:
             x = self[0](*[getattr(self, f"original{i}") for i in range(self.ntensors)])
-        place = 1
-        while hasattr(self, str(place)):
-            x = self[place](x)
-            place += 1
+        i = 1
+        while hasattr(self, str(i)):
+            x = self[i](x)
+            i += 1
         return x
 
 
@@ -261,7 +261,7 @@ def _check_another(current, tensor_name, parametrization):
 
 
 def _check_same_kind(current, other, tensor_name, complaint, other_name):
-    """Raises ValueError unless both have one dtype and shape; the words have a place for which of the two differs."""
+    """Raises ValueError unless both have one dtype and shape; `complaint` names the one that differs by "{what}"."""
     for what in ("dtype", "shape"):
         old, new = getattr(current, what), getattr(other, what)
         if old != new:

@@ -110,7 +110,7 @@ def _take_hook(module, name):
 
 
 def _on_top_of(old, method, name):
-    """`method`, or a container with it in the last place."""
+    """`method`, or a container in which it is the last."""
     method._tensor_name = name
     if old is None:
         return method

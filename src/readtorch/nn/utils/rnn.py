@@ -1,6 +1,6 @@
 """Batches of sequences of different lengths: padded, packed, and back. In PyTorch: `torch/nn/utils/rnn.py`.
 
-How packed data are laid out stands in `aten/native/packed_sequence.py`. See the chapter "Layers,
+The layout of packed data is described in `aten/native/packed_sequence.py`. See the chapter "Layers,
 functional, init".
 """
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class PackedSequence(PackedSequence_):
     """Sequences sorted by time, longest first: `data` (sum of lengths, *), `batch_sizes` (longest length).
 
     sorted_indices: in which order the caller's sequences were put, None if they came sorted;
-    unsorted_indices: the way back. batch_sizes is an int64 tensor on the CPU, wherever data is. Made by the
+    unsorted_indices: its inverse. batch_sizes is an int64 tensor on the CPU, wherever data is. Made by the
     functions below.
     """
 
