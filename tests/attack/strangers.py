@@ -144,7 +144,7 @@ def drips(connection, rng, target):
 
 def knows_another_secret(connection, rng, target):
     try:
-        authentication.introduce(connection, b"wrong", b"TCPStore", rng.randrange(-2**63, 2**63), time.monotonic() + 10)
+        authentication.authenticate(connection, b"wrong", b"TCPStore", rng.randrange(-2**63, 2**63), time.monotonic() + 10)
     except dist.DistNetworkError:
         pass
 

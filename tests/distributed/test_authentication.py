@@ -128,7 +128,7 @@ class Recorder:
 def test_a_proof_cannot_be_used_again():
     store = serving()
     honest = Recorder(stranger(store.port))
-    authentication.introduce(honest, b"s" * 32, b"TCPStore", 0, time.monotonic() + 10)
+    authentication.authenticate(honest, b"s" * 32, b"TCPStore", 0, time.monotonic() + 10)
     assert len(honest.sent) == 80 and honest.received[40:] != bytes(32)
     address = honest.getsockname()
     honest.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # its port is free at once
@@ -245,7 +245,7 @@ def test_idle_strangers_make_nobody_wait():
     second = dist.TCPStore("127.0.0.1", store.port, timeout=TEN)
     assert second.add("n", 1) == 1
     assert time.monotonic() - began < 2
-    assert sum(bool(select.select([c], [], [], 0)[0] and is_left(c)) for c in idle) >= 100 - authentication.Gate.VISITORS
+    assert sum(bool(select.select([c], [], [], 0)[0] and is_left(c)) for c in idle) >= 100 - authentication.Listener.MOST_PENDING
     assert threading.active_count() < 20
 
 

@@ -58,7 +58,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.rng_state = random.get_rng_state() if preserve_rng_state else None
-        ctx.tensor_places = [i for i, a in enumerate(args) if isinstance(a, TensorImpl)]
+        ctx.tensor_indices = [i for i, a in enumerate(args) if isinstance(a, TensorImpl)]
         ctx.inputs = [None if isinstance(a, TensorImpl) else a for a in args]
         ctx.save_for_backward(*[a for a in args if isinstance(a, TensorImpl)])
         with no_grad():
@@ -67,8 +67,8 @@ class CheckpointFunction(Function):
     @staticmethod
     def backward(ctx, *grads):
         inputs = list(ctx.inputs)
-        for place, tensor in zip(ctx.tensor_places, ctx.saved_tensors):
-            inputs[place] = tensor
+        for index, tensor in zip(ctx.tensor_indices, ctx.saved_tensors):
+            inputs[index] = tensor
         detached = detach_variable(tuple(inputs))
         with _rng_state(ctx.rng_state), enable_grad():
             outputs = ctx.run_function(*detached)
@@ -193,7 +193,7 @@ def _checkpoint_without_reentrant(function, preserve_rng_state, context_fn, args
         return function(*args, **kwargs)
 
 
-# -------------------------------------------------------------------------------------------------- the faces
+# -------------------------------------------------------------------------------------------- public functions
 
 def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, determinism_check="default", debug=False,
                early_stop=True, preserve_rng_state=True, **kwargs):

@@ -105,14 +105,14 @@ def _create(folder, path):
 
 # ------------------------------------------------------------------------- the proof
 
-def _proof(secret, side, theirs, mine, introduction, ends, meeting):
-    """That `side` knows the secret, and means the same meeting. ends: addresses of caller and listener."""
+def _proof(secret, side, theirs, mine, identity, ends, purpose):
+    """That `side` knows the secret, and means the same purpose. ends: addresses of caller and listener."""
     addresses = "".join(f"{host} {port}\0" for host, port, *_ in ends).encode()
-    message = side + theirs + mine + struct.pack("<q", introduction) + addresses + meeting
+    message = side + theirs + mine + struct.pack("<q", identity) + addresses + purpose
     return hmac.digest(secret, message, "sha256")
 
 
-def introduce(connection, secret, meeting, introduction, deadline):
+def authenticate(connection, secret, purpose, identity, deadline):
     """The caller's part: show the listener who we are, and have it shown that it is the one we mean.
 
     `deadline`: of time.monotonic. Raises ConnectionError if the listener closed the connection, which may be
@@ -124,9 +124,9 @@ def introduce(connection, secret, meeting, introduction, deadline):
     if magic != MAGIC:
         raise DistNetworkError(f"what listens at {where} is not readtorch of this version")
     mine = secrets.token_bytes(32)
-    numbers = theirs, mine, introduction, ends, meeting
+    numbers = theirs, mine, identity, ends, purpose
     ours = _proof(secret, b"caller", *numbers)
-    send_exactly(connection, _REPLY.pack(MAGIC, introduction, mine, ours), deadline)
+    send_exactly(connection, _REPLY.pack(MAGIC, identity, mine, ours), deadline)
     answer = receive_exactly(connection, PROOF, deadline)
     expected = _proof(secret, b"listener", *numbers)
     if not hmac.compare_digest(bytes(answer), expected):
@@ -137,50 +137,50 @@ def introduce(connection, secret, meeting, introduction, deadline):
             "between them changes addresses or ports")
 
 
-class _Visitor:
-    """Somebody who has connected, and has been greeted."""
+class _PendingConnection:
+    """A connection whose other side has been greeted and has not proved anything yet."""
 
     def __init__(self, address):
         self.address = address
         self.number = secrets.token_bytes(32)
-        self.said = b""
-        self.leaves_at = time.monotonic() + Gate.PATIENCE
+        self.received = b""
+        self.deadline = time.monotonic() + Listener.HANDSHAKE_TIMEOUT
 
 
-class Gate:
-    """The listener's part, for all that connect, at the same time: nobody waits for a stranger who is silent.
+class Listener:
+    """The listening side, for all connections at the same time: nobody waits for one that sends nothing.
 
-    `admit(connection, introduction)` is called for each that proves to know the secret. `turn` has to be
+    `admit(connection, identity)` is called for each that proves to know the secret. `poll` has to be
     called again and again; it also calls `data(fileobj, events)` of what others register at the selector.
     """
 
-    VISITORS = 64  # at a time; for the next one the first has to go
-    PATIENCE = 10.0  # seconds that a visitor may take
+    MOST_PENDING = 64  # at a time; the next one takes the place of the first
+    HANDSHAKE_TIMEOUT = 10.0  # seconds that a handshake may take
 
-    def __init__(self, listening, secret, meeting, admit):
+    def __init__(self, listening, secret, purpose, admit):
         self.selector = selectors.DefaultSelector()
         self.listening = listening
         self.secret = secret
-        self.meeting = meeting
+        self.purpose = purpose
         self.admit = admit
-        self.visitors = {}  # connection -> _Visitor, in the order in which they came
+        self.pending = {}  # connection -> _PendingConnection, in the order in which they came
         listening.setblocking(False)
         self.selector.register(listening, selectors.EVENT_READ, self._accept)
 
-    def turn(self, seconds):
+    def poll(self, seconds):
         """Wait up to `seconds` for something to happen, and deal with it."""
-        if self.visitors:
+        if self.pending:
             seconds = min(seconds, 1.0)
         for key, events in self.selector.select(max(0.0, seconds)):
             key.data(key.fileobj, events)
         now = time.monotonic()
-        for connection in [c for c, visitor in self.visitors.items() if visitor.leaves_at < now]:
-            self._send_away(connection, "said too little in time")
+        for connection in [c for c, peer in self.pending.items() if peer.deadline < now]:
+            self._refuse(connection, "sent too little in time")
 
     def close(self):
         """Listen no more; who has been admitted stays."""
-        for connection in list(self.visitors):
-            self._send_away(connection, "came too late")
+        for connection in list(self.pending):
+            self._refuse(connection, "came too late")
         self.selector.close()
         with contextlib.suppress(OSError):  # not every system can
             self.listening.shutdown(socket.SHUT_RDWR)  # for forked processes as well, which would let callers wait for ever
@@ -193,60 +193,60 @@ class Gate:
             return  # it has gone again
         except OSError as error:  # no descriptors left
             log.info("cannot accept a connection: %s", error)
-            if self.visitors:
-                self._send_away(next(iter(self.visitors)), "made room")
+            if self.pending:
+                self._refuse(next(iter(self.pending)), "made room for a new one")
             time.sleep(0.01)
             return
-        if len(self.visitors) >= self.VISITORS:
-            self._send_away(next(iter(self.visitors)), "made room")
+        if len(self.pending) >= self.MOST_PENDING:
+            self._refuse(next(iter(self.pending)), "made room for a new one")
         connection.setblocking(False)
-        self.visitors[connection] = visitor = _Visitor(address)
+        self.pending[connection] = peer = _PendingConnection(address)
         self.selector.register(connection, selectors.EVENT_READ, self._listen)
         with contextlib.suppress(OSError):
-            connection.send(_GREETING.pack(MAGIC, visitor.number))
+            connection.send(_GREETING.pack(MAGIC, peer.number))
 
     def _listen(self, connection, events):
-        visitor = self.visitors.get(connection)
-        if visitor is None:
-            return  # it was sent away since
+        peer = self.pending.get(connection)
+        if peer is None:
+            return  # it was refused since
         try:
-            said = connection.recv(_REPLY.size - len(visitor.said))
+            received = connection.recv(_REPLY.size - len(peer.received))
         except BlockingIOError:
             return
         except OSError:
-            said = b""
-        visitor.said += said
-        if not said:
-            self._send_away(connection, "left")
-        elif not visitor.said.startswith(MAGIC[:len(visitor.said)]):
-            self._send_away(connection, "speaks another protocol")
-        elif len(visitor.said) == _REPLY.size:
-            self._judge(connection, visitor)
+            received = b""
+        peer.received += received
+        if not received:
+            self._refuse(connection, "left")
+        elif not peer.received.startswith(MAGIC[:len(peer.received)]):
+            self._refuse(connection, "speaks another protocol")
+        elif len(peer.received) == _REPLY.size:
+            self._verify(connection, peer)
 
-    def _judge(self, connection, visitor):
-        _, introduction, theirs, proof = _REPLY.unpack(visitor.said)
-        ends = visitor.address, connection.getsockname()
-        numbers = visitor.number, theirs, introduction, ends, self.meeting
+    def _verify(self, connection, peer):
+        _, identity, theirs, proof = _REPLY.unpack(peer.received)
+        ends = peer.address, connection.getsockname()
+        numbers = peer.number, theirs, identity, ends, self.purpose
         known = hmac.compare_digest(proof, _proof(self.secret, b"caller", *numbers))
         try:
             connection.send(_proof(self.secret, b"listener", *numbers) if known else bytes(PROOF))
         except OSError:
             known = False
         if not known:
-            self._send_away(connection, "does not know the secret")
+            self._refuse(connection, "does not know the secret")
             return
-        del self.visitors[connection]
+        del self.pending[connection]
         self.selector.unregister(connection)
-        self.admit(connection, introduction)
+        self.admit(connection, identity)
 
-    def _send_away(self, connection, why):
-        visitor = self.visitors.pop(connection)
-        log.info("closed a connection from %s: %s", visitor.address, why)
+    def _refuse(self, connection, why):
+        peer = self.pending.pop(connection)
+        log.info("closed a connection from %s: %s", peer.address, why)
         self.selector.unregister(connection)
         connection.close()
 
 
-def connect(address, secret, meeting, introduction, deadline):
+def connect(address, secret, purpose, identity, deadline):
     """A connection to the listener at (host, port), which may start later than we do. Both know the other.
 
     `deadline`: of time.monotonic. Raises TimeoutError after it, DistNetworkError if somebody else listens.
@@ -256,7 +256,7 @@ def connect(address, secret, meeting, introduction, deadline):
         connection = None
         try:
             connection = socket.create_connection(address, left)
-            introduce(connection, secret, meeting, introduction, deadline)
+            authenticate(connection, secret, purpose, identity, deadline)
             connection.settimeout(None)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return connection

@@ -67,7 +67,7 @@ class QueuedProcessGroup(ProcessGroup):
             error = DistBackendError(f"{work.what} failed: {error}")
         if self.failure is None:
             self.failure = str(error)
-            self.tell_others(f"it failed: {error}")  # with the cause, which may be a third rank
+            self.notify_others(f"it failed: {error}")  # with the cause, which may be a third rank
         return error
 
     def _late(self, work, allowed):
@@ -76,7 +76,7 @@ class QueuedProcessGroup(ProcessGroup):
                                                 f"{(allowed - work.grace) * 1000:.0f} ms, "
                                                 "in the middle of its data"))
 
-    def tell_others(self, reason):
+    def notify_others(self, reason):
         """Let the other ranks know that this one will come to no further collective."""
         with contextlib.suppress(Exception):  # they may have gone: then nobody is left to be told
             announce_failure(self, self.mailbox, reason)
@@ -85,7 +85,7 @@ class QueuedProcessGroup(ProcessGroup):
         """This rank's program has failed."""
         if self.failure is None:
             self.failure = reason
-            self.tell_others(reason)
+            self.notify_others(reason)
 
     def shutdown(self):
         if self._thread is not None:

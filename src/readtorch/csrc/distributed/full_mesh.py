@@ -19,7 +19,7 @@ import time
 from datetime import timedelta
 from typing import NamedTuple
 
-from .authentication import Gate, connect, group_secret
+from .authentication import Listener, connect, group_secret
 from .exception import DistError, DistNetworkError, DistStoreError
 from .store import PrefixStore
 
@@ -133,13 +133,13 @@ class _Mesh:
         cookie = store.compare_set("cookie", "", secrets.token_hex(16))
         listening = socket.create_server((own_address(store), 0), backlog=512)
         host, port = listening.getsockname()[:2]
-        with contextlib.closing(Gate(listening, self.secret, cookie, self._admit)) as gate:
+        with contextlib.closing(Listener(listening, self.secret, cookie, self._admit)) as listener:
             store.set(f"rank{self.rank}", f"{host}:{port}")
             for peer in range(self.rank):
                 self.sockets[peer] = self._call(peer, store, cookie)
             while len(self.sockets) < self.size - 1:
                 self._check_time()
-                gate.turn(min(1.0, self.deadline - time.monotonic()))
+                listener.poll(min(1.0, self.deadline - time.monotonic()))
         self._leave(store)
 
     def _call(self, peer, store, cookie):

@@ -1,12 +1,12 @@
-"""The backend `threads`: ranks are threads of one process, and a collective is a meeting of them.
+"""The backend `threads`: ranks are threads of one process, and the last one to arrive carries out a collective for all.
 
 In PyTorch: `torch/testing/_internal/distributed/multi_threaded_pg.py`, for tests; here for notebooks too.
 
-Note [ A meeting ]
-Every rank leaves its part of the collective on the group's board and, unless it asked for a handle, waits.
-The last to come finds all parts, compares the fingerprints and carries out the collective for everybody. So
-nobody ever waits for a rank that will not come: one that has left, by an exception or because its function
-returned, fails every meeting that still needs it, and one that waits too long fails the meeting for all.
+Note [ Collectives of threads ]
+Every rank stores its part of the collective in the state that the group shares and, unless it asked for a handle, waits.
+The last to arrive finds all parts, compares the fingerprints and carries out the collective for everybody. So nobody waits
+for a rank that will not come: one that has left, by an exception or because its function returned, fails every collective
+that still needs it, and one that waits too long fails the collective for all.
 """
 import threading
 import time
@@ -19,7 +19,7 @@ from .types import combine, finish
 
 
 class ThreadWorld:
-    """What the ranks of one process share: a board for each group, and who has left.
+    """What the ranks of one process share: a state for each group, and who has left.
 
     network: a `network.Network` that says how long messages would take on a real one, or None.
     """
@@ -29,43 +29,43 @@ class ThreadWorld:
         self.network = network
         self.lock = threading.RLock()
         self.left = {}  # rank -> why
-        self.boards = {}  # (name, ranks of the group) -> Board
+        self.states = {}  # (name, ranks of the group) -> GroupState
 
-    def board(self, name, ranks):
+    def state(self, name, ranks):
         with self.lock:
             key = name, tuple(ranks)
-            if key not in self.boards:
-                self.boards[key] = Board(self, ranks)
-            return self.boards[key]
+            if key not in self.states:
+                self.states[key] = GroupState(self, ranks)
+            return self.states[key]
 
     def leave(self, rank, why):
-        """Rank `rank` will come to no further meeting: tell those who wait for it."""
+        """Rank `rank` will take part in no further collective: those that wait for it fail."""
         with self.lock:
             self.left[rank] = why
-            for board in self.boards.values():
-                board.has_left(rank)
+            for state in self.states.values():
+                state.has_left(rank)
 
 
-class Board:
-    """The meetings and the mail of one group."""
+class GroupState:
+    """The collectives and messages of one group that are under way."""
 
     def __init__(self, world, ranks):
         self.world = world
         self.ranks = list(ranks)
-        self.meetings = {}  # sequence number -> Meeting
-        self.mail = {}  # (from, to, tag) -> deque of arrays that wait for a receiver
-        self.waiting = {}  # to -> [(from or None, tag, array, work)]: receivers that wait for mail
+        self.pending = {}  # sequence number -> PendingCollective
+        self.messages = {}  # (from, to, tag) -> deque of arrays that wait for a receiver
+        self.waiting = {}  # to -> [(from or None, tag, array, work)]: receivers that wait for a message
 
-    def meeting(self, number):
-        if number not in self.meetings:
-            self.meetings[number] = Meeting(self)
-        return self.meetings[number]
+    def pending_collective(self, number):
+        if number not in self.pending:
+            self.pending[number] = PendingCollective(self)
+        return self.pending[number]
 
     def has_left(self, rank):
         if rank not in self.ranks:
             return
-        for meeting in list(self.meetings.values()):
-            meeting.check_present()
+        for pending in list(self.pending.values()):
+            pending.check_present()
         position, why = self.ranks.index(rank), self.world.left[rank]
         for to, receivers in self.waiting.items():
             self.waiting[to] = [r for r in receivers if r[0] != position]
@@ -73,11 +73,11 @@ class Board:
                 work.finish(_absent(work.what, [rank], why))
 
 
-class Meeting:
+class PendingCollective:
     """One collective: who has come so far, and with what."""
 
-    def __init__(self, board):
-        self.board = board
+    def __init__(self, state):
+        self.state = state
         self.calls = {}  # group rank -> Collective
         self.works = {}  # group rank -> Work
         self.failure = None  # function of a Work, makes its error
@@ -86,17 +86,17 @@ class Meeting:
 
     def join(self, rank, collective, work):
         """Add this rank's part; the last one to come carries out the collective."""
-        with self.board.world.lock:
+        with self.state.world.lock:
             self.came += 1
-            if self.came == len(self.board.ranks):
-                self.board.meetings.pop(collective.finger.number, None)
+            if self.came == len(self.state.ranks):
+                self.state.pending.pop(collective.finger.number, None)
             if self.failure is not None:
                 work.finish(self.failure(work))
                 return
             self.calls[rank], self.works[rank] = collective, work
             work.on_late = lambda allowed: self.give_up(work, allowed)
             self.check_present()
-            complete = self.failure is None and len(self.calls) == len(self.board.ranks)
+            complete = self.failure is None and len(self.calls) == len(self.state.ranks)
         if complete:
             self.carry_out()
 
@@ -104,7 +104,7 @@ class Meeting:
         """All are here."""
         self.complete_since = time.perf_counter()
         calls = [self.calls[i] for i in range(len(self.calls))]
-        wrong = disagreement([call.finger for call in calls], self.board.ranks)
+        wrong = disagreement([call.finger for call in calls], self.state.ranks)
         if wrong is not None:
             self.fail(lambda work: DistBackendError(f"{work.what}: {wrong}"))
             return
@@ -120,37 +120,37 @@ class Meeting:
 
     def finish_all(self, call):
         """Now, or with a simulated network when the data would have arrived."""
-        network = self.board.world.network
+        network = self.state.world.network
         works = list(self.works.values())
         if network is None:
             for work in works:
                 work.moving = self.complete_since
                 work.finish()
         else:
-            network.deliver_later(self.board, call, works)
+            network.deliver_later(self.state, call, works)
 
     def check_present(self):
         """Fail if someone is missing who has left."""
-        left = self.board.world.left
-        missing = [r for i, r in enumerate(self.board.ranks) if i not in self.calls and r in left]
+        left = self.state.world.left
+        missing = [r for i, r in enumerate(self.state.ranks) if i not in self.calls and r in left]
         if missing and self.failure is None and self.calls:
             self.fail(lambda work: _absent(work.what, missing, left[missing[0]]))
 
-    def give_up(self, impatient, allowed):
+    def give_up(self, late, allowed):
         """A rank has waited as long as it may: nobody shall wait any longer."""
-        with self.board.world.lock:
-            here = [self.board.ranks[i] for i in self.calls]
-            missing = [r for r in self.board.ranks if r not in here]
+        with self.state.world.lock:
+            here = [self.state.ranks[i] for i in self.calls]
+            missing = [r for r in self.state.ranks if r not in here]
             if self.failure is None:
                 self.fail(lambda work: DistBackendError(
                     f"{work.what} timed out after {allowed * 1000:.0f} ms: " + (
                         f"rank{'s' * (len(missing) > 1)} {_listed(missing)} did not come" if missing else
                         "it was not completed in time")))
-            return self.failure(impatient)
+            return self.failure(late)
 
     def fail(self, failure):
         """End it with an error, for those who are here and those who come later."""
-        with self.board.world.lock:
+        with self.state.world.lock:
             self.failure = failure
             for work in self.works.values():
                 work.finish(failure(work))
@@ -172,7 +172,7 @@ class ProcessGroupThreads(ProcessGroup):
     def __init__(self, world, rank, ranks, name, timeout, store=None, desc="undefined"):
         super().__init__(rank, ranks, name, timeout, store, desc)
         self.world = world
-        self.board = world.board(name, ranks)
+        self.state = world.state(name, ranks)
 
     def subgroup(self, ranks, name, timeout, desc):
         """The group of some of the ranks, this one among them."""
@@ -181,8 +181,8 @@ class ProcessGroupThreads(ProcessGroup):
 
     def start(self, collective, work):
         with self.world.lock:
-            meeting = self.board.meeting(collective.finger.number)
-        meeting.join(self._rank, collective, work)
+            pending = self.state.pending_collective(collective.finger.number)
+        pending.join(self._rank, collective, work)
 
     def start_send(self, array, peer, tag, work):
         sent, network = array.copy(), self.world.network  # the sender may change its tensor
@@ -193,49 +193,49 @@ class ProcessGroupThreads(ProcessGroup):
         if network is None:
             arrive()
         else:
-            network.carry(self.board, self._rank, array.nbytes, arrive)
+            network.send(self.state, self._rank, array.nbytes, arrive)
 
     def _deliver(self, sent, peer, tag):
-        """To who waits for it, else into the mail."""
+        """To the receiver that waits for it, else into the queue."""
         with self.world.lock:
             receiver = self._receiver_of(peer, tag)
             if receiver is None:
-                self.board.mail.setdefault((self._rank, peer, tag), deque()).append(sent)
+                self.state.messages.setdefault((self._rank, peer, tag), deque()).append(sent)
         if receiver is not None:
             _hand_over(sent, self._rank, *receiver[2:])
 
     def _receiver_of(self, peer, tag):
-        """Take who waits for this mail off the list."""
-        receivers = self.board.waiting.get(peer, [])
+        """Take the receiver that waits for this message off the list."""
+        receivers = self.state.waiting.get(peer, [])
         for receiver in receivers:
             if receiver[0] in (None, self._rank) and receiver[1] == tag:
-                self.board.waiting[peer] = [r for r in receivers if r is not receiver]
+                self.state.waiting[peer] = [r for r in receivers if r is not receiver]
                 return receiver
         return None
 
     def start_recv(self, array, peer, tag, work):
         with self.world.lock:
             senders = range(self.size()) if peer is None else [peer]
-            sender = next((s for s in senders if self.board.mail.get((s, self._rank, tag))), None)
+            sender = next((s for s in senders if self.state.messages.get((s, self._rank, tag))), None)
             if sender is None:
-                self._wait_for_mail(array, peer, tag, work)
+                self._wait_for_message(array, peer, tag, work)
                 return
-            sent = self.board.mail[sender, self._rank, tag].popleft()
+            sent = self.state.messages[sender, self._rank, tag].popleft()
         _hand_over(sent, sender, array, work)
 
-    def _wait_for_mail(self, array, peer, tag, work):
+    def _wait_for_message(self, array, peer, tag, work):
         gone = None if peer is None else self.world.left.get(self.ranks[peer])
         if gone is not None:
             work.finish(_absent(work.what, [self.ranks[peer]], gone))
             return
         receiver = (peer, tag, array, work)
-        self.board.waiting.setdefault(self._rank, []).append(receiver)
+        self.state.waiting.setdefault(self._rank, []).append(receiver)
         work.on_late = lambda allowed: self._stop_waiting(receiver, allowed)
 
     def _stop_waiting(self, receiver, allowed):
         with self.world.lock:
-            waiting = self.board.waiting[self._rank]
-            self.board.waiting[self._rank] = [r for r in waiting if r is not receiver]
+            waiting = self.state.waiting[self._rank]
+            self.state.waiting[self._rank] = [r for r in waiting if r is not receiver]
         return DistBackendError(f"{receiver[3].what} timed out after {allowed * 1000:.0f} ms")
 
 

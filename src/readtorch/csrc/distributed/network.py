@@ -22,8 +22,8 @@ class Network:
     def __init__(self, latency=20e-6, bandwidth=1e9):
         self.latency = latency
         self.bandwidth = bandwidth
-        self.free_at = {}  # (board, rank or None for its collectives) -> when that line is free
-        self.courier = Courier()
+        self.free_at = {}  # (group, rank or None for its collectives) -> when that line is free
+        self.timer = Timer()
 
     def seconds(self, name, bytes_, ranks):
         """How long the collective `name` of `bytes_` a rank takes with the cheapest algorithm."""
@@ -34,22 +34,22 @@ class Network:
         one = self.latency + bytes_ / self.bandwidth
         return one * (ranks - 1 if name in _TO_ALL else math.ceil(math.log2(ranks)))
 
-    def deliver_later(self, board, call, works):
+    def deliver_later(self, group, call, works):
         """Complete `works` when the collective would be over."""
         array = call.target if call.source is None else call.source
-        seconds = self.seconds(call.name, 0 if array is None else array.nbytes, len(board.ranks))
-        begin, end = self._occupy((board, None), seconds)
+        seconds = self.seconds(call.name, 0 if array is None else array.nbytes, len(group.ranks))
+        begin, end = self._occupy((group, None), seconds)
 
         def over():
             for work in works:
                 work.moving = begin
                 work.finish()
-        self.courier.at(end, over)
+        self.timer.at(end, over)
 
-    def carry(self, board, rank, bytes_, arrive):
+    def send(self, group, rank, bytes_, arrive):
         """Call `arrive()` when a message that `rank` sends now would be there."""
-        _, sent = self._occupy((board, rank), bytes_ / self.bandwidth)
-        self.courier.at(sent + self.latency, arrive)
+        _, sent = self._occupy((group, rank), bytes_ / self.bandwidth)
+        self.timer.at(sent + self.latency, arrive)
 
     def _occupy(self, line, seconds):
         """(begin, end) of the next `seconds` of a line."""
@@ -61,9 +61,8 @@ class Network:
 _TO_ALL = ("all_gather", "reduce_scatter", "all_to_all")
 
 
-class Courier:
-    """A thread that calls functions when their time has come. It goes when there has been nothing to do for a
-    while.
+class Timer:
+    """A thread that calls functions at given times. It ends when there has been nothing to do for a while.
     """
 
     IDLE = 1.0  # seconds
@@ -80,7 +79,7 @@ class Courier:
             heapq.heappush(self.waiting, (when, self.number(), function))
             self.changed.notify()
             if self.thread is None:
-                self.thread = threading.Thread(target=self._run, name="courier", daemon=True)
+                self.thread = threading.Thread(target=self._run, name="timer", daemon=True)
                 self.thread.start()
 
     def _run(self):

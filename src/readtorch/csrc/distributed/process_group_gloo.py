@@ -26,11 +26,11 @@ from .utils import receive_exactly, receive_into
 _HEADER = struct.Struct("<IqQ")  # channel, tag, bytes that follow
 DATA, CHECK, FAILED = -1, -2, -3  # tags of our own messages; those of `send` count from 0
 SMALL = 16 * 1024  # bytes up to which an all-reduce is better done in few messages
-TELLING = 0.2  # seconds in which a rank that works takes the news of a failure
+NOTIFY_TIMEOUT = 0.2  # seconds in which a rank that works takes the message that another one has failed
 
 
 class Transport:
-    """This process's connections. Messages that arrive wait in `mail` until somebody asks for them.
+    """This process's connections. Messages that arrive wait in `messages` until somebody asks for them.
 
     A thread for each connection does nothing but read, so that a sender never has to wait for the receiver's
     program. Deadlines are those of time.perf_counter.
@@ -39,7 +39,7 @@ class Transport:
     def __init__(self, store, rank, size, timeout):
         self.rank = rank
         self.size = size
-        self.mail = defaultdict(deque)  # (channel, sender, tag) -> messages
+        self.messages = defaultdict(deque)  # (channel, sender, tag) -> messages
         # (channel, rank) -> why nothing will come from it any more; channel None: on all of them
         self.gone = {}
         self.changed = threading.Condition()
@@ -61,7 +61,7 @@ class Transport:
                     if tag == FAILED:
                         self.gone.setdefault((channel, peer), bytes(message).decode(errors="replace"))
                     else:
-                        self.mail[channel, peer, tag].append(message)
+                        self.messages[channel, peer, tag].append(message)
                     self.changed.notify_all()
         except OSError as error:
             self._lose(peer, f"its connection is gone ({error})")
@@ -96,7 +96,7 @@ class Transport:
     def poll(self, peer, channel, tag):
         """The next message, or None. ConnectionError if there is none and nothing will come any more."""
         with self.changed:
-            waiting = self.mail[channel, peer, tag]
+            waiting = self.messages[channel, peer, tag]
             if waiting:
                 return waiting.popleft()
             why = self.why_gone(peer, channel)
@@ -113,8 +113,8 @@ class Transport:
         with self.changed:
             while True:
                 for peer in peers:
-                    if self.mail[channel, peer, tag]:
-                        return peer, self.mail[channel, peer, tag].popleft()
+                    if self.messages[channel, peer, tag]:
+                        return peer, self.messages[channel, peer, tag].popleft()
                 reasons = [self.why_gone(peer, channel) for peer in peers]
                 if all(reasons):
                     raise ConnectionError(", ".join(f"rank {peer} sends no more, {why}" for peer, why in
@@ -234,13 +234,13 @@ class ProcessGroupTCP(QueuedProcessGroup):
     def perform(self, collective, deadline):
         PERFORM[collective.name](TCPLinks(self, deadline), collective)
 
-    def tell_others(self, reason):
+    def notify_others(self, reason):
         """At once, and not by way of rank 0: they may be in the middle of a collective."""
         for peer in self.ranks:
             if peer != self.transport.rank:
                 with contextlib.suppress(OSError):
                     self.transport.send(peer, self.channel, FAILED, reason.encode(),
-                                        time.perf_counter() + TELLING)
+                                        time.perf_counter() + NOTIFY_TIMEOUT)
 
     def start_send(self, array, peer, tag, work):
         try:

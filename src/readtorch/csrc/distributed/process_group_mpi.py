@@ -75,7 +75,7 @@ def _end(group):
     if _mpi().Is_finalized() or group.closed:
         return
     if group.failure is None:
-        group.tell_others("its program has ended")
+        group.notify_others("its program has ended")
         return
     sys.stdout.flush()
     sys.stderr.flush()

@@ -12,7 +12,7 @@ from .store import DEFAULT_TIMEOUT, Store, _bytes
 from .tcp_store_backend import LENGTH, STORE, TCPServer, check_sizes, read_answer, request_of
 from .utils import receive_exactly, send_exactly
 
-_PATIENCE = 5.0  # seconds that the server may take for any answer, however short `timeout` is
+_ANSWER_TIMEOUT = 5.0  # seconds that the server may take for any answer, however short `timeout` is
 
 
 class TCPStore(Store):
@@ -61,7 +61,7 @@ class TCPStore(Store):
         return read_answer(operation, answer)
 
     def _exchange(self, request):
-        deadline = time.monotonic() + max(_PATIENCE, self.timeout.total_seconds())
+        deadline = time.monotonic() + max(_ANSWER_TIMEOUT, self.timeout.total_seconds())
         send_exactly(self._connection, LENGTH.pack(len(request)) + request, deadline)
         (length,) = LENGTH.unpack(receive_exactly(self._connection, LENGTH.size, deadline))
         return receive_exactly(self._connection, length, deadline)

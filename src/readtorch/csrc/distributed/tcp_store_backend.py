@@ -23,7 +23,7 @@ import threading
 import time
 import weakref
 
-from .authentication import Gate, group_secret
+from .authentication import Listener, group_secret
 from .exception import DistNetworkError, DistStoreError, QueueEmptyError
 from .store import HashStore
 
@@ -34,7 +34,7 @@ MAX_REQUEST = 3 * MAX_VALUE  # the whole of a request; in PyTorch: not limited
 LENGTH = struct.Struct("<I")
 _NUMBER = struct.Struct("<q")
 _UNFINISHED = 64 * 1024 * 1024  # bytes of half-sent requests that are kept for clients who prove nothing
-_STRANGERS = 1024  # how many such clients there may be
+_MOST_UNAUTHENTICATED = 1024  # how many such clients there may be
 STORE = b"TCPStore"  # what callers say they want, in `authentication`
 
 log = logging.getLogger(__name__)
@@ -101,8 +101,8 @@ OPERATIONS = {  # method of Store: (kinds of its parameters, kind of its result)
     "queue_len": (("key",), "number"),
     "list_keys": ((), "keys"),
 }
-_NAMES = list(OPERATIONS)  # an operation is its place here
-_ERRORS = [DistStoreError, QueueEmptyError, ValueError, KeyError]  # an error is its class's place here
+_NAMES = list(OPERATIONS)  # an operation is sent as its index
+_ERRORS = [DistStoreError, QueueEmptyError, ValueError, KeyError]  # an error is sent as the index of its class
 
 
 def request_of(operation, arguments):
@@ -190,8 +190,8 @@ class _Daemon:
     def __init__(self, listening):
         self.entries = HashStore()
         self.secret = group_secret()
-        self.gate = Gate(listening, self.secret, STORE, self._welcome)
-        self.selector = self.gate.selector
+        self.listener = Listener(listening, self.secret, STORE, self._welcome)
+        self.selector = self.listener.selector
         self.clients = {}  # connection -> _Client
         self.waiting = {}  # connection -> _Client, those that wait for keys
         self.stopped = False
@@ -200,11 +200,11 @@ class _Daemon:
 
     def run(self):
         while not self.stopped:
-            self.gate.turn(self._time_to_sleep())
+            self.listener.poll(self._time_to_sleep())
             self._answer_those_who_wait()
         for connection in self.clients:
             connection.close()
-        self.gate.close()
+        self.listener.close()
         self._bell.close()
 
     def stop(self):
@@ -219,7 +219,7 @@ class _Daemon:
         return min(60.0, min(client.wants[1] for client in self.waiting.values()) - time.monotonic())
 
     def _welcome(self, connection, _):
-        if not self.secret and len(self.clients) >= _STRANGERS:
+        if not self.secret and len(self.clients) >= _MOST_UNAUTHENTICATED:
             connection.close()
             return
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -7,7 +7,7 @@ from ...c10.tensor_impl import dtype_of, type_name
 
 
 class RedOpType(IntEnum):
-    """What a reduction does with two elements of the same place."""
+    """What a reduction does with two elements of the same index."""
 
     SUM = 0
     AVG = 1
