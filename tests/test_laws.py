@@ -198,7 +198,7 @@ CIRCLES = [
     ("the same", "cuda cuda.random cuda.streams"),
     ("a checkpoint names torch._utils._rebuild_parameter as what makes its Parameters", "_tensor _utils nn.parameter"),
     ("the gradient of a fused group is a graph that is fused in its turn", """
-        csrc.jit.passes.tensorexpr_fuser csrc.jit.tensorexpr.differentiate csrc.jit.tensorexpr.kernel"""),
+        csrc.jit.passes.tensorexpr_fuser csrc.jit.tensorexpr.autodiff csrc.jit.tensorexpr.kernel"""),
     ("a node has blocks, a block has nodes: one ir.h in PyTorch", "csrc.jit.ir.block csrc.jit.ir.node"),
 ]
 LARGEST_CIRCLE = 4  # files that are no public face

@@ -33,12 +33,12 @@ import readtorch
 import readtorch.jit
 from readtorch.c10 import cache_dir_utils
 from readtorch.c10.codecache import DIGEST, cached
-from readtorch.csrc.jit.tensorexpr import cpu_codegen
+from readtorch.csrc.jit.tensorexpr import llvm_codegen
 from tests.attack import limits
 
 NOBODY = 65534
 SETTINGS = ("NUMBA_CACHE_DIR", "READTORCH_FUSER_CACHE", "XDG_CACHE_HOME", "HOME", "TMPDIR")
-SOURCE = cpu_codegen.HEAD.format(names="copy") + "\n\n@kernel\ndef fused(x0, out0):\n    out0[0] = x0[0] * 3.0\n"
+SOURCE = llvm_codegen.HEAD.format(names="copy") + "\n\n@kernel\ndef fused(x0, out0):\n    out0[0] = x0[0] * 3.0\n"
 
 
 def doubled(x, out):
@@ -53,7 +53,7 @@ def program():
     x, out = np.ones(1), [np.zeros(1), np.zeros(1)]
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        kernels = cached(doubled), cpu_codegen.compiled.__wrapped__(SOURCE)
+        kernels = cached(doubled), llvm_codegen.compiled.__wrapped__(SOURCE)
         for kernel, result in zip(kernels, out):
             kernel(x, result)
     hits = [sum(kernel.stats.cache_hits.values()) for kernel in kernels]

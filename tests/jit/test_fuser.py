@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from readtorch.csrc.jit.frontend import tracer
 from readtorch.csrc.jit.ir.irparser import parse_ir
 from readtorch.csrc.jit.passes.tensorexpr_fuser import FuseTensorExprs, groups_of
-from readtorch.csrc.jit.tensorexpr import differentiate
+from readtorch.csrc.jit.tensorexpr import autodiff
 from readtorch.csrc.jit.tensorexpr.kernel import kernel_of
 
 from tests.jit import fused_programs as programs
@@ -427,7 +427,7 @@ def test_saved_inputs_are_freed():
 def test_the_joint_trace_recognises_saved_results():
     """tanh saves its result; without recognising it the gradient would hold a constant."""
     kernel, _ = fused(lambda api, x: api.tanh(x) * 2, readtorch.randn(3))
-    graph, _ = differentiate.trace_gradients(kernel.graph, [readtorch.randn(3)], (True,), [readtorch.ones(3)])
+    graph, _ = autodiff.trace_gradients(kernel.graph, [readtorch.randn(3)], (True,), [readtorch.ones(3)])
     constants = [
         n for n in graph.nodes() if n.kind() == "prim::Constant" and hasattr(n.output().toIValue(), "_array")
     ]

@@ -8,7 +8,7 @@ from readtorch.csrc.jit.frontend.schema_type_parser import parse_type
 from readtorch.csrc.jit.ir import Graph, parse_ir
 from readtorch.csrc.jit.ir.type import (FloatType, IntType, ListType, NoneType, NumberType, OptionalType, StringType, TensorType,
                                         TupleType, union_of)
-from readtorch.csrc.jit.ir.unification import unifyTypes
+from readtorch.csrc.jit.ir.type import unifyTypes
 from readtorch.csrc.jit.runtime.operator import all_names, getAllOperatorsFor
 from tests.reference import to_readtorch
 

@@ -1,14 +1,14 @@
 """What is behind `readtorch.compile`. Explained in the chapter "The fuser, and from TorchScript to
 torch.compile".
 
-    capture.py      a call becomes a graph
+    output_graph.py a call becomes a graph
     reads.py        what the function may read
     trace_rules.py  what it may do
     guards.py       when that graph may run again
     eval_frame.py   graphs are kept, looked up and recompiled
     backends.py     a graph becomes something that runs
 
-In PyTorch: `torch/_dynamo`, and for the backend `torch/_functorch/aot_autograd.py` and `torch/_inductor`.
+In PyTorch: `torch/_dynamo/__init__.py`, and for the backend `torch/_functorch/aot_autograd.py` and `torch/_inductor`.
 """
 
 from readtorch._dynamo import config, exc

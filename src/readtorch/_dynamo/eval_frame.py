@@ -17,7 +17,7 @@ import logging
 import readtorch
 from readtorch._dynamo import config
 from readtorch._dynamo.backends import lookup_backend
-from readtorch._dynamo.capture import Capture
+from .output_graph import Capture
 from readtorch._dynamo.exc import FailOnRecompileLimitHit, Unsupported
 from readtorch._dynamo.guards import Guards
 from readtorch._dynamo.reads import CannotTell, Reads

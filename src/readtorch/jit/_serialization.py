@@ -6,8 +6,8 @@ In PyTorch: `torch/jit/_serialization.py`. Explained in the chapter "JIT: script
 import os
 
 from readtorch.csrc.jit.python.script_init import ScriptFunction
-from readtorch.csrc.jit.serialization.export import save_function, save_object
-from readtorch.csrc.jit.serialization.import_archive import load_object, refusals
+from readtorch.csrc.jit.serialization.export_module import save_function, save_object
+from readtorch.csrc.jit.serialization.import_ import load_object, refusals
 
 from ._recursive import LoadedModuleType
 from ._script import RecursiveScriptModule

@@ -28,13 +28,13 @@ from readtorch.csrc.jit.passes.onnx.eval_peephole import EvalPeephole
 from readtorch.csrc.jit.passes.onnx.naming import AssignScopedNames, GiveLegibleNames, set_names
 from readtorch.csrc.jit.passes.onnx.peephole import (PeepholeOptimizeONNX, eliminate_dead_nodes,
                                                      eliminate_unused_inputs)
-from readtorch.csrc.jit.passes.onnx.remove_inplace_ops import RemoveInplaceOps
+from readtorch.csrc.jit.passes.onnx.remove_inplace_ops_for_onnx import RemoveInplaceOps
 from readtorch.csrc.jit.passes.onnx.to_onnx import ToONNX
 from readtorch.csrc.jit.passes.peephole import PeepholeOptimize
-from readtorch.csrc.jit.serialization.export_onnx import export_onnx
+from readtorch.csrc.jit.serialization.export import export_onnx
 from readtorch.csrc.onnx import TrainingMode, library
 from readtorch.jit._trace import flatten, get_trace_graph
-from readtorch.onnx import _constants, errors, symbolics  # noqa: F401  (symbolics: fills the table)
+from readtorch.onnx import _constants, errors, symbolic_opset9  # noqa: F401  (the last fills the table)
 from readtorch.onnx.jit_utils import GraphContext
 from readtorch.onnx.registration import registry
 

@@ -6,5 +6,5 @@
     runtime/    what runs it: operators, the interpreter
     api/        functions, classes and objects that hold graphs
 
-In PyTorch: `torch/csrc/jit`. Explained in the chapters "JIT: tracing" and "JIT: scripting".
+In PyTorch: `torch/csrc/jit`, which `torch/csrc/jit/python/init.cpp` binds. Explained in the chapters "JIT: tracing" and "JIT: scripting".
 """

@@ -12,7 +12,7 @@ In PyTorch: `torch/csrc/jit/frontend/exit_transforms.cpp`. Explained in the chap
 """
 
 from ..ir.type import BoolType
-from ..ir.unification import unifyTypes
+from readtorch.csrc.jit.ir.type import unifyTypes
 
 WILL, MIGHT, WONT, THROWS = "will", "might", "wont", "throws"
 

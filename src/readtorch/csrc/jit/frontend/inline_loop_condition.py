@@ -1,12 +1,11 @@
-"""The condition of a loop, from a block of its own to where it is looked at: before the loop and at the end
-of its body.
+"""Moves the condition of a loop from a block of its own to where it is evaluated: before the loop and at the end of its body.
 
     before                                           after
     Loop(%turns)                                     <condition> -> %c
       block0(%i): <body>                             Loop(%turns, %c)
       block1(): <condition> -> %c                      block0(%i): <body> <condition> -> %c1
 
-In PyTorch: `inline_loop_condition.cpp`, `canonicalize_modified_loop.cpp` in `torch/csrc/jit/frontend`.
+In PyTorch: `torch/csrc/jit/frontend/inline_loop_condition.cpp`, `torch/csrc/jit/frontend/canonicalize_modified_loop.cpp`.
 Explained in the chapter "JIT: scripting".
 """
 

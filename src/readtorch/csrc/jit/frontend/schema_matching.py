@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..ir.type import (ComplexType, DeviceObjType, FloatType, IntType, ListType, NoneType, NumberType,
                        OptionalType, StringType, TensorType, TupleType, VarType, unwrap_optional)
-from ..ir.unification import matchTypeVariables, tryEvalTypeVariables
+from readtorch.csrc.jit.ir.type import matchTypeVariables, tryEvalTypeVariables
 from ..ir.value import Value
 from ..runtime.operator import getAllBuiltinFunctionsFor, getAllOperatorsFor
 from .error_report import ErrorReport

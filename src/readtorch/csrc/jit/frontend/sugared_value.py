@@ -26,7 +26,7 @@ from readtorch.csrc.jit.ir.type import (
     TensorType,
     TupleType,
 )
-from readtorch.csrc.jit.ir.unification import matchTypeVariables, tryEvalTypeVariables
+from readtorch.csrc.jit.ir.type import matchTypeVariables, tryEvalTypeVariables
 from readtorch.csrc.jit.runtime.operator import getAllOperatorsFor
 
 from .error_report import ErrorReport

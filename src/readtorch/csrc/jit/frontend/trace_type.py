@@ -1,6 +1,6 @@
-"""The kernels of the Tracer key: write a call down, then make it.
+"""The kernels of the Tracer key: record a call, then make it.
 
-In PyTorch: `TraceType_*.cpp`, written by `tools/autograd/gen_trace_type.py`. Explained in the chapter "JIT:
+In PyTorch: `torch/csrc/autograd/TraceTypeManual.cpp`, and `TraceType_0.cpp` … written by `tools/autograd/gen_trace_type.py`. Explained in the chapter "JIT:
 tracing".
 """
 from ....aten import dispatcher
@@ -13,7 +13,7 @@ NOT_RECORDED = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpos
 
 
 def make_tracer_kernel(operator, keys):
-    """The Tracer kernel of `operator` (the dispatcher's fallback): write the call down, then make it."""
+    """The Tracer kernel of `operator` (the dispatcher's fallback): record the call, then make it."""
     name = operator.schema.name
     if name in NOT_RECORDED:
         return operator.composite or operator.table[keys & ~TRACER]
@@ -31,12 +31,12 @@ def make_tracer_kernel(operator, keys):
 
 
 def unrecorded(name, kernel):
-    """An operator that returns no tensor leaves no line in the graph; the trace is told."""
+    """An operator that returns no tensor leaves no node in the graph; the trace is notified."""
 
-    def tell_and_call(*arguments):
+    def notify_and_call(*arguments):
         tls.tracer.not_recorded(name)
         return kernel(*arguments)
-    return tell_and_call
+    return notify_and_call
 
 
 dispatcher.fallbacks[TRACER] = make_tracer_kernel

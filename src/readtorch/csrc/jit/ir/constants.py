@@ -10,7 +10,7 @@ from ....c10.tensor_impl import TensorImpl
 from .enums import as_number
 from .type import (BoolType, ComplexType, DeviceObjType, DictType, EnumType, FloatType, FunctionType, IntType,
                    ListType, NoneType, OptionalType, StringType, TensorType, TupleType, Type)
-from .unification import unifyTypeList
+from .type import unifyTypeList
 
 _OF_PYTHON = {bool: BoolType, int: IntType, float: FloatType, complex: ComplexType, str: StringType,
               type(None): NoneType, Device: DeviceObjType}

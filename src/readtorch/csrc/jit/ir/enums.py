@@ -1,6 +1,6 @@
-"""TorchScript has no dtype, layout or memory format: it has their numbers.
+"""TorchScript has no dtype, layout or memory format: it has the numbers of their enums.
 
-In PyTorch: `c10/core/ScalarType.h`, `Layout.h`, `MemoryFormat.h`; `at::Reduction` is a number there too.
+In PyTorch: the enums of `c10/core/ScalarType.h`, `c10/core/Layout.h`, `c10/core/MemoryFormat.h`.
 """
 from ....c10 import layout as layouts
 from ....c10.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format

@@ -4,7 +4,7 @@ In PyTorch: `aten/src/ATen/core/function_schema.h`. Explained in the chapter "JI
 """
 from dataclasses import dataclass, replace
 
-from .constant_text import constant_text
+from .formatting import constant_text
 from .type import FutureType, Type
 
 

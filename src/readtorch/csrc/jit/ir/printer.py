@@ -8,7 +8,7 @@
 In PyTorch: `Graph::print`, `Node::print` in `torch/csrc/jit/ir/ir.cpp`. Explained in the chapter "JIT:
 tracing".
 """
-from .constant_text import constant_text, tensor_text
+from .formatting import constant_text, tensor_text
 
 
 def graph_text(graph, print_source_ranges=True):

@@ -1,6 +1,6 @@
 """Calls of TorchScript functions from Python: arguments are bound to the signature and brought to its types.
 
-In PyTorch: `torch/csrc/jit/python/pybind_utils.{h,cpp}`. Explained in the chapter "JIT: scripting".
+In PyTorch: `torch/csrc/jit/python/pybind_utils.h`, `torch/csrc/jit/python/pybind_utils.cpp`. Explained in the chapter "JIT: scripting".
 """
 from enum import Enum
 

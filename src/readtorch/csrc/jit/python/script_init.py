@@ -78,7 +78,7 @@ class ScriptFunction(Compiled):
 
     def save(self, filename, **kwargs):
         """Write it to a file."""
-        from ..serialization.export import save_function
+        from readtorch.csrc.jit.serialization.export_module import save_function
 
         save_function(self._function, filename, **kwargs)
 

@@ -7,7 +7,7 @@ TorchScript has.
 In PyTorch: `torch/csrc/jit/runtime/operator.h`. Explained in the chapter "JIT: scripting".
 """
 from ..frontend.function_schema_parser import parse_schema
-from ..ir.unification import evalTypeVariables, matchTypeVariables
+from readtorch.csrc.jit.ir.type import evalTypeVariables, matchTypeVariables
 
 _declared = {}  # name -> [(schema text, make_operation, takes_node)], not yet read
 _operators = {}  # name -> [Operator], in the order in which they are tried

@@ -1,6 +1,7 @@
 """What runs a prim::TensorExprGroup.
 
-In PyTorch: `torch/csrc/jit/passes/tensorexpr_fuser.cpp` (`createTensorExprOp`).
+In PyTorch: `createTensorExprOp` at the end of `torch/csrc/jit/passes/tensorexpr_fuser.cpp`; here passes stand below the
+table of operators.
 """
 from .operator import prim_of_node
 

@@ -13,7 +13,7 @@ import operator
 
 from readtorch.c10.device import device as Device
 from readtorch.c10.tensor_impl import TensorImpl
-from readtorch.csrc.jit.ir.constant_text import float_text
+from readtorch.csrc.jit.ir.formatting import float_text
 
 from .operator import prim
 

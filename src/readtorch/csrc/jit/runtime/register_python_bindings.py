@@ -1,9 +1,9 @@
-"""Operators that have no entry in the dispatcher here, because a Python face does their work: other names of operators,
-overloads that take a number where a tensor may stand, conversions, questions about a tensor.
+"""Operators that have no entry in the dispatcher here, because a Python binding does their work: other names of operators,
+overloads that take a number where a tensor is accepted, conversions, predicates of a tensor.
 
-A program in Python calls the face; a graph's node needs an operator with a schema.
+A program in Python calls the binding; a graph's node needs an operator with a schema.
 
-In PyTorch: entries of `native_functions.yaml` of their own.
+PyTorch has no such file: these operators have entries of their own in `aten/src/ATen/native/native_functions.yaml`.
 """
 
 from readtorch.aten.dispatcher import registry

@@ -1,144 +1,123 @@
-"""Writes modules and functions to archives that PyTorch reads.
+"""A graph of ONNX nodes as the protobuf message that an .onnx file is.
 
-    data.pkl           the module: its class and its attributes, and of these the same
-    data/0, data/1     the bytes of the tensors
-    code/…/name.py     the classes and functions of `__torch__.….name`, as text
-    constants.pkl      the tensors that the text names
-    version, byteorder, .data/serialization_id
+    %y : Float(2, 4) = onnx::Gemm[transB=1](%x, %w)      node { op_type: "Gemm"  input: "x"  input: "w"
+                                                           output: "y"  attribute { name: "transB"  i: 1 } }
 
-In PyTorch: `ScriptModuleSerializer` in `torch/csrc/jit/serialization/export_module.cpp`. Explained in the
-chapter "JIT: scripting".
+In PyTorch: `GraphEncoder` in `torch/csrc/jit/serialization/export.cpp`, which fills in the messages field by
+field; here the `onnx` package does.
+Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
 
-import os
-
-from ....serialization._files import is_path, open_for_writing
-from ....serialization._save import _archive_name
-from ....serialization._inline_container import ZipWriter
-from ..api.object import ScriptObject
-from ..ir.type import ClassType, FunctionType
-from .pickler import Pickler
-from .print_types import Dependencies
-from .python_print import PythonPrint
+from readtorch.csrc.jit.ir.type import TensorType
+from readtorch.csrc.onnx import library, onnx_type_of
 
 
-def save_object(object, f, extra_files=None):
-    """object: a ScriptObject. f: a path or a file object. extra_files: name -> text, kept beside."""
-    name = _archive_name(os.fspath(f)) if is_path(f) else "archive"
-    with open_for_writing(f) as file:
-        writer = ZipWriter(file.write, lambda count: file.seek(count, os.SEEK_CUR), name)
-        _Archive(writer).write(object, extra_files or {})
-        writer.write_end_of_file()
+def export_onnx(
+    graph,
+    initializers,
+    opset,
+    dynamic_axes=None,
+    strip_doc_string=True,
+    keep_initializers_as_inputs=False,
+    custom_opsets=None,
+    producer=("", ""),
+):
+    """The ModelProto of `graph`. initializers: name of a graph input -> its tensor; these are stored in the
+    file.
+
+    dynamic_axes: name of an input or output -> {axis: name of its size}. producer: name and version of what
+    wrote it.
+    """
+    onnx = library()
+    axes = dynamic_axes or {}
+    initial = {v.debugName() for v in graph.inputs()} & set(initializers)
+    inputs = [v for v in graph.inputs() if keep_initializers_as_inputs or v.debugName() not in initial]
+    nodes = [node_proto(n, strip_doc_string) for n in graph.nodes() if is_written(n)]
+    proto = onnx.helper.make_graph(
+        nodes,
+        "main_graph",
+        [value_info(v, axes) for v in inputs],
+        [value_info(v, axes) for v in graph.outputs()],
+        [tensor_proto(t, name) for name, t in initializers.items() if name in initial],
+        value_info=[value_info(v, axes) for v in _values_between(graph)],
+    )
+    opsets = [("", opset), *_custom_opsets(graph, custom_opsets or {}).items()]
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets]
+    return onnx.helper.make_model(
+        proto,
+        opset_imports=imports,
+        ir_version=onnx.helper.find_min_ir_version_for(imports[:1]),
+        producer_name=producer[0],
+        producer_version=producer[1],
+    )
 
 
-def save_function(function, f, extra_files=None, _extra_files=None):
-    """A function is saved as a module that has it as `forward`."""
-    module = ClassType("__torch__.PlaceholderModule", None, is_module=True)
-    save_object(_module_of(function, module), f, extra_files or _extra_files)
+def is_written(node):
+    """A None that stands for an input left out has no node in the file: the input's name is empty."""
+    return not node.kind().startswith("prim::")
 
 
-def _module_of(function, type):
-    from ..api.function_impl import GraphFunction
-    from ..ir.function_schema import Argument
-    from ..ir.type import BoolType
-
-    graph = function.graph.copy()
-    graph.insertInput(0, "self").setType(type)
-    method = GraphFunction(f"{type.qualified}.forward", graph)
-    schema = function.schema
-    method.setSchema(schema.with_arguments([Argument("self", type), *schema.arguments]))
-    type.addMethod(method)
-    type.addAttribute("training", BoolType.get())
-    return ScriptObject(type, [True])
+def _values_between(graph):
+    """What is neither input nor output, where its type is known: viewers of models show it."""
+    outputs = set(graph.outputs())
+    values = [v for n in graph.nodes() if is_written(n) for v in n.outputs()]
+    return [v for v in values if v not in outputs and _has_shape(v)]
 
 
-# Operators that have changed since the format's version 3: an archive with one says at least from which
-# version it is.
-_CHANGED = {
-    "aten::div": 4,
-    "aten::div_": 4,
-    "aten::full": 5,
-    "aten::linspace": 8,
-    "aten::logspace": 9,
-    "aten::gelu": 10,
-}
+def _has_shape(value):
+    type = value.type()
+    return isinstance(type, TensorType) and type.dtype() in onnx_type_of and type.varyingSizes() is not None
 
 
-class _Archive:
-    """One archive while it is written."""
-
-    def __init__(self, writer):
-        self.writer = writer
-        self.dependencies = Dependencies()
-        self.names = {}  # type -> its name in the archive
-        self.taken = set()
-        self.files = {}  # qualifier -> text
-        self.constants = []
-        self.version = 3
-
-    def write(self, object, extra_files):
-        pickler = Pickler(self.name_of)
-        data = pickler.dump(object, object.type)
-        self._tensors("data", pickler)
-        self.writer.write_record("data.pkl", data)
-        for name, text in extra_files.items():
-            self.writer.write_record(f"extra/{name}", text.encode() if isinstance(text, str) else text)
-        for type in pickler.classes:
-            self.dependencies.add(type)
-        for type in self.dependencies.types:  # it grows while it is walked
-            self._define(type)
-        for qualifier, text in self.files.items():
-            self.writer.write_record(f"code/{qualifier.replace('.', '/')}.py", text.encode())
-        constants = Pickler(self.name_of)
-        data = constants.dump(tuple(self.constants))
-        self._tensors("constants", constants)
-        self.writer.write_record("constants.pkl", data)
-        self.writer.write_record("version", b"%d\n" % self.version)
-
-    def _tensors(self, folder, pickler):
-        for number, storage in pickler.storages.values():
-            self.writer.write_record(f"{folder}/{number}", storage.cpu()._impl.buffer.data, storage.nbytes())
-
-    def _define(self, type):
-        """The text of a class or function, behind what its file holds already."""
-        qualifier = self.name_of(type).rpartition(".")[0]
-        out = PythonPrint(self.constants, self.dependencies, self.name_of)
-        self._look_through(type)
-        out.named_type(type)
-        self.files[qualifier] = self.files.get(qualifier, "") + out.text()
-
-    def _look_through(self, type):
-        """Note the version that its operators need. Raises RuntimeError for a call of Python."""
-        functions = (
-            [type.function] if isinstance(type, FunctionType) else list(getattr(type, "methods", {}).values())
-        )
-        for function in functions:
-            for node in function.graph.all_nodes():
-                self.version = max(self.version, _CHANGED.get(node.kind(), 0))
-                if node.kind() == "prim::PythonOp":
-                    where = node.sourceRange().highlight() if node.sourceRange() else ""
-                    raise RuntimeError(
-                        f"\nCould not export Python function call '{node.pyname()}'. Remove calls to Python "
-                        "functions before export. Did you forget to add @script or @script_method "
-                        "annotation? If "
-                        f"this is a nn.ModuleList, add it to __constants__:\n{where}"
-                    )
-
-    def name_of(self, type):
-        """Different types have different names in the archive: a name that is taken gets a number."""
-        key = type.function if isinstance(type, FunctionType) else type
-        if key not in self.names:
-            name = type.function.qualified_name if isinstance(type, FunctionType) else type.qualified
-            name = name if name.startswith("__torch__.") else f"__torch__.{name}"
-            self.names[key] = _free(name, self.taken)
-            self.taken.add(self.names[key])
-        return self.names[key]
+def _custom_opsets(graph, versions):
+    domains = {n.kind().split("::")[0] for n in graph.nodes()} - {"onnx", "prim"}
+    return {domain: versions.get(domain, 1) for domain in sorted(domains)}
 
 
-def _free(name, taken):
-    prefix, _, last = name.rpartition(".")
-    number = 0
-    while name in taken:
-        name = f"{prefix}.___torch_mangle_{number}.{last}"
-        number += 1
-    return name
+def node_proto(node, strip_doc_string=True):
+    """One node. Its name was set by the pass that names nodes after modules; before that it has none."""
+    helper = library().helper
+    domain, _, operator = node.kind().partition("::")
+    names = [name for name in node.attributeNames() if name != "onnx_name"]
+    proto = helper.make_node(
+        operator,
+        ["" if v.mustBeNone() else v.debugName() for v in node.inputs()],
+        [v.debugName() for v in node.outputs()],
+        name=node.s("onnx_name") if node.hasAttribute("onnx_name") else None,
+        domain=None if domain == "onnx" else domain,
+        doc_string=None if strip_doc_string or node.sourceRange() is None else str(node.sourceRange().source.text),
+    )
+    proto.attribute.extend(
+        helper.make_attribute(name, _attribute(node, name), attr_type=_attribute_type(node, name))
+        for name in sorted(names)
+    )
+    return proto
+
+
+def _attribute(node, name):
+    value = node.attribute(name)
+    return tensor_proto(value) if node.kindOf(name) == "t" else value
+
+
+def _attribute_type(node, name):
+    """An empty list does not tell what it is a list of."""
+    kinds = {"is": "INTS", "fs": "FLOATS", "ss": "STRINGS"}
+    kind = kinds.get(node.kindOf(name))
+    return kind and getattr(library().AttributeProto, kind)
+
+
+def tensor_proto(tensor, name=None):
+    return library().numpy_helper.from_array(tensor.detach().cpu().contiguous()._array, name)
+
+
+def value_info(value, dynamic_axes):
+    """Name, element type and sizes of a value; an axis in `dynamic_axes` has the name there for its size."""
+    names = dynamic_axes.get(value.debugName(), {})
+    return library().helper.make_value_info(value.debugName(), type_proto(value.type(), names))
+
+
+def type_proto(type, axis_names=None):
+    sizes = type.varyingSizes()
+    for axis, name in (axis_names or {}).items():
+        sizes[axis] = name
+    return library().helper.make_tensor_type_proto(onnx_type_of[type.dtype()], sizes)

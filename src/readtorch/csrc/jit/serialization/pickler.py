@@ -28,7 +28,7 @@ from ..ir.type import (
     UnionType,
     unwrap_optional,
 )
-from .print_types import type_text
+from .python_print import type_text
 
 _LISTS = {
     IntType: "build_intlist",

@@ -11,16 +11,399 @@ turn is, is written inside the expression that uses it; others get a variable.
 In PyTorch: `torch/csrc/jit/serialization/python_print.cpp`. Explained in the chapter "JIT: scripting".
 """
 
-from ..ir.type import (
+import enum
+
+from readtorch.c10.tensor_impl import TensorImpl
+from readtorch.csrc.jit.api.object import ScriptObject
+from readtorch.csrc.jit.ir import formatting as plain
+from readtorch.csrc.jit.ir.formatting import quoted
+from readtorch.csrc.jit.ir.type import (
+    AnyType,
     ClassType,
+    DictType,
     EnumType,
     FunctionType,
+    InterfaceType,
+    ListType,
+    NoneType,
+    OptionalType,
     TupleType,
+    UnionType,
 )
-from .print_constants import constant_text
-from .print_expressions import expression_text, is_identifier
-from .print_inlining import inlined_nodes
-from .print_types import Dependencies, type_text
+
+# --------------------------------------------------------------- types, and the classes and functions that a text names
+
+
+class Dependencies:
+    """The classes and functions that a text names, in the order in which they were met."""
+
+    def __init__(self):
+        self.types = []
+
+    def add(self, type):
+        if not any(_same(type, known) for known in self.types):
+            self.types.append(type)
+
+    def add_all(self, type):
+        """A type and the types in it."""
+        if isinstance(type, (ClassType, InterfaceType, EnumType)) or (isinstance(type, TupleType) and type.qualified):
+            self.add(type)
+        if not isinstance(type, ClassType):
+            for part in type.containedTypes():
+                self.add_all(part)
+
+
+def _same(a, b):
+    if isinstance(a, FunctionType) and isinstance(b, FunctionType):
+        return a.function is b.function
+    return a is b or a == b
+
+
+def type_text(type, name_of=None):
+    """A type as Python spells it. name_of: the names of classes."""
+    if name_of is None:
+        return type.annotation_str
+    if isinstance(type, (ClassType, InterfaceType, EnumType, FunctionType)) or (
+        isinstance(type, TupleType) and type.qualified
+    ):
+        return name_of(type)
+    if isinstance(type, (ListType, DictType, OptionalType, UnionType, TupleType)):
+        return (
+            type.withContained([_Named(type_text(t, name_of)) for t in type.containedTypes()]).annotation_str
+            if not isinstance(type, UnionType)
+            else f"Union[{', '.join(type_text(t, name_of) for t in type.types)}]"
+        )
+    return type.annotation_str
+
+
+class _Named(AnyType):
+    """Stands for a type whose text is known."""
+
+    def __init__(self, text):
+        self.spelled = text
+
+    @property
+    def annotation_str(self):
+        return self.spelled
+
+
+# --------------------------------------------------------- which nodes are written inside the expression that uses them
+
+
+def inlined_nodes(block):
+    """The nodes of a block, and of the blocks inside, that need no statement."""
+    scan = _Scan()
+    scan.block(block)
+    return scan.inlined
+
+
+class _Scan:
+    def __init__(self):
+        self.inlined = set()
+
+    def block(self, block):
+        self.node(block.returnNode())
+        for node in reversed(block.nodes()):
+            self.node(node)
+
+    def node(self, node):
+        """Returns the node in front of everything that is written inside `node`."""
+        if node in self.inlined:
+            return node
+        for inner in node.blocks():
+            self.block(inner)
+        point = _previous(node)
+        for value in reversed(node.inputs()):
+            point = self.value(point, value)
+        return point
+
+    def value(self, point, value):
+        node = value.node()
+        if node is point and _may_stand_inside(value):
+            point = self.node(point)
+            self.inlined.add(node)
+        elif node.kind() == "prim::Constant":
+            self.inlined.add(node)
+        return point
+
+
+def _previous(node):
+    node = node.prev()
+    while node.kind() == "prim::Constant":
+        node = node.prev()
+    return node
+
+
+_TASKS = ("prim::fork", "prim::rpc_async", "prim::rpc_sync", "prim::rpc_remote")
+
+
+def _may_stand_inside(value):
+    node, uses = value.node(), value.uses()
+    if node.outputsSize() != 1 or len(uses) != 1 or node.blocks():
+        return False
+    user, offset = uses[0].user, uses[0].offset
+    if value.hasDebugName() and user.kind() != "prim::Return":
+        return False  # it was a variable
+    if user.kind() == "prim::Loop" and offset >= 2:
+        return False  # carried: the number of turns and the condition must come behind it
+    # An isinstance in a condition would refine types again, which the graph has done already.
+    return user.kind() not in _TASKS and node.kind() != "prim::isinstance"
+
+
+# ------------------------------------------------------------------------------------------------------------ constants
+
+
+def constant_text(value, out):
+    """A literal; a tensor, an object and text that is not ASCII go into the table of constants of `out`."""
+    if isinstance(value, (TensorImpl, ScriptObject)) or (isinstance(value, str) and not value.isascii()):
+        return f"CONSTANTS.c{_index(value, out.constants)}"
+    if isinstance(value, enum.Enum):
+        from ..ir.constants import enum_type
+
+        type = enum_type(value.__class__)
+        out.dependencies.add(type)
+        return f"{out.type_text(type)}.{value.name}"
+    if isinstance(value, tuple):
+        inner = ", ".join(constant_text(v, out) for v in value)
+        name = ""
+        if hasattr(value, "_fields"):
+            from ..ir.constants import type_of_value
+
+            name = out.type_text(type_of_value(value))
+        return f"{name}({inner}{',' if len(value) == 1 else ''})"
+    if isinstance(value, list):
+        return f"[{', '.join(constant_text(v, out) for v in value)}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{constant_text(k, out)}: {constant_text(v, out)}" for k, v in value.items()) + "}"
+    return plain.constant_text(value)
+
+
+def _index(value, table):
+    """Its number in the table: equal tensors share one."""
+    for i, known in enumerate(table):
+        if known is value or (isinstance(known, TensorImpl) and isinstance(value, TensorImpl) and _equal(known, value)):
+            return i
+    table.append(value)
+    return len(table) - 1
+
+
+def _equal(a, b):
+    return a.dtype == b.dtype and a.device == b.device and a.shape == b.shape and a.equal(b)
+
+
+# ---------------------------------------------------------------------------------------------------------- expressions
+
+
+def is_identifier(name):
+    return name.isascii() and name.isidentifier()
+
+
+def expression_text(node, body):
+    """body: knows the text of the inputs."""
+    special = _SPECIAL.get(node.kind())
+    return special(node, body) if special else _operator(node, body)
+
+
+def _operator(node, body):
+    """`torch.add(x, y, alpha=2)`; arguments at the end that have their defaults are left out."""
+    schema = node.getSchema()
+    inputs = node.inputs()
+    count = len(inputs)
+    if not schema.is_vararg:
+        count = _needed(schema, inputs)
+    parts = []
+    for i, value in enumerate(inputs[:count]):
+        keyword = i < len(schema.arguments) and schema.arguments[i].kwarg_only
+        parts.append(f"{schema.arguments[i].name}={body.use(value)}" if keyword else body.use(value))
+    return f"{_name(node.kind())}({', '.join(parts)})"
+
+
+def _needed(schema, inputs):
+    """How many arguments must be written."""
+    arguments = schema.arguments
+    if any(a.is_out for a in arguments):
+        return len(inputs)
+    count = len(inputs)
+    while count and _has_default(arguments[count - 1], inputs[count - 1]):
+        count -= 1
+    return count
+
+
+def _has_default(argument, value):
+    if not argument.has_default or not value.isConstant():
+        return False
+    given, default = value.toIValue(), argument.default_value
+    return type(given) is type(default) and given == default
+
+
+def _name(kind):
+    namespace, _, name = kind.partition("::")
+    if kind in ("aten::backward", "aten::grad"):
+        return f"torch.autograd.{name}"
+    return f"torch.{name}" if namespace == "aten" else f"ops.{namespace}.{name}"
+
+
+# ---------------------------------------------------------------------------------------------- special forms
+
+
+def _constant(node, body):
+    type = node.output().type()
+    if isinstance(type, FunctionType):
+        body.out.dependencies.add(type)
+        return body.out.type_text(type)
+    if node.mustBeNone():
+        return "None"
+    return constant_text(node.constant_value(), body.out)
+
+
+def _annotated(node, body, text):
+    return f"annotate({body.out.type_text(node.output().type())}, {text})"
+
+
+def _conversion(node, body):
+    return _annotated(node, body, body.use(node.input()))
+
+
+def _call_of(name):
+    return lambda node, body: f"{name}({body.list_of(node.inputs())})"
+
+
+def _getitem(node, body):
+    container, index = map(body.use, node.inputs())
+    return f"{container}[{index}]" if is_identifier(container) else f"({container})[{index}]"
+
+
+def _tuple(node, body):
+    type = node.output().type()
+    name = body.out.type_text(type) if type.qualified else ""
+    return f"{name}({body.list_of(node.inputs())}{',' if node.inputsSize() == 1 else ''})"
+
+
+def _tuple_index(node, body):
+    container, index = map(body.use, node.inputs())
+    return f"({container})[{index}]"
+
+
+def _tuple_slice(node, body):
+    return f"({body.use(node.input())})[{node.i('beg')}:{node.i('end')}]"
+
+
+def _can_be_inferred(type):
+    """Whether a list of such elements shows its type."""
+    if isinstance(type, (OptionalType, UnionType, NoneType)):
+        return False
+    if isinstance(type, (ListType, DictType, TupleType)):
+        return all(map(_can_be_inferred, type.containedTypes()))
+    return True
+
+
+def _list(node, body):
+    text = f"[{body.list_of(node.inputs())}]"
+    if not node.inputs() or not _can_be_inferred(node.output().type().elem):
+        return _annotated(node, body, text)
+    return text
+
+
+def _dict(node, body):
+    inputs = node.inputs()
+    text = "{" + ", ".join(f"{body.use(k)}: {body.use(v)}" for k, v in zip(inputs[::2], inputs[1::2])) + "}"
+    type = node.output().type()
+    if not inputs or not (_can_be_inferred(type.key) and _can_be_inferred(type.value)):
+        return _annotated(node, body, text)
+    return text
+
+
+def _new_object(node, body):
+    name = body.out.type_text(node.output().type())
+    return f"{name}.__new__({name})"
+
+
+def _get_attr(node, body):
+    name, object = node.s("name"), body.use(node.input())
+    return f"{object}.{name}" if is_identifier(name) else f"getattr({object}, {quoted(name)})"
+
+
+def _arguments(values, body):
+    return "".join(f"{body.use(v)}, " for v in values)
+
+
+def _call_function(node, body):
+    function, *given = node.inputs()
+    return f"{body.use(function)}({_arguments(given, body)})"
+
+
+def _call_method(node, body):
+    object, *given = node.inputs()
+    body.out.dependencies.add(object.type())
+    return f"({body.use(object)}).{node.s('name')}({_arguments(given, body)})"
+
+
+def _unwrap(node, body):
+    text = body.use(node.input())
+    if node.input().mustBeNone():
+        text = f"annotate({body.out.type_text(OptionalType(node.output().type()))}, {text})"
+    return f"torch._unwrap_optional({text})"
+
+
+def _cast(node, body):
+    return f"unchecked_cast({body.out.type_text(node.output().type())}, {body.use(node.input())})"
+
+
+def _isinstance(node, body):
+    types = [body.out.type_text(t) for t in node.attribute("types")]
+    wanted = types[0] if len(types) == 1 else f"({', '.join(types)})"
+    return f"isinstance({body.use(node.input())}, {wanted})"
+
+
+def _raise(node, body):
+    message, name = node.inputs()
+    more = "" if name.mustBeNone() else f", {body.use(name)}"
+    return f"ops.prim.RaiseException({body.use(message)}{more})"
+
+
+def _python_op(node, body):
+    scalars = ", ".join(map(repr, node.attribute("scalar_args")))
+    return f"^{node.pyname()}({scalars})({body.list_of(node.inputs())})"
+
+
+_SPECIAL = {
+    "prim::Constant": _constant,
+    "prim::PythonOp": _python_op,
+    "prim::Uninitialized": lambda node, body: f"uninitialized({body.out.type_text(node.output().type())})",
+    "aten::ScalarImplicit": _conversion,
+    "aten::FloatImplicit": _conversion,
+    "aten::IntImplicit": _conversion,
+    "aten::ComplexImplicit": _conversion,
+    "aten::Int": _call_of("int"),
+    "aten::Float": _call_of("float"),
+    "aten::Complex": _call_of("complex"),
+    "aten::Bool": _call_of("bool"),
+    "aten::str": _call_of("str"),
+    "prim::Print": _call_of("print"),
+    "aten::sorted": _call_of("sorted"),
+    "aten::__getitem__": _getitem,
+    "prim::TupleConstruct": _tuple,
+    "prim::TupleIndex": _tuple_index,
+    "prim::TupleSlice": _tuple_slice,
+    "prim::ListConstruct": _list,
+    "prim::DictConstruct": _dict,
+    "prim::CreateObject": _new_object,
+    "prim::GetAttr": _get_attr,
+    "prim::CallFunction": _call_function,
+    "prim::CallMethod": _call_method,
+    "aten::_unwrap_optional": _unwrap,
+    "prim::unchecked_unwrap_optional": _cast,
+    "prim::unchecked_cast": _cast,
+    "prim::isinstance": _isinstance,
+    "prim::tolist": lambda node, body: _annotated(node, body, f"{body.use(node.input(0))}.tolist()"),
+    "prim::EnumValue": lambda node, body: f"({body.use(node.input())}).value",
+    "prim::EnumName": lambda node, body: f"({body.use(node.input())}).name",
+    "prim::RaiseException": _raise,
+}
+
+
+# --------------------------------------------------------------------------------------- statements, functions, classes
+
 
 RESERVED = set(
     "_ as aten attribute CONSTANTS fork getattr inf nan infj nanj ops __torch__ and assert async await "
@@ -104,9 +487,7 @@ class PythonPrint:
         for name, value in type.constants.items():
             from ..ir.constants import type_of_value
 
-            self.write(
-                f"{name} : Final[{self.type_text(type_of_value(value))}] = {constant_text(value, self)}"
-            )
+            self.write(f"{name} : Final[{self.type_text(type_of_value(value))}] = {constant_text(value, self)}")
         for method in [*type.methods.values(), *dict.fromkeys([*type.hooks, *type.pre_hooks])]:
             self.function(method)
         self.level -= 1

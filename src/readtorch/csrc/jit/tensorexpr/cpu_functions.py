@@ -4,8 +4,8 @@
 be put in place of its call, with `aten/cpu/vec/vector_math.py` as its `math`. The text is the same for both
 machines.
 
-In PyTorch: the same expression is printed by `llvm_codegen.cpp` for the CPU and by `cuda_codegen.cpp` for
-the GPU.
+PyTorch has no such file: the same expression is emitted by `torch/csrc/jit/tensorexpr/llvm_codegen.cpp` for the CPU and
+printed by `torch/csrc/jit/tensorexpr/cuda_codegen.cpp` for the GPU.
 """
 
 import functools

@@ -23,7 +23,7 @@ from ...autograd.variable import gradient_edge
 from ..ir.graph import Graph
 from readtorch.csrc.jit.runtime.code_impl import Code
 from ..runtime.interpreter import run
-from .differentiate import differentiable
+from .autodiff import differentiable
 from .loop_nest import CODES, Unfusable
 from .plans import GRAIN, FlatPlan, make_plan, run_flat
 

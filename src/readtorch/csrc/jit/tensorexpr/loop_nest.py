@@ -8,8 +8,8 @@ one line such as
 
 with casts where an operand has another type than the operator computes in.
 
-In PyTorch: `TensorExprKernel::computeValue` in `torch/csrc/jit/tensorexpr/kernel.cpp`; types come from the
-profiling executor.
+In PyTorch: the loops and stores of `torch/csrc/jit/tensorexpr/loopnest.cpp`, which `TensorExprKernel::computeValue` in
+`torch/csrc/jit/tensorexpr/kernel.cpp` writes; types come from the profiling executor.
 """
 
 from typing import NamedTuple

@@ -8,7 +8,8 @@ two, outer ones and inner ones, so that each operand is
 
 and the loop is two loops. An operand that is none of these is copied to full size first.
 
-In PyTorch: the fuser computes an offset from sizes and strides for every element.
+PyTorch has no such file: its fuser computes an offset from sizes and strides for every element
+(`torch/csrc/jit/tensorexpr/kernel.cpp`).
 """
 
 import math

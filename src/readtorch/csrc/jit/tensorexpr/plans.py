@@ -1,6 +1,9 @@
 """A group's kernel and what must be done around it, for operands of known dtypes, shapes and strides.
 
 `plan(arguments)` takes arrays and numbers and returns the outputs' arrays.
+
+PyTorch has no such file: `torch/csrc/jit/tensorexpr/kernel.cpp` compiles one kernel a group, for the shapes that were
+profiled.
 """
 
 import math
@@ -9,7 +12,7 @@ import numpy as np
 
 from ....aten import parallel
 from ....c10.tensor_impl import TensorImpl
-from .cpu_codegen import compile_for, compiled, flat_source, only_when_told, rows_source
+from .llvm_codegen import compile_for, compiled, flat_source, only_when_told, rows_source
 from .loop_nest import CODES, LoopNest, Profile, Unfusable
 from .placement import best_placement, memory_order
 

@@ -4,7 +4,7 @@ In PyTorch: `runCleanupPasses` in `torch/csrc/jit/frontend/ir_emitter.cpp`.
 """
 
 from readtorch.csrc.jit.ir.graph import Graph
-from readtorch.csrc.jit.passes.canonicalize_outputs import CanonicalizeOutputs
+from readtorch.csrc.jit.passes.canonicalize import CanonicalizeOutputs
 from readtorch.csrc.jit.passes.constant_pooling import ConstantPooling
 from readtorch.csrc.jit.passes.constant_propagation import ConstantPropagationImmutableTypes
 from readtorch.csrc.jit.passes.lower_tuples import LowerSimpleTuples

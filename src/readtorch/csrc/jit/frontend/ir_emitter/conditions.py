@@ -28,7 +28,7 @@ from readtorch.csrc.jit.ir.type import (
     union_of,
     unwrap_optional,
 )
-from readtorch.csrc.jit.ir.unification import unifyTypes
+from readtorch.csrc.jit.ir.type import unifyTypes
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from readtorch.csrc.jit.frontend.error_report import ErrorReport
 from readtorch.csrc.jit.frontend.script_type_parser import type_name
 from readtorch.csrc.jit.frontend.sugared_value import SimpleValue
 from readtorch.csrc.jit.ir.type import IntType, OptionalType, UnionType
-from readtorch.csrc.jit.ir.unification import unifyTypes
+from readtorch.csrc.jit.ir.type import unifyTypes
 
 from .environment import Environment
 

@@ -21,7 +21,7 @@ from readtorch.csrc.jit.ir.type import (
     TupleType,
     UnionType,
 )
-from readtorch.csrc.jit.ir.unification import unifyTypeList
+from readtorch.csrc.jit.ir.type import unifyTypeList
 from readtorch.csrc.jit.passes.constant_propagation import run_node
 
 # operator: (its name in graphs, the method of objects)

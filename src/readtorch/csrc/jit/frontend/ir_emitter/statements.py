@@ -8,7 +8,7 @@ from readtorch.csrc.jit.frontend.schema_matching import NamedValue, try_convert_
 from readtorch.csrc.jit.frontend.script_type_parser import type_name
 from readtorch.csrc.jit.frontend.sugared_value import ExceptionMessage, ExceptionValue, MethodValue, SugaredValue
 from readtorch.csrc.jit.ir.type import AnyType, ClassType, NoneType, StringType, TensorType
-from readtorch.csrc.jit.ir.unification import unifyTypes
+from readtorch.csrc.jit.ir.type import unifyTypes
 
 
 class Closure(SugaredValue):

@@ -12,7 +12,7 @@ Explained in the chapter "Multiprocessing, TensorBoard, ONNX".
 """
 from ....onnx import dtype_of_onnx_type, library, onnx_type_of
 from ...ir.type import TensorType
-from ...serialization.export_onnx import node_proto, tensor_proto, type_proto
+from readtorch.csrc.jit.serialization.export import node_proto, tensor_proto, type_proto
 
 _SIZES_DEPEND_ON_VALUES = {"onnx::NonZero", "onnx::Unique", "onnx::Compress"}
 _MOST_VALUES = 64  # of a constant that ONNX's rules are shown: it may be a shape

@@ -1,17 +1,17 @@
 """Turns one call of a function into a graph, while the function runs as usual.
 
-The tracer of the chapter "JIT: tracing" does the writing. Three things are different from `jit.trace`:
+The tracer of the chapter "JIT: tracing" records it. Three things are different from `jit.trace`:
 
     sizes are plain ints, and that they were read is noted: the shapes are guarded then; a tensor that the
     function did not get as an argument (a parameter, a global) becomes an input of the graph; what a trace
-    cannot follow does not warn: it is noted in `reason`, and the graph is thrown away.
+    cannot follow does not warn: it is noted in `reason`, and the graph is discarded.
 
 The call is an ordinary eager one in all cases, so its result is right whatever becomes of the graph. Whether the
 graph may stand for a later call is not seen in a trace: Note [ What a graph may stand for ] in reads.py.
 
-In PyTorch: `torch/_dynamo` reads the function's bytecode instead (`symbolic_convert.py`), so it sees the
-branches that a trace misses. What it cannot put into a graph it leaves to Python and goes on behind it (a
-*graph break*).
+In PyTorch: `torch/_dynamo/output_graph.py` is filled by an interpreter of the function's bytecode
+(`torch/_dynamo/symbolic_convert.py`), so it sees the branches that a trace misses. What it cannot put into a graph it leaves
+to Python and continues after it (a *graph break*).
 """
 
 import numpy as np
@@ -87,9 +87,7 @@ class CompileTrace(tracer.TracingState):
     def _made_on_the_way(self, tensor):
         """A constant, if autograd has no part in it: `tensor(3.)` inside the function."""
         if self.paused(lambda: tensor.requires_grad):
-            self.give_up(
-                "a tensor that requires grad and is neither an argument nor a parameter, closure or global"
-            )
+            self.give_up("a tensor that requires grad and is neither an argument nor a parameter, closure or global")
             tensor = self.paused(tensor.detach)
         self.made.append((tensor, tensor._counter[0]))
         return super()._tensor_constant(tensor)

@@ -1,4 +1,8 @@
-"""The largest, in order."""
+"""The largest, in order.
+
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
+and what later versions changed in `symbolic_opset10.py`, `symbolic_opset11.py`.
+"""
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import parse_arg, parse_args, rank, size_of, slice_, vector_of

@@ -1,7 +1,11 @@
-"""Rows of a table."""
+"""Rows of a table.
+
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
+and what later versions changed in `symbolic_opset10.py`, `symbolic_opset11.py`.
+"""
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import parse_args, unsupported
-from readtorch.onnx.symbolics.reduction import reduced
+from .reduction import reduced
 
 
 @onnx_symbolic("aten::embedding")

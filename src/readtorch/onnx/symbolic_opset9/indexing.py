@@ -1,11 +1,15 @@
-"""Parts of tensors."""
+"""Parts of tensors.
+
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
+and what later versions changed in `symbolic_opset10.py`, `symbolic_opset11.py`, `symbolic_opset13.py`, `symbolic_opset16.py`.
+"""
 import readtorch
 from readtorch.onnx._constants import INT64_MAX
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import (cast, dim_size, dtype, is_constant, is_none, parse_arg,
                                             parse_args, rank, reshape, shape_of, slice_, squeeze, transpose,
                                             unpack_list, unsqueeze, unsupported, vector_of)
-from readtorch.onnx.symbolics.comparison import nonzero_columns
+from .comparison import nonzero_columns
 
 
 @onnx_symbolic("aten::select")

@@ -3,12 +3,13 @@
 In PyTorch: `IValue::repr` in `aten/src/ATen/core/ivalue.cpp`, `printQuotedString` in `c10/util/StringUtil.h`,
 `print` of tensors in `aten/src/ATen/core/Formatting.cpp`.
 """
+
 import enum
 import math
 
-from ....c10.device import device as Device
-from ....c10.scalar_type import SCALAR_TYPE_NAMES
-from ....c10.tensor_impl import TensorImpl
+from readtorch.c10.device import device as Device
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.tensor_impl import TensorImpl
 
 MOST_ELEMENTS = 10  # a tensor with more is printed as <Tensor>
 _ESCAPES = {
@@ -139,9 +140,7 @@ def _nested(values, dims, form, where=()):
     parts = []
     for i, inner in enumerate(values, 1):
         header = f"({','.join(map(str, (*where, i)))},.,.) = \n"
-        parts.append(
-            header + _matrix(inner, form, 1) if dims == 3 else _nested(inner, dims - 1, form, (*where, i))
-        )
+        parts.append(header + _matrix(inner, form, 1) if dims == 3 else _nested(inner, dims - 1, form, (*where, i)))
     return "\n".join(parts)
 
 
@@ -152,7 +151,7 @@ def _matrix(rows, form, indent):
     parts = []
     for first in range(0, count, per_line):
         columns = f"Columns {first + 1} to {min(first + per_line, count)}" if per_line < count else ""
-        shown = [" ".join(map(form.element, row[first:first + per_line])) + "\n" for row in rows]
+        shown = [" ".join(map(form.element, row[first : first + per_line])) + "\n" for row in rows]
         margin = " " * (indent + (form.scale != 1))
         factor = form.factor()
         parts.append(columns + factor + (" " * indent if factor else "") + margin.join(shown))

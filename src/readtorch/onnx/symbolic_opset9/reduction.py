@@ -1,4 +1,8 @@
-"""Sums, means and what else makes one number of many."""
+"""Sums, means and what else makes one number of many.
+
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
+and what later versions changed in `symbolic_opset12.py`, `symbolic_opset18.py`.
+"""
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import cast, dtype, is_none, parse_arg, parse_args, rank, reshape, squeeze

@@ -1,9 +1,13 @@
-"""Products of matrices."""
+"""Products of matrices.
+
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
+and what later versions changed in `symbolic_opset11.py`, `symbolic_opset12.py`.
+"""
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import (cast, is_none, parse_arg, parse_args, rank, squeeze, transpose,
                                             unpack_list, unsqueeze, unsupported)
-from readtorch.onnx.symbolics.arithmetic import times
-from readtorch.onnx.symbolics.reduction import reduced
+from .arithmetic import times
+from .reduction import reduced
 
 
 @onnx_symbolic("aten::linear")

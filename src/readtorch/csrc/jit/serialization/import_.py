@@ -6,9 +6,10 @@ In PyTorch: `ScriptModuleDeserializer` in `torch/csrc/jit/serialization/import.c
 
 import contextlib
 
-from ....serialization._files import open_for_reading
-from ....serialization._inline_container import ZipReader
-from ..api.object import ScriptObject
+from readtorch.csrc.jit.api.object import ScriptObject
+from readtorch.serialization._files import open_for_reading
+from readtorch.serialization._inline_container import ZipReader
+
 from .import_source import SourceImporter
 from .unpickler import read_pickle
 

@@ -1,4 +1,8 @@
-"""Sizes and numbers of the program, which are tensors in ONNX."""
+"""Sizes and numbers of the program, which are tensors in ONNX.
+
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
+and what later versions changed in `symbolic_opset11.py`.
+"""
 import math
 
 import readtorch

@@ -1,4 +1,7 @@
-"""Attention in its parts: ONNX has a node for it only since version 23."""
+"""Attention in its parts: ONNX has a node for it only since version 23.
+
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset14.py`.
+"""
 import readtorch
 from readtorch.onnx._constants import INT64_MAX
 from readtorch.onnx.registration import onnx_symbolic

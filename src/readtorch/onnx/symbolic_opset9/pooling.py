@@ -1,4 +1,8 @@
-"""Pooling."""
+"""Pooling.
+
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
+and what later versions changed in `symbolic_opset10.py`.
+"""
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import parse_args, rank, sizes, squeeze, unsqueeze, unsupported
 

@@ -19,11 +19,11 @@ import sys
 import threading
 import types
 
-from ....aten.native.cuda import functions
-from ....c10 import cache_dir_utils
-from ....c10.global_names import names_in
+from readtorch.aten.native.cuda import functions
+from readtorch.c10 import cache_dir_utils
+from readtorch.c10.global_names import names_in
 
-HEAD = '''"""A fused kernel, written by readtorch. See readtorch/csrc/jit/tensorexpr/cpu_codegen.py."""
+HEAD = '''"""A fused kernel, written by readtorch. See readtorch/csrc/jit/tensorexpr/llvm_codegen.py."""
 from math import inf, nan  # noqa: F401
 
 from numpy import bool_ as b1, empty, float32 as f32, float64 as f64, int32 as i32, int64 as i64  # noqa: F401
@@ -67,9 +67,7 @@ def rows_source(nest, layout):
     if reduced:
         lines += _reducing(nest, reduced, walked, loads)
     else:
-        lines += ["        for j in range(n):"] + [
-            f"            {line}" for line in loads + _assignments(nest)
-        ]
+        lines += ["        for j in range(n):"] + [f"            {line}" for line in loads + _assignments(nest)]
         lines += [f"            line{k}[j] = {output.name}" for k, output in enumerate(nest.outputs)]
         lines += [f"            {line}" for line in _remark(nest)]
     return module_text(nest, lines, any(o.reduction for o in nest.outputs))
@@ -82,20 +80,14 @@ def _reducing(nest, reduced, walked, loads):
     lines += ["        for begin in range(0, n, STEP):", "            few = min(STEP, n - begin)"]
     lines += [f"            z{i} = y{i}[begin:begin + few]" for i in walked]
     lines += [
-        f"            piece{k} = line{k}[begin:begin + few]"
-        for k in range(len(nest.outputs))
-        if k not in reduced
+        f"            piece{k} = line{k}[begin:begin + few]" for k in range(len(nest.outputs)) if k not in reduced
     ]
     body = [load.replace("= y", "= z") for load in loads] + _assignments(nest)
-    body += [
-        f"{f'part{k}' if k in reduced else f'piece{k}'}[j] = {o.name}" for k, o in enumerate(nest.outputs)
-    ]
+    body += [f"{f'part{k}' if k in reduced else f'piece{k}'}[j] = {o.name}" for k, o in enumerate(nest.outputs)]
     body += _remark(nest)
     lines += ["            for j in range(few):"] + [f"                {line}" for line in body]
     for k in reduced:
-        one = (
-            f"greatest_of(part{k}[:few])" if nest.outputs[k].reduction == "amax" else f"sum_of(part{k}[:few])"
-        )
+        one = f"greatest_of(part{k}[:few])" if nest.outputs[k].reduction == "amax" else f"sum_of(part{k}[:few])"
         lines.append(
             f"            total{k} = "
             + (f"maximum(total{k}, f64({one}), ())" if "great" in one else f"total{k} + {one}")
@@ -144,13 +136,17 @@ _compiling = threading.RLock()
 def cache_directory():
     """Where fused kernels are kept: READTORCH_FUSER_CACHE, or where all kernels are. None: nowhere."""
     chosen = bool(os.environ.get("READTORCH_FUSER_CACHE"))
-    return cache_dir_utils.cache_directory("READTORCH_FUSER_CACHE", itself=True) if chosen else cache_dir_utils.cache_directory()
+    return (
+        cache_dir_utils.cache_directory("READTORCH_FUSER_CACHE", itself=True)
+        if chosen
+        else cache_dir_utils.cache_directory()
+    )
 
 
 @functools.cache
 def compiled(source):
     """The kernel that `source` defines. Equal texts are one kernel, in this process and on this machine."""
-    from ....c10.codecache import keep  # it imports numba
+    from readtorch.c10.codecache import keep  # it imports numba
 
     name = f"fused_{hashlib.sha256((source + functions_stamp()).encode()).hexdigest()[:20]}"
     directory = cache_directory()
@@ -186,10 +182,8 @@ def compile_for(kernel, arguments):
 @functools.cache
 def functions_stamp():
     """Changes when the scalar functions do: then kernels are compiled anew."""
-    from ....aten.cpu.compile import shared_stamp  # it imports numba
+    from readtorch.aten.cpu.compile import shared_stamp  # it imports numba
 
     room = pathlib.Path(__file__).parents[3] / "aten/native"
-    texts = [
-        (room / part).read_text(encoding="utf8") for part in ("cuda/functions.py", "cpu/sum_kernel.py")
-    ]
+    texts = [(room / part).read_text(encoding="utf8") for part in ("cuda/functions.py", "cpu/sum_kernel.py")]
     return repr(shared_stamp()) + "".join(texts)

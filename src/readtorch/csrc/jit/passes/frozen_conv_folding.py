@@ -6,9 +6,10 @@
 
     w' = w * gamma / sqrt(var + eps)          b' = (b - mean) * gamma / sqrt(var + eps) + beta
 
-In PyTorch: `torch/csrc/jit/passes/frozen_conv_folding.cpp`. Explained in the chapter "JIT: scripting".
+In PyTorch: `torch/csrc/jit/passes/frozen_conv_folding.cpp` (`FoldFrozenConvBatchnorm`). Explained in the chapter "JIT: scripting".
 """
-from ....aten.functions import at
+
+from readtorch.aten.functions import at
 
 _CONVOLUTIONS = {"aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::convolution", "aten::_convolution"}
 
@@ -28,17 +29,13 @@ def _fold(graph, convolution, norm):
     parameters = [convolution.input(1), convolution.input(2), *norm.inputs()[1:8]]
     if not all(v.isConstant() for v in parameters) or len(convolution.output().uses()) > 1:
         return False
-    weight, bias, gamma, beta, mean, variance, training, momentum, epsilon = (
-        v.toIValue() for v in parameters
-    )
+    weight, bias, gamma, beta, mean, variance, training, momentum, epsilon = (v.toIValue() for v in parameters)
     transposed = len(convolution.inputs()) > 6 and convolution.input(6).toIValue() is True
     if training or mean is None or variance is None or transposed:
         return False
     factor = at.rsqrt(variance + epsilon)
     factor = factor if gamma is None else factor * gamma
-    new_bias = ((at.zeros_like(mean) if bias is None else bias) - mean) * factor + (
-        0 if beta is None else beta
-    )
+    new_bias = ((at.zeros_like(mean) if bias is None else bias) - mean) * factor + (0 if beta is None else beta)
     new_weight = weight * factor.reshape((-1,) + (1,) * (weight.dim() - 1))
     with graph.insert_point_guard(convolution):
         for i, value in ((1, new_weight), (2, new_bias)):

@@ -3,6 +3,9 @@
 ONNX promotes nothing: both operands of a node have one type. The trace knows the type that PyTorch's
 promotion came to (`g.result_dtype`), and both are cast to that. In PyTorch: a pass behind the translation,
 `scalar_type_analysis.cpp`.
+
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
+and what later versions changed in `symbolic_opset10.py`, `symbolic_opset11.py`.
 """
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic

@@ -1,4 +1,8 @@
-"""Other shapes for the same numbers. A view is a copy in ONNX: nobody can tell, as nobody writes."""
+"""Other shapes for the same numbers. A view is a copy in ONNX: nobody can tell, as nobody writes.
+
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
+and what later versions changed in `symbolic_opset11.py`, `symbolic_opset13.py`.
+"""
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import (as_shape, cast, dim_size, dtype_from_number, is_none, is_number,

@@ -1,4 +1,7 @@
-"""Convolutions, of any number of dimensions, and transposed ones."""
+"""Convolutions, of any number of dimensions, and transposed ones.
+
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`.
+"""
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import parse_args, sizes
 

@@ -12,18 +12,18 @@ In PyTorch: TorchScript has a table of symbolic formulas (`torch/csrc/jit/runtim
 (`torch/_functorch/partitioners.py`).
 """
 
-from ....aten.functions import at
-from ....c10.dispatch_key import AUTOGRAD, GRAD_KEYS, MaskGuard, tls
-from ....c10.tensor_impl import NO_EDGE, TensorImpl, detached, wrap
-from ...autograd import engine
-from ...autograd.node import Node, next_sequence_nr, notify_watchers, watchers
-from ...autograd.saved_variable import SavedVariable
-from ...autograd.variable import gradient_edge
-from ..frontend import trace_type, tracer  # noqa: F401  the first makes the kernels
-from ..ir.constants import type_of_value
-from ..passes.common_subexpression_elimination import EliminateCommonSubexpression
-from ..passes.dead_code_elimination import EliminateDeadCode
-from ..passes.peephole import PeepholeOptimize
+from readtorch.aten.functions import at
+from readtorch.c10.dispatch_key import AUTOGRAD, GRAD_KEYS, MaskGuard, tls
+from readtorch.c10.tensor_impl import NO_EDGE, TensorImpl, detached, wrap
+from readtorch.csrc.autograd import engine
+from readtorch.csrc.autograd.node import Node, next_sequence_nr, notify_watchers, watchers
+from readtorch.csrc.autograd.saved_variable import SavedVariable
+from readtorch.csrc.autograd.variable import gradient_edge
+from readtorch.csrc.jit.frontend import trace_type, tracer  # noqa: F401  the first makes the kernels
+from readtorch.csrc.jit.ir.constants import type_of_value
+from readtorch.csrc.jit.passes.common_subexpression_elimination import EliminateCommonSubexpression
+from readtorch.csrc.jit.passes.dead_code_elimination import EliminateDeadCode
+from readtorch.csrc.jit.passes.peephole import PeepholeOptimize
 
 
 class DifferentiableGraphBackward(Node):
@@ -51,7 +51,7 @@ class DifferentiableGraphBackward(Node):
 
 def zeros_for(node, k):
     """The gradient of an output that backward did not reach."""
-    from ....c10 import scalar_type
+    from readtorch.c10 import scalar_type
 
     return at.zeros(node._shape[k], dtype=scalar_type.by_numpy[node._dtype[k]])
 
@@ -96,9 +96,7 @@ def again_differentiable(group, values, needs, grads):
 
 def gradients(group, values, needs, grads):
     """A gradient for each input that needs one, from a graph that the first call makes."""
-    shapes = tuple(
-        [(v._array.dtype, v._array.shape) if isinstance(v, TensorImpl) else type(v) for v in values]
-    )
+    shapes = tuple([(v._array.dtype, v._array.shape) if isinstance(v, TensorImpl) else type(v) for v in values])
     ranks = tuple([(v._array.dtype, v._array.ndim) if isinstance(v, TensorImpl) else type(v) for v in values])
     same = len({v._array.shape for v in values if isinstance(v, TensorImpl) and v._array.ndim}) == 1
     compute = group.gradients.get((needs, ranks)) if same else None
@@ -113,11 +111,12 @@ class GradientGraph:
     """What computes the gradients. graph: the optimised graph. found: whether each input has one."""
 
     def __init__(self, graph, found):
-        from ..passes.tensorexpr_fuser import (
+        from readtorch.csrc.jit.passes.tensorexpr_fuser import (  # they fuse what is run by this module
             FuseTensorExprs,
             groups_of,
-        )  # they fuse what is run by this module
+        )
         from readtorch.csrc.jit.runtime.code_impl import Code
+
         from .kernel import kernel_of
 
         for rewrite in (EliminateDeadCode, PeepholeOptimize, EliminateCommonSubexpression, EliminateDeadCode):
@@ -135,17 +134,13 @@ class GradientGraph:
     def only_kernel(self):
         """(kernel, numbers of its inputs) if the graph is one group and nothing else, else None."""
         nodes = [n for n in self.graph.nodes() if n.kind() != "prim::Constant"]
-        if (
-            len(nodes) != 1
-            or nodes[0].kind() != "prim::TensorExprGroup"
-            or self.graph.outputs() != nodes[0].outputs()
-        ):
+        if len(nodes) != 1 or nodes[0].kind() != "prim::TensorExprGroup" or self.graph.outputs() != nodes[0].outputs():
             return None
         inputs = self.graph.inputs()
         return nodes[0].getOperator().operation(nodes[0]), [inputs.index(v) for v in nodes[0].inputs()]
 
     def __call__(self, values, grads):
-        from ..runtime.interpreter import run
+        from readtorch.csrc.jit.runtime.interpreter import run
 
         arguments = [*values, *grads]
         if self.kernel is not None:
@@ -193,9 +188,7 @@ def trace_gradients(graph, values, needs, grads):
         given = [follow(state, g, False) for g in grads]
         for node in graph.nodes():
             env[node.output()] = evaluate(node, env)
-        roots = [
-            (gradient_edge(env[v]), g) for v, g in zip(graph.outputs(), given) if env[v]._edge is not NO_EDGE
-        ]
+        roots = [(gradient_edge(env[v]), g) for v, g in zip(graph.outputs(), given) if env[v]._edge is not NO_EDGE]
         wanted = [gradient_edge(leaf) for leaf, need in zip(leaves, needs) if need]
         found = iter(engine.execute([e for e, _ in roots], [g for _, g in roots], True, True, wanted))
         results = [next(found) if need else None for need in needs]

@@ -1,9 +1,13 @@
-"""Normalization over batches, layers, groups and single images."""
+"""Normalization over batches, layers, groups and single images.
+
+In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
+and what later versions changed in `symbolic_opset14.py`, `symbolic_opset17.py`.
+"""
 import readtorch
 from readtorch.onnx.registration import onnx_symbolic
 from readtorch.onnx.symbolic_helper import (dim_size, dtype, is_none, parse_arg, parse_args, rank, reshape,
                                             shape_of, unsupported)
-from readtorch.onnx.symbolics.reduction import reduced
+from .reduction import reduced
 
 
 def _channels(g, self, value, fill):
