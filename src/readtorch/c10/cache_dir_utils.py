@@ -1,4 +1,4 @@
-"""Directories for compiled code, to which nobody else can write.
+"""Directories for compiled code, to which only their user can write.
 
 Note [ Whose code runs ]
 Machine code from a cache runs without a look, and a pickle is a program. So nothing is read from a directory unless it is
@@ -30,8 +30,8 @@ _reported = set()
 def cache_directory(setting="NUMBA_CACHE_DIR", itself=False):
     """The directory for compiled code, made if need be; None if there is none that is ours alone.
 
-    It is `readtorch_<user>` in the place that the environment variable `setting` names, or that place itself; without the
-    setting, `readtorch/kernels` in the user's cache, or `readtorch_<user>` among the temporary files.
+    It is `readtorch_<user>` in the directory that the environment variable `setting` names, or that directory itself; without
+    the setting, `readtorch/kernels` in the user's cache, or `readtorch_<user>` among the temporary files.
     """
     names = (setting, "XDG_CACHE_HOME", "HOME", "TMPDIR")
     path = _chosen(setting, itself, *map(os.environ.get, names))
@@ -40,7 +40,7 @@ def cache_directory(setting="NUMBA_CACHE_DIR", itself=False):
 
 @functools.cache
 def _chosen(setting, itself, *environment):
-    """The first place where a directory is or can be made. environment: what the answer depends on."""
+    """The first candidate that exists or can be made. environment: what the answer depends on."""
     for path in _candidates(setting, itself):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,19 +49,19 @@ def _chosen(setting, itself, *environment):
             pass
         except OSError as error:
             if os.environ.get(setting):
-                tell(path, f"it cannot be made: {error}", f"Set {setting} to a directory of your own")
+                warn_once(path, f"it cannot be made: {error}", f"Set {setting} to a directory of your own")
             continue
         return path
     if not os.environ.get(setting):
-        tell("", "there is no directory that can be written to", f"Set {setting} to one")
+        warn_once("", "there is no directory that can be written to", f"Set {setting} to one")
     return None
 
 
 def _candidates(setting, itself):
     own = f"readtorch_{os.geteuid() if hasattr(os, 'geteuid') else 'kernels'}"
     if os.environ.get(setting):
-        place = pathlib.Path(os.environ[setting]).absolute()
-        return [place if itself else place / own]
+        chosen = pathlib.Path(os.environ[setting]).absolute()
+        return [chosen if itself else chosen / own]
     found = [pathlib.Path(tempfile.gettempdir()) / own] if _has_temporary() else []
     try:
         home = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
@@ -78,10 +78,10 @@ def _has_temporary():
 
 
 def is_private(path, setting="NUMBA_CACHE_DIR"):
-    """Whether a directory is ours alone. If not, that is told once."""
+    """Whether only we can write to a directory. If not, a warning says so once."""
     why = why_not_private(path)
     if why:
-        tell(path, why, f"Make it yours alone (chown, chmod 700), remove it, or set {setting} to a directory of your own")
+        warn_once(path, why, f"Make it yours alone (chown, chmod 700), remove it, or set {setting} to a directory of your own")
     return not why
 
 
@@ -112,7 +112,7 @@ def read(path):
     except FileNotFoundError:
         return None
     except OSError as error:
-        tell(path, str(error), "Remove it")
+        warn_once(path, str(error), "Remove it")
         return None
 
 
@@ -129,14 +129,14 @@ def read_private(path, closed, most=-1):
 
 
 def write(path, data):
-    """Write a file, at once or not at all. That it cannot be written is told, no more."""
+    """Write a whole file, or none. A warning says if it cannot be written."""
     beside = f"{path}.{uuid.uuid4().hex[:12]}"
     try:
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "wb") as file:
             file.write(data)
         os.replace(beside, path)
     except OSError as error:
-        tell(pathlib.Path(path).parent, f"it cannot be written to: {error.strerror or error}", "Make room there, or set "
+        warn_once(pathlib.Path(path).parent, f"it cannot be written to: {error.strerror or error}", "Make room there, or set "
              "NUMBA_CACHE_DIR to another directory")
         try:
             os.unlink(beside)
@@ -144,7 +144,7 @@ def write(path, data):
             pass
 
 
-def tell(path, why, remedy):
+def warn_once(path, why, remedy):
     """A warning, once for a path."""
     if str(path) in _reported:
         return

@@ -5,7 +5,7 @@ stamp of the source it was made from, a digest, and numba's pickle. A stamp that
 anew. A digest that does not fit makes it damaged: the same, with a warning. Processes that write one file at once each put a
 whole one in its place. Where it lies, and that nobody else can write there: Note [ Whose code runs ] in cache_dir_utils.py.
 
-Files stand in no `__pycache__`, where numba by itself puts them: those are open to whoever may write to the source, and are
+Files stand in no `__pycache__`, where numba by itself puts them: those can be written to by everyone who may write to the source, and are
 read-only where a package is installed for all.
 
 In PyTorch: `torch/_inductor/codecache.py`.
@@ -59,14 +59,14 @@ class KernelCache(_Cache):
         self.enabled = False
 
     def flush(self):
-        """Old files are told by their stamps; nothing needs to be thrown away."""
+        """Nothing needs to be removed: old files are recognised by their stamps."""
 
     @property
     def cache_path(self):
         directory = self.directory()
         return None if directory is None else str(directory)
 
-    # numba asks before it compiles, and tells what it has compiled
+    # numba calls `load_overload` before it compiles, `save_overload` afterwards.
 
     def load_overload(self, sig, target_context):
         target_context.refresh()
@@ -80,7 +80,7 @@ class KernelCache(_Cache):
             types, payload = pickle.loads(data[2 * DIGEST :])
             return CompileResult._rebuild(target_context, *payload) if types == sig else None
         except Exception as error:
-            cache_dir_utils.tell(path, f"{type(error).__name__}: {error}", REMEDY)
+            cache_dir_utils.warn_once(path, f"{type(error).__name__}: {error}", REMEDY)
             return None
 
     def save_overload(self, sig, data):
@@ -97,12 +97,12 @@ class KernelCache(_Cache):
         if directory is None:
             return None
         machine = (codegen.magic_tuple(), sys.version_info[:3], numba.__version__)
-        which = repr((str(sig), self.place, machine)).encode() + self.closed_over()
+        which = repr((str(sig), self.source_line, machine)).encode() + self.closed_over()
         name = f"{self.function.__module__}.{self.function.__qualname__}".replace("<", "").replace(">", "")
         return os.path.join(directory, f"{name}-{hashlib.sha256(which).hexdigest()[:20]}.nbc")
 
     @property
-    def place(self):
+    def source_line(self):
         code = self.function.__code__
         return os.path.abspath(code.co_filename), code.co_firstlineno
 

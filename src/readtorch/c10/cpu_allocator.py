@@ -5,7 +5,7 @@ A training step frees large arrays and asks for as many again a moment later. By
 to the system as soon as a few hundred kilobytes of it are free, and maps very large arrays one by one; the system then
 hands out fresh pages, zeroed, and each costs a fault at its first touch: up to a seventh of a training step. So we raise
 both thresholds. The most that the process holds does not grow by it; memory that is free stays with the process for
-longer. Whoever sets MALLOC_TRIM_THRESHOLD_ or MALLOC_MMAP_THRESHOLD_ decides instead. Other C libraries are left alone.
+longer. A program that sets MALLOC_TRIM_THRESHOLD_ or MALLOC_MMAP_THRESHOLD_ itself is not overruled. Other C libraries are left alone.
 
 In PyTorch: `c10/core/CPUAllocator.cpp` and `impl/alloc_cpu.cpp`, which ask the same malloc, and its CUDA allocator, which
 keeps freed blocks for the same reason (chapter "The caching allocator").

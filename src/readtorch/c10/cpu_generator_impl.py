@@ -47,7 +47,7 @@ class CPUGeneratorImpl:
     """The CPU's source of random numbers.
 
     `state` is the engine (see Note [Engine state]); `spare_normal` holds [valid, value] of the second number
-    of the last Box-Muller pair. Kernels move both in place; whoever runs one holds `mutex`.
+    of the last Box-Muller pair. Kernels move both in place; the caller of one holds `mutex`.
     """
 
     __slots__ = ("initial_seed", "state", "spare_normal", "next_float_normal_sample", "mutex", "__weakref__")

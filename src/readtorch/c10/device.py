@@ -108,28 +108,28 @@ current_device = _CurrentDevice()
 
 # --------------------------------------------------------------------------------------- tensors on a device
 
-# Asked, when no device is there and somebody wants one: a function that looks for real GPUs and, if it finds some, puts
-# their keys into `backend_keys`. The room `readtorch.cuda` puts its own here.
+# Functions that are called when a device is wanted and there is none: each looks for real GPUs and, if it finds some, puts
+# their keys into `backend_keys`. `readtorch.cuda` adds its own.
 look_for_devices = []
 
 
-def no_cuda(place):
+def no_cuda(target):
     for look in look_for_devices:
         if look():
-            return backend_keys["cuda"](place)
+            return backend_keys["cuda"](target)
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 
-def _no_tensors(place):
-    raise RuntimeError(f"readtorch cannot make tensors on '{place}' yet")
+def _no_tensors(target):
+    raise RuntimeError(f"readtorch cannot make tensors on '{target}' yet")
 
 
 # Device type -> function(device) that returns the dispatch keys of tensors there, or raises if there can be none.
-# A driver that finds devices puts its own here.
-backend_keys = {"cpu": lambda place: CPU, "cuda": no_cuda, "meta": _no_tensors}
+# `readtorch.cuda` puts its own here when there are devices.
+backend_keys = {"cpu": lambda target: CPU, "cuda": no_cuda, "meta": _no_tensors}
 
 
-def keys_on(place, keys):
-    """The key set of an operator call whose result is to be on `place` (None: the default device)."""
-    place = default_device.get() if place is None else place
-    return keys & ~BACKENDS | backend_keys[place.type](place)
+def keys_on(target, keys):
+    """The key set of an operator call whose result is to be on `target` (None: the default device)."""
+    target = default_device.get() if target is None else target
+    return keys & ~BACKENDS | backend_keys[target.type](target)

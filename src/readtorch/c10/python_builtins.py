@@ -31,7 +31,7 @@ def pythons_own():
 
 
 class NumbaFinder:
-    """Lets numba, when somebody imports it, be loaded with Python's own builtins."""
+    """A finder for `sys.meta_path`: numba is loaded with Python's own builtins, whenever it is imported."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "numba":

@@ -18,9 +18,9 @@ class StorageImpl:
     def __init__(self, buffer, device=cpu, resizable=True):
         self.buffer = buffer  # one-dimensional uint8 array over all bytes
         self.device = device
-        self.resizable = resizable  # False when somebody else knows the memory, as after from_numpy or numpy()
+        self.resizable = resizable  # False when others use the memory, too, as after from_numpy or numpy()
         self.allocator = None  # whose memory other processes see; None for memory of this process alone
-        self._pyobj = None  # weak reference to the UntypedStorage that Python sees, made when first asked for
+        self._pyobj = None  # weak reference to the UntypedStorage that Python sees, made at its first use
 
     @property
     def nbytes(self):
@@ -46,7 +46,7 @@ class StorageImpl:
     def resize(self, nbytes):
         """Make room for `nbytes`, keeping what is there. Arrays made before keep the old memory.
 
-        Raises RuntimeError if the memory is somebody else's, who would not see the new one.
+        Raises RuntimeError if others use the memory, since they would not see the new one.
         """
         if not self.resizable:
             raise RuntimeError("Trying to resize storage that is not resizable")

@@ -36,7 +36,7 @@ class TensorImpl:
     )
 
 
-# `t._keys`, also of a tensor whose class refuses to tell: see Note [ What an uninitialized tensor refuses ].
+# `t._keys`, also of a tensor whose class refuses attributes: see Note [ What an uninitialized tensor refuses ].
 key_set = TensorImpl._keys.__get__
 set_key_set = TensorImpl._keys.__set__
 
@@ -109,7 +109,7 @@ def as_uint64(number):
 
 
 def storage_impl(t):
-    """The tensor's StorageImpl, made when first asked for. A view has its base's, unless that has moved on since.
+    """The tensor's StorageImpl, made at the first call. A view has its base's, unless the base has other memory by now.
 
     None for a sparse tensor, whose indices and values lie in two storages.
     """
@@ -120,7 +120,7 @@ def storage_impl(t):
     return t._storage_impl
 
 
-# What tells a tensor's device, and whether it may enter a graph.
+# The keys of a tensor's device, and of whether it may enter a graph.
 KEPT_BY_ALIASES = dispatch_key.BACKENDS | dispatch_key.ON_EVERY_TENSOR | dispatch_key.INFERENCE_TENSOR
 
 # What a view's key set has of its base's: everything but what depends on the base's own history.
@@ -131,7 +131,7 @@ _FOLLOWED = Creation.DEFAULT
 def view(base, array):
     """A new tensor over `array`, which looks at `base`'s memory: shares storage and version counter.
 
-    It carries ADInplaceOrView, because an in-place write to a relative can give it a history later.
+    It carries ADInplaceOrView, because an in-place write to another view of its base can give it a history later.
     """
     t = new(tensor_class)
     t._array = array

@@ -1,9 +1,11 @@
 """`readtorch.cuda`: devices, their streams, memory and random numbers.
 
 Without a GPU there are no devices until `simulate` makes some (or the variable READTORCH_SIMULATE_CUDA asks for them):
-see Note [ Two kinds of simulated devices ]. Until then `is_available()` is False, and whoever wants one gets PyTorch's
-error of a build without CUDA. Real GPUs are looked for when somebody first asks, through NVIDIA's Python bindings, which
-come with numba-cuda; no run on one has been recorded yet. In PyTorch: `torch/cuda/__init__.py`. Explained in the chapter "The caching allocator".
+see Note [ Two kinds of simulated devices ]. Until then `is_available()` is False, and using one is PyTorch's error of a
+build without CUDA. Real GPUs are looked for at the first use, through NVIDIA's Python bindings, which come with numba-cuda;
+no run on one has been recorded yet.
+
+In PyTorch: `torch/cuda/__init__.py`. Explained in the chapter "The caching allocator".
 """
 from ..c10 import device as c10_device
 from ..c10.cuda import runtime
@@ -32,7 +34,7 @@ def simulate(devices=1, memory="2GiB", **options):
     """Make simulated GPUs, numbered from 0. They have memory, streams and an allocator. They compute with the CPU's
     kernels or, with `kernels=True`, with CUDA kernels on the kernel simulator: Note [ Two kinds of simulated devices ].
 
-    devices: how many; 0: take them away again. memory: of each, in bytes or as in "512MiB"; a list gives each its own.
+    devices: how many; 0: remove them again. memory: of each, in bytes or as in "512MiB"; a list gives each its own.
     options: see `readtorch.c10.cuda.simulated_driver.SimulatedDriver`. Tensors on devices of an earlier call stay valid
     but should not be mixed with new ones.
     """
@@ -56,9 +58,9 @@ def _begin():
     _current.index = 0
 
 
-def _keys(place):
-    if place.index is not None:
-        c10_stream.check_index(place.index)
+def _keys(target):
+    if target.index is not None:
+        c10_stream.check_index(target.index)
     return CUDA if runtime.driver().runs_kernels else SIMULATED_CUDA | CPU
 
 
@@ -68,7 +70,7 @@ _looked = False  # whether real GPUs were looked for already
 
 
 def _look_for_gpus():
-    """Whether there are real GPUs. What says that there are none (no bindings, no driver, no device) is no error."""
+    """Whether there are real GPUs. That there are none (no bindings, no driver, no device) is no error."""
     global _looked
     if _looked or runtime.is_available():
         return False
@@ -106,7 +108,7 @@ def simulate_as_asked(text):
 # -------------------------------------------------------------------------------------------------- devices
 
 def is_available():
-    """Whether there is a device that can be used. A simulated one counts: it was asked for."""
+    """Whether there is a device that can be used. A simulated one counts."""
     return runtime.is_available() or _look_for_gpus()
 
 
@@ -188,7 +190,7 @@ def get_device_properties(device=None):
 
 
 def get_device_name(device=None):
-    """The name of a device (default: the current one), as its driver tells it."""
+    """The name of a device (default: the current one), as its driver gives it."""
     return get_device_properties(device).name
 
 
@@ -228,7 +230,7 @@ def current_stream(device=None):
 
 
 def default_stream(device=None):
-    """The stream that is current if nobody chose another."""
+    """The stream that is current if no other was chosen."""
     init()
     return streams.stream_over(c10_stream.default_stream(_get_device_index(device, optional=True)))
 

@@ -52,7 +52,7 @@ def caching_allocator_alloc(size, device=None, stream=None):
 
 
 def caching_allocator_delete(mem_ptr):
-    """Give back what `caching_allocator_alloc` returned. RuntimeError if that is nobody's address."""
+    """Give back what `caching_allocator_alloc` returned. RuntimeError if no block in use begins there."""
     if mem_ptr:
         runtime.allocator().free(runtime.allocator().block_at(mem_ptr))
 
@@ -75,7 +75,7 @@ def caching_allocator_disabled():
 
 
 def empty_cache():
-    """Give back to the device all memory that is cached and that nobody uses."""
+    """Give back to the device all memory that is cached and not in use."""
     if runtime.is_available():
         runtime.allocator().empty_cache()
 
@@ -340,7 +340,7 @@ def _dump_snapshot(filename="dump_snapshot.pickle", augment_with_fx_traces=False
 
 
 def _allocation_traceback(data_ptr):
-    """The stack of who asked for the block at an address; None if there is none or its stack was not kept."""
+    """The stack of the call that requested the block at an address; None if there is none or its stack was not kept."""
     try:
         block = runtime.allocator().block_at(data_ptr)
     except RuntimeError:
@@ -383,7 +383,7 @@ class MemPool:
         weakref.finalize(self, _leave_pool, self._pools, self.id)
 
     def use_count(self):
-        """How many use it: this object, and whoever allocates from it now."""
+        """How many use it: this object, and every `use_mem_pool` that is active."""
         return self._pools.pool_use_count(self.id)
 
     def snapshot(self, include_traces=True):
@@ -392,7 +392,7 @@ class MemPool:
 
 
 def _leave_pool(pools, pool_id):
-    """The MemPool has gone: its memory is given back, as far as nobody uses it."""
+    """The MemPool has gone: what is not in use of its memory is given back."""
     pools.set_use_on_oom(pool_id, False)
     pools.release_pool(pool_id)
     pools.empty_cache(pool_id)

@@ -83,7 +83,7 @@ def _keep(seed):
 
 
 def seed():
-    """Start the current device's random numbers from a seed that nobody can foretell."""
+    """Start the current device's random numbers from an unpredictable seed."""
     if default_generators:
         default_generators[current_device.index].seed()
 

@@ -14,7 +14,7 @@ from ._utils import _get_device_index
 class Stream:
     """A stream of `device` (default: the current one). A lower `priority` number goes first; 0 is the lowest.
 
-    There are 32 of each device and priority: who asks for more shares them, see Note [ A stream for everybody ].
+    There are 32 of each device and priority, which further requests share: see Note [ A stream for everybody ].
     """
 
     def __init__(self, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None, stream_ptr=None):
@@ -42,11 +42,11 @@ class Stream:
 
     def query(self):
         """Whether all work put on it is done."""
-        return runtime.driver().stream_query(*self._place())
+        return runtime.driver().stream_query(*self._device_and_handle())
 
     def synchronize(self):
         """Wait until it is."""
-        runtime.driver().stream_synchronize(*self._place())
+        runtime.driver().stream_synchronize(*self._device_and_handle())
 
     def wait_event(self, event):
         """Work put on it from now on waits for the event; the caller does not."""
@@ -66,7 +66,7 @@ class Stream:
         """Whether its devices are still there: `simulate` replaces them all."""
         return self._driver is runtime.driver()
 
-    def _place(self):
+    def _device_and_handle(self):
         return self._impl.device_index, self._impl.handle
 
     def __enter__(self):
@@ -126,13 +126,13 @@ class Event:
         if stream.device_index != self._device_index:
             raise RuntimeError(f"Event device {self._device_index} does not match recording stream's device "
                                f"{stream.device_index}.")
-        self._driver.event_record(self._handle, *stream._place())
+        self._driver.event_record(self._handle, *stream._device_and_handle())
         self._recorded = True
 
     def wait(self, stream=None):
         """Work put on `stream` (default: the current one) from now on waits for it."""
         if self._handle is not None:
-            self._driver.stream_wait_event(*_current(stream)._place(), self._handle)
+            self._driver.stream_wait_event(*_current(stream)._device_and_handle(), self._handle)
 
     def query(self):
         """Whether the stream has reached it; True if it was never recorded."""

@@ -37,7 +37,7 @@ class Tokens:
         return piece
 
     def take_sign(self):
-        """A sign is expected here. In PyTorch, too, nobody looks which one it is."""
+        """A sign is expected here, but any is accepted; so in PyTorch."""
         self.take()
 
     def take_int(self):

@@ -1,7 +1,7 @@
 """The state of a device's random numbers: a seed, and how many of its numbers have been used.
 
 The numbers themselves are a function of seed, thread and position (Philox), so that thousands of threads can draw at once
-without asking each other. In PyTorch: `aten/src/ATen/cuda/CUDAGeneratorImpl.cpp`. Explained in the chapter "CUDA kernels
+independently of each other. In PyTorch: `aten/src/ATen/cuda/CUDAGeneratorImpl.cpp`. Explained in the chapter "CUDA kernels
 with numba".
 """
 import secrets
@@ -27,7 +27,7 @@ class CUDAGeneratorImpl:
         self.offset = 0
 
     def seed(self):
-        """Start from a seed that nobody can foretell; returns it."""
+        """Start from an unpredictable seed; returns it."""
         self.set_current_seed(secrets.randbits(53))
         return self.initial_seed
 

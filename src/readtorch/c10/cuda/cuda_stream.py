@@ -39,15 +39,15 @@ class StreamPools:
     def __init__(self, driver):
         self.driver = driver
         self._streams = {}  # (device index, priority) -> streams made so far
-        self._asked = {}  # the same -> how often one was asked for
+        self._requests = {}  # the same -> how many requests there were
         self._lock = threading.Lock()
 
     def next(self, device_index, priority):
         priority = min(max(priority, HIGHEST_PRIORITY), LOWEST_PRIORITY)
         key = device_index, priority
         with self._lock:
-            index = self._asked.get(key, 0) % STREAMS_PER_POOL
-            self._asked[key] = self._asked.get(key, 0) + 1
+            index = self._requests.get(key, 0) % STREAMS_PER_POOL
+            self._requests[key] = self._requests.get(key, 0) + 1
             made = self._streams.setdefault(key, [])
             if index == len(made):
                 handle = self.driver.stream_create(device_index, priority)
@@ -55,7 +55,7 @@ class StreamPools:
             return made[index]
 
     def find(self, device_index, stream_id):
-        """The stream of that number. RuntimeError if nobody was given it."""
+        """The stream of that number. RuntimeError if no request has returned it."""
         if stream_id == 0:
             return default_stream(device_index)
         for streams in self._streams.values():

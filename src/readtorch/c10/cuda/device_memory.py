@@ -18,7 +18,7 @@ from .cuda_stream import current_stream
 
 
 class DeviceMemory:
-    """Lends a block of the allocator to NumPy, and frees it when no array looks at it any more.
+    """A block of the allocator as memory that NumPy can use; freed when no array looks at it any more.
 
     Note [ Arrays over device memory ]
     Sizes, strides and offset of every tensor live in a NumPy array, also those of a tensor on a device: views
@@ -32,11 +32,9 @@ class DeviceMemory:
     def __init__(self, storage, nbytes):
         self.device = storage.device
         index = self.device.index
-        self.allocator = runtime.allocator()  # it may be replaced while the block is out
+        self.allocator = runtime.allocator()  # it may be replaced while the block is in use
         self.block = self.allocator.malloc(index, nbytes, current_stream(index).handle)
-        self.host = runtime.driver().window(
-            self.block.address, nbytes
-        )  # keeps it mapped as long as it is lent
+        self.host = runtime.driver().window(self.block.address, nbytes)  # keeps it mapped as long as it is used
         self.storage = weakref.ref(storage)
         self.__array_interface__ = {
             "data": (address_of(self.host), False),
@@ -51,7 +49,7 @@ class DeviceMemory:
 
 
 class CUDAStorageImpl(StorageImpl):
-    """A run of bytes on a device, which the caching allocator lends. OutOfMemoryError if it has none."""
+    """A run of bytes on a device, from the caching allocator. OutOfMemoryError if it has none."""
 
     __slots__ = ("memory",)
     keys = CUDA_TENSOR

@@ -19,7 +19,7 @@ INTERFACE_VERSION = 1
 
 @functools.cache
 def manager_class():
-    """The plug-in's class; made when first asked for, as numba is not loaded before it is needed."""
+    """The plug-in's class; made at the first call, as numba is not loaded before it is needed."""
     from numba import cuda
     from numba.cuda.cudadrv.driver import MemoryPointer
 

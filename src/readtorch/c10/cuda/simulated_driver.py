@@ -1,6 +1,6 @@
 """A driver of devices that do not exist: any number of them, of any size, on any computer.
 
-Their memory is host memory (simulated_memory.py), their streams keep a made-up clock
+Their memory is host memory (simulated_memory.py), their streams have a simulated clock
 (simulated_streams.py), and what a kernel would compute is a Python function put on a stream. The same program gets the
 same answers each time.
 
@@ -38,12 +38,12 @@ class SimulatedDriver(Driver):
     The devices have as many multiprocessors as an A100: that decides which thread draws which random number.
 
     Note [ Two kinds of simulated devices ]
-    Without `kernels` a device borrows the CPU's kernels: every operator works, and as fast as there (Note [
+    Without `kernels` a device uses the CPU's kernels: every operator works, and as fast as there (Note [
     Simulated devices ]). With `kernels` its tensors are CUDA tensors like those of a real GPU, and an
     operator runs the CUDA kernels of aten/native/cuda, thread by thread, on the kernel simulator: slow, and
-    exactly what a real GPU is asked to do. An operator without a CUDA kernel is an error. Nobody but kernels
-    and copies may touch the device's memory then; with `locked` it is protected in between, and who reads it
-    in another way dies of a segmentation fault, as with the address of a real GPU. That is for tests.
+    exactly what a real GPU would run. An operator without a CUDA kernel is an error. Only kernels and
+    copies may touch the device's memory then; with `locked` it is protected in between, and any other access is
+    a segmentation fault, as with the address of a real GPU. That is for tests.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The memory of devices that do not exist: fictional addresses, and host memory behind them.
 
 Note [ Fictional addresses ]
-An address is a number that no pointer of this process equals, so nobody can mistake it for one. Device d
+An address is a number that no pointer of this process equals, so it cannot be mistaken for one. Device d
 hands out addresses from 0x700000000000 + d * 2**42 upwards, or from the end of that range downwards; none
 is used twice, as far as 4 TiB go. Sizes are counted in pages of 2 MiB, as CUDA does for all but small
 allocations. Addresses that are reserved for pages to be mapped start at 0x500000000000. The bytes behind an

@@ -1,13 +1,13 @@
-"""Streams and events of devices that do not exist, and a clock that nobody waits for.
+"""Streams and events of devices that do not exist, and a simulated clock.
 
 Note [ Virtual time ]
-Times are microseconds of a made-up clock. The host has one: it moves on when a call costs something
+Times are microseconds of a simulated clock. The host has one: it moves on when a call costs something
 (`Latencies`) and when the host waits for a device. A stream has another: when the work put on it will be
 done. Work starts when the stream is free and the host has asked for it, whichever comes later; an event is
 complete once the host's clock has reached the time of its mark. Everything is computed, nothing is
 measured: the same program gives the same times.
 
-With no latencies and no durations, the default, all work is done as soon as it is asked for. When the
+With no latencies and no durations, the default, all work is done as soon as it is requested. When the
 *results* appear is another question: at once, unless the driver was made with `deferred=True`. Then a piece
 of work is run only when the host looks (synchronizes or queries) and its time has come, as on a real
 device, so that a program which forgets to synchronize reads old numbers.

@@ -15,7 +15,7 @@ class Block:
     Everything below is what a fresh block starts with; an instance keeps what differs.
     """
 
-    requested_size = 0  # what was asked for
+    requested_size = 0  # what the program requested
     is_free = True  # whether it may be handed out
     allocated = False  # whether the program has it; if it is neither, it waits for streams
     stream_uses = frozenset()  # other streams that use it: Note [ Used on another stream ]
@@ -24,12 +24,12 @@ class Block:
     mapped = True  # False: a range of addresses without memory, in an expandable segment
     segment = None  # the ExpandableSegment it lies in, if it does
     free_since = 0  # how many requests its pool had seen when it was put there: for garbage collection
-    context = None  # stack of who asked for it …
+    context = None  # stack of the call that requested it …
     segment_context = None  # … and, in a segment's first block, for the segment: kept if history is recorded
 
     def __init__(self, device, stream, size, pool, address, counter):
         self.device = device
-        self.stream = stream  # memory is only reused on the stream it was asked for on
+        self.stream = stream  # memory is only reused on the stream that it was requested for
         self.size = size
         self.pool = pool
         self.address = address

@@ -257,8 +257,8 @@ class DeviceCachingAllocator:
 
         Note [ Used on another stream ]
         Streams run by themselves: when the program drops a tensor, the device may not even have begun the work
-        that reads it. For work on the stream that the block was asked for on this does not matter: whoever gets
-        the block next puts work on the same stream, behind the reader. The allocator cannot know about other
+        that reads it. For work on the stream that the block was requested for this does not matter: the next
+        owner of the block puts work on the same stream, behind the reader. The allocator cannot know about other
         streams, so the program has to report them (`record_stream`). A block that was used elsewhere is not reused
         when it is freed. An event is put on each of those streams, and the block waits until all of them have
         been passed. Every request first looks whether some have.
@@ -319,7 +319,7 @@ class DeviceCachingAllocator:
 
     # -------------------------------------------------------------------------------------------- private pools
     # Note [ Private pools ]
-    # A captured graph remembers addresses and uses them whenever it is replayed, so nobody else may get that memory;
+    # A captured graph remembers addresses and uses them whenever it is replayed, so that memory may not be reused;
     # other programs want some of their memory in segments of its own. Both announce a pool: from then on requests (of
     # the streams that they name) are served from it, and blocks go back to where they came from. Users of a pool are
     # counted. While there is one, its free segments are kept whatever happens; when the last has gone they are given
@@ -467,7 +467,7 @@ class DeviceCachingAllocator:
     # -------------------------------------------------------------------------------------- freeing and merging
 
     def free_block(self, block, context, deferred=False):
-        """Put a block that nobody uses any more into its pool, as one with its free neighbours."""
+        """Put a block that is not used any more into its pool, as one with its free neighbours."""
         pool, size = block.pool, block.size
         details = None
         if self.history is not None:
@@ -541,8 +541,8 @@ class DeviceCachingAllocator:
     def min_remainder(self, params):
         """A block is split if at least this many bytes of it would be left. In PyTorch: `should_split`.
 
-        In the small pool, what is left becomes a block whatever its size: somebody will need it. In the large
-        pool pieces of up to 1 MiB would help nobody, since such requests go to the small pool.
+        In the small pool, what is left becomes a block whatever its size: it fits some request. In the large
+        pool pieces of up to 1 MiB would be useless, since such requests go to the small pool.
         """
         pool = params.pool
         if self.no_split_pools and pool.id in self.no_split_pools:
@@ -626,8 +626,8 @@ class DeviceCachingAllocator:
         allows.
 
         Age is counted in requests. Those as old as the average or older go first; if that was not enough, the
-        average of the rest decides, and so on. In contrast to `release_cached_blocks` nobody waits for the device's
-        streams.
+        average of the rest decides, and so on. In contrast to `release_cached_blocks` it does not wait for the
+        device's streams.
         """
         pool = self.large_blocks
         too_much = self.total_allocated - int(self.config.garbage_collection_threshold * self.allowed_memory)
@@ -716,7 +716,7 @@ class DeviceCachingAllocator:
         Oversize blocks are never split, so each is a whole segment. That holds as long as `max_split_size` stays
         what it is. If it is lowered while the program runs, parts of segments become oversize by definition.
         PyTorch 2.13 takes them for segments here: it hands an address from the middle of a segment to cudaFree, or
-        frees a segment in which somebody else's block lies. We look whether a block is split and pass over those
+        frees a segment in which another block is in use. We look whether a block is split and pass over those
         that are.
         """
         limit = self.config.max_split_size

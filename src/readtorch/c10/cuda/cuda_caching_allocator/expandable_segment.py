@@ -57,7 +57,7 @@ class ExpandableSegment:
         return (end - begin) * self.page_size
 
     def unmap(self, address, size):
-        """Take away the pages that lie within the range: (address, bytes) of them, or None if there is no
+        """Unmap the pages that lie within the range: (address, bytes) of them, or None if there is no
         whole one."""
         begin = -(-(address - self.address) // self.page_size)
         end = (address + size - self.address) // self.page_size

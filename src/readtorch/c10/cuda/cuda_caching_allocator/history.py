@@ -1,7 +1,7 @@
 """What the allocator did, in order, with the stack of who asked and the reason of each decision.
 
 Off by default and then without cost: the allocator asks only whether there is a History. With one, an entry
-keeps the facts of the moment; words are made of them (reasons.py) when somebody asks for the entries.
+keeps the facts of the moment; words are made of them (reasons.py) when the entries are read.
 
 In PyTorch: `TraceEntry` in `c10/core/CachingDeviceAllocator.h`, `RingBuffer` in
 `c10/cuda/CUDACachingAllocator.cpp`, stacks in `torch/csrc/profiler/combined_traceback.h`. Reasons and
@@ -17,11 +17,11 @@ from .block import NO_POOL
 from .reasons import reason
 
 # How much a History keeps of stacks: none; those of what is allocated now; also those of allocations in the
-# entries; also those of whoever freed.
+# entries; also those of calls of `free`.
 NEVER, STATE, ALLOC, ALL = range(4)
 CONTEXTS = {None: NEVER, "state": STATE, "alloc": ALLOC, "all": ALL}
 
-# The rooms that are C++ in PyTorch: stacks="python" leaves their frames out.
+# The packages that are C++ in PyTorch: stacks="python" leaves their frames out.
 _GENERATED = "readtorch.aten."  # functions made from schemas have no module
 _BELOW_PYTHON = ("readtorch.c10.", "readtorch.aten.", "readtorch.csrc.")
 _ALLOCATOR = "readtorch.c10.cuda."

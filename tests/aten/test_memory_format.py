@@ -1,0 +1,70 @@
+"""The formats that strides speak of, and the strides of new tensors, next to the reference."""
+import random
+
+import pytest
+import torch
+from torch._prims_common import suggest_memory_format
+
+import readtorch
+from readtorch.c10 import memory_format as formats
+
+
+is_non_overlapping_and_dense = torch.ops.aten.is_non_overlapping_and_dense
+
+
+def layouts(count=400):
+    """(sizes, strides in elements) of tensors with permuted, expanded, repeated and empty dimensions, and with gaps."""
+    draw = random.Random(20)
+    for _ in range(count):
+        ndim = draw.choice([1, 2, 3, 4, 4, 4, 5, 5])
+        sizes = [draw.choice([1, 1, 2, 3, 4]) for _ in range(ndim)]
+        order, strides, step = draw.sample(range(ndim), ndim), [0] * ndim, 1
+        if ndim > 3 and draw.random() < 0.3:
+            order = [1, *range(ndim - 1, 1, -1), 0]  # channels last
+        for d in order:
+            strides[d] = step
+            step *= sizes[d] * draw.choice([1, 1, 1, 1, 2])
+        if draw.random() < 0.2:
+            strides[draw.randrange(ndim)] = 0
+        yield sizes, strides
+
+
+def pair(sizes, strides):
+    bytes_needed = 1 + sum((n - 1) * s for n, s in zip(sizes, strides))
+    return [T.empty(max(bytes_needed, 1), dtype=T.float32).as_strided(sizes, strides) for T in (readtorch, torch)]
+
+
+def test_the_layouts_differ():
+    kinds = {(is_non_overlapping_and_dense(theirs), str(suggest_memory_format(theirs)))
+             for _, theirs in (pair(*case) for case in layouts())}
+    assert len(kinds) == 6
+
+
+def test_density_and_the_suggested_format_are_the_references():
+    for case in layouts():
+        ours, theirs = pair(*case)
+        assert formats.is_non_overlapping_and_dense(ours._array) == is_non_overlapping_and_dense(theirs), case
+        assert str(formats.suggested_format(ours._array)) == str(suggest_memory_format(theirs)), case
+
+
+def test_a_tensor_in_the_likeness_of_another_has_the_references_strides():
+    for case in layouts():
+        ours, theirs = pair(*case)
+        assert formats.dense_strides(ours._array) == torch.empty_like(theirs).stride(), case
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+def test_copies_to_a_device_and_back_keep_the_references_strides(kernels):
+    readtorch.cuda.simulate(1, "64MiB", kernels=kernels)
+    try:
+        for case in list(layouts())[:12 if kernels else 100]:
+            ours, theirs = pair(*case)
+            there = ours.fill_(1).as_strided(*case).to("cuda", copy=True)
+            strides = torch.empty_like(theirs).stride()
+            ignored = [n == 1 for n in theirs.shape]  # NumPy's copies do not keep the strides of such dimensions
+            for t in there, there.cpu(), there.to("cpu", readtorch.float64), there.double().cpu():
+                assert [s for s, i in zip(t.stride(), ignored) if not i] == [
+                    s for s, i in zip(strides, ignored) if not i], case
+                assert t.cpu().eq(1).all().item()
+    finally:
+        readtorch.cuda.simulate(0)
