@@ -545,7 +545,8 @@ class Module:
             or _global_forward_pre_hooks
             or self._compiled_call_impl
         ):
-            return (self._slow_forward if threads_with_modes and tls.tracer is not None else self.forward)(*args, **kwargs)
+            forward = self._slow_forward if threads_with_modes and tls.tracer is not None else self.forward
+            return forward(*args, **kwargs)
         return (self._compiled_call_impl or self._call_uncompiled)(*args, **kwargs)
 
     def _call_uncompiled(self, *args, **kwargs):
