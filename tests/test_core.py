@@ -3,6 +3,7 @@
     .venv/bin/python -m tests.test_core     writes tests/core_functions.txt anew, and says what has changed
 """
 import json
+import os
 import re
 import subprocess
 import sys
@@ -35,7 +36,8 @@ def traced():
 
 def core():
     """Traced in a process of its own: what other tests have run changes nothing."""
-    done = subprocess.run([sys.executable, "-c", IN_A_FRESH_PROCESS], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", IN_A_FRESH_PROCESS], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+                          stdout=subprocess.PIPE, text=True, check=True)
     return [CoreFunction(**fields) for fields in json.loads(done.stdout)]
 
 
