@@ -33,7 +33,7 @@ def allocator(memory=512 * MIB, settings_text=""):
 
 
 def reasons(made, action=None):
-    return [entry["reason"] for entry in made.trace(0) if entry["action"] in (action, None) or action is None]
+    return [entry["reason"] for entry in made.trace(0) if action in (entry["action"], None)]
 
 
 # --------------------------------------------------------------------------------------------------- reasons

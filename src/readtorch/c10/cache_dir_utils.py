@@ -1,13 +1,13 @@
 """Directories for compiled code, to which only their user can write.
 
 Note [ Whose code runs ]
-Machine code from a cache runs without a look, and a pickle is a program. So nothing is read from a directory unless it is
-ours, no link, and closed to everyone else (mode 700), and no file in it unless it is ours and others cannot write to it. A
-directory that somebody else has put there, in /tmp or wherever a setting points, is not used: kernels are compiled in each
-process then.
+Machine code from a cache runs without a look, and a pickle is a program. So nothing is read from a directory unless it
+is ours, no link, and closed to everyone else (mode 700), and no file in it unless it is ours and others cannot write to
+it. A directory that somebody else has put there, in /tmp or wherever a setting points, is not used: kernels are
+compiled in each process then.
 
-A cache never stops a program. One that cannot be written to, is full or damaged is reported once, in a warning that names
-it; what was to be read is computed.
+A cache never stops a program. One that cannot be written to, is full or damaged is reported once, in a warning that
+names it; what was to be read is computed.
 
 In PyTorch: `torch/_inductor/runtime/cache_dir_utils.py` names the directory, and does not look whose it is.
 """
@@ -30,8 +30,8 @@ _reported = set()
 def cache_directory(setting="NUMBA_CACHE_DIR", itself=False):
     """The directory for compiled code, made if need be; None if there is none that is ours alone.
 
-    It is `readtorch_<user>` in the directory that the environment variable `setting` names, or that directory itself; without
-    the setting, `readtorch/kernels` in the user's cache, or `readtorch_<user>` among the temporary files.
+    It is `readtorch_<user>` in the directory that the environment variable `setting` names, or that directory itself;
+    without the setting, `readtorch/kernels` in the user's cache, or `readtorch_<user>` among the temporary files.
     """
     names = (setting, "XDG_CACHE_HOME", "HOME", "TMPDIR")
     path = _chosen(setting, itself, *map(os.environ.get, names))
@@ -117,7 +117,9 @@ def read(path):
 
 
 def read_private(path, closed, most=-1):
-    """The first `most` bytes of a plain file of this user that has none of the mode bits `closed`; OSError for any other."""
+    """The first `most` bytes of a plain file of this user that has none of the mode bits `closed`; OSError for any
+    other.
+    """
     descriptor = os.open(path, READING)
     info = os.fstat(descriptor)
     why = _foreign(info, closed) if stat.S_ISREG(info.st_mode) else "it is no plain file"

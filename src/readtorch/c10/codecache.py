@@ -1,12 +1,13 @@
 """What numba has compiled, kept on disk: one file for a function and the types of its arguments.
 
-A file's name says which function of which source file it is of, for which types, processor, Python and numba. It holds the
-stamp of the source it was made from, a digest, and numba's pickle. A stamp that is another makes the file old: it is written
-anew. A digest that does not fit makes it damaged: the same, with a warning. Processes that write one file at once each put a
-whole one in its place. Where it lies, and that nobody else can write there: Note [ Whose code runs ] in cache_dir_utils.py.
+A file's name says which function of which source file it is of, for which types, processor, Python and numba. It holds
+the stamp of the source it was made from, a digest, and numba's pickle. A stamp that is another makes the file old: it
+is written anew. A digest that does not fit makes it damaged: the same, with a warning. Processes that write one file at
+once each put a whole one in its place. Where it lies, and that nobody else can write there: Note [ Whose code runs ] in
+cache_dir_utils.py.
 
-Files stand in no `__pycache__`, where numba by itself puts them: those can be written to by everyone who may write to the source, and are
-read-only where a package is installed for all.
+Files stand in no `__pycache__`, where numba by itself puts them: those can be written to by everyone who may write to
+the source, and are read-only where a package is installed for all.
 
 In PyTorch: `torch/_inductor/codecache.py`.
 """

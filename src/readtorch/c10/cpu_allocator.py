@@ -1,14 +1,15 @@
 """Where the bytes of CPU tensors come from: NumPy asks the C library's malloc.
 
 Note [ Freed memory is kept ]
-A training step frees large arrays and asks for as many again a moment later. By default glibc returns the top of its heap
-to the system as soon as a few hundred kilobytes of it are free, and maps very large arrays one by one; the system then
-hands out fresh pages, zeroed, and each costs a fault at its first touch: up to a seventh of a training step. So we raise
-both thresholds. The most that the process holds does not grow by it; memory that is free stays with the process for
-longer. A program that sets MALLOC_TRIM_THRESHOLD_ or MALLOC_MMAP_THRESHOLD_ itself is not overruled. Other C libraries are left alone.
+A training step frees large arrays and asks for as many again a moment later. By default glibc returns the top of its
+heap to the system as soon as a few hundred kilobytes of it are free, and maps very large arrays one by one; the system
+then hands out fresh pages, zeroed, and each costs a fault at its first touch: up to a seventh of a training step. So we
+raise both thresholds. The most that the process holds does not grow by it; memory that is free stays with the process
+for longer. A program that sets MALLOC_TRIM_THRESHOLD_ or MALLOC_MMAP_THRESHOLD_ itself is not overruled. Other C
+libraries are left alone.
 
-In PyTorch: `c10/core/CPUAllocator.cpp` and `impl/alloc_cpu.cpp`, which ask the same malloc, and its CUDA allocator, which
-keeps freed blocks for the same reason (chapter "The caching allocator").
+In PyTorch: `c10/core/CPUAllocator.cpp` and `impl/alloc_cpu.cpp`, which ask the same malloc, and its CUDA allocator,
+which keeps freed blocks for the same reason (chapter "The caching allocator").
 """
 import ctypes
 import os

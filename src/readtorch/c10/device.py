@@ -108,8 +108,8 @@ current_device = _CurrentDevice()
 
 # --------------------------------------------------------------------------------------- tensors on a device
 
-# Functions that are called when a device is wanted and there is none: each looks for real GPUs and, if it finds some, puts
-# their keys into `backend_keys`. `readtorch.cuda` adds its own.
+# Functions that are called when a device is wanted and there is none: each looks for real GPUs and, if it finds some,
+# puts their keys into `backend_keys`. `readtorch.cuda` adds its own.
 look_for_devices = []
 
 

@@ -57,9 +57,9 @@ class LocalDispatchKeySet(threading.local):
 
 tls = LocalDispatchKeySet()
 
-# The threads whose mask is not the default one. Note [ The mask of a call ]: nearly always there are none, and asking that
-# costs half of what reading a thread-local does, so calls write `tls.mask if threads_with_modes else DEFAULT_MASK`. The
-# price is that a mask may only be assigned through `set_mask`.
+# The threads whose mask is not the default one. Note [ The mask of a call ]: nearly always there are none, and asking
+# that costs half of what reading a thread-local does, so calls write `tls.mask if threads_with_modes else
+# DEFAULT_MASK`. The price is that a mask may only be assigned through `set_mask`.
 threads_with_modes = set()
 
 

@@ -4,10 +4,10 @@ In PyTorch: `StorageImpl::set_data_ptr` in `c10/core/StorageImpl.h` is enough, s
 address whenever a kernel runs.
 
 Note [ Tensors over a storage ]
-Here each tensor keeps its address in a NumPy array, so whoever moves a storage must find all tensors over it. No list of
-them is kept: it would cost each new tensor something, and storages are seldom moved. Nearly always there is only one
-tensor, as reference counts show. Otherwise we look through all objects that the garbage collector knows, which takes some
-milliseconds.
+Here each tensor keeps its address in a NumPy array, so whoever moves a storage must find all tensors over it. No list
+of them is kept: it would cost each new tensor something, and storages are seldom moved. Nearly always there is only one
+tensor, as reference counts show. Otherwise we look through all objects that the garbage collector knows, which takes
+some milliseconds.
 """
 import gc
 from sys import getrefcount

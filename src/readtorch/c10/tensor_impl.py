@@ -195,7 +195,9 @@ def storage_offset(t):
 
 
 def host_array(t):
-    """The elements of `t` where the host can read them: its array, or a copy of what lies on a device that runs kernels."""
+    """The elements of `t` where the host can read them: its array, or a copy of what lies on a device that runs
+    kernels.
+    """
     storage = t._storage_impl
     return t._array if storage is None else storage.host_array(t._array)
 

@@ -2,8 +2,8 @@
 
 Without a GPU there are no devices until `simulate` makes some (or the variable READTORCH_SIMULATE_CUDA asks for them):
 see Note [ Two kinds of simulated devices ]. Until then `is_available()` is False, and using one is PyTorch's error of a
-build without CUDA. Real GPUs are looked for at the first use, through NVIDIA's Python bindings, which come with numba-cuda;
-no run on one has been recorded yet.
+build without CUDA. Real GPUs are looked for at the first use, through NVIDIA's Python bindings, which come with
+numba-cuda; no run on one has been recorded yet.
 
 In PyTorch: `torch/cuda/__init__.py`. Explained in the chapter "The caching allocator".
 """

@@ -7,7 +7,8 @@ from ..c10.device import device as Device
 
 
 def _get_device_index(device, optional=False, allow_cpu=False):
-    """The number of a device given as a number, a name or a `device`; of the current one for "cuda" or, if optional, None.
+    """The number of a device given as a number, a name or a `device`; of the current one for "cuda" or, if optional,
+    None.
 
     With allow_cpu, -1 for the CPU. Raises ValueError for what is no such device.
     """

@@ -144,7 +144,8 @@ class Event:
             self._driver.event_synchronize(self._handle)
 
     def elapsed_time(self, end_event):
-        """Milliseconds between this event and `end_event` on their device. ValueError or RuntimeError if they say none."""
+        """Milliseconds between this event and `end_event` on their device. ValueError or RuntimeError if they say none.
+        """
         if not (self._timing and end_event._timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if not (self._recorded and end_event._recorded):

@@ -18,4 +18,6 @@ class OutOfMemoryError(RuntimeError):
 
 
 class MemoryAllocationError(Exception):
-    """The driver has no memory left (`cudaErrorMemoryAllocation`). The allocator catches it and looks for memory elsewhere."""
+    """The driver has no memory left (`cudaErrorMemoryAllocation`). The allocator catches it and looks for memory
+    elsewhere.
+    """

@@ -1,8 +1,8 @@
 """The state of a device's random numbers: a seed, and how many of its numbers have been used.
 
-The numbers themselves are a function of seed, thread and position (Philox), so that thousands of threads can draw at once
-independently of each other. In PyTorch: `aten/src/ATen/cuda/CUDAGeneratorImpl.cpp`. Explained in the chapter "CUDA kernels
-with numba".
+The numbers themselves are a function of seed, thread and position (Philox), so that thousands of threads can draw at
+once independently of each other. In PyTorch: `aten/src/ATen/cuda/CUDAGeneratorImpl.cpp`. Explained in the chapter "CUDA
+kernels with numba".
 """
 import secrets
 import threading

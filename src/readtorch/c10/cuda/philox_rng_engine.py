@@ -1,10 +1,11 @@
 """Philox 4x32-10: random numbers as a function of where they are used.
 
 Note [ Counting instead of remembering ]
-mt19937 has a state that every number changes, so numbers must be drawn one after the other. Philox has none: it scrambles
-a counter of 128 bits with a key of 64, in ten rounds of multiplications, into four numbers of 32 bits. Give each thread a
-counter of its own and all of them can draw at once, in any order, and get the same numbers again. CUDA's generators use
-the seed as the key; the counter is (how often this thread has drawn, from the generator's offset on; the thread's index).
+mt19937 has a state that every number changes, so numbers must be drawn one after the other. Philox has none: it
+scrambles a counter of 128 bits with a key of 64, in ten rounds of multiplications, into four numbers of 32 bits. Give
+each thread a counter of its own and all of them can draw at once, in any order, and get the same numbers again. CUDA's
+generators use the seed as the key; the counter is (how often this thread has drawn, from the generator's offset on; the
+thread's index).
 
 Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (2011). In PyTorch:
 `aten/src/ATen/core/PhiloxRNGEngine.h` and, on devices, cuRAND. Explained in the chapter "CUDA kernels with numba".

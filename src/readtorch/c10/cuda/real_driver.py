@@ -5,8 +5,8 @@ return what the real ones do, and check that the real ones have these functions.
 to which device the CUDA driver knows by itself; whatever belongs to the current *context* is called inside
 the device's primary one. Numba works in that context, too, so its kernels can use this memory.
 
-In PyTorch: `c10/cuda/CUDAFunctions.cpp` and `c10/cuda/driver_api.cpp`; the CUDA runtime (`cudaMalloc` …) does there what
-is done here by calls of the driver, contexts included.
+In PyTorch: `c10/cuda/CUDAFunctions.cpp` and `c10/cuda/driver_api.cpp`; the CUDA runtime (`cudaMalloc` …) does there
+what is done here by calls of the driver, contexts included.
 """
 import contextlib
 

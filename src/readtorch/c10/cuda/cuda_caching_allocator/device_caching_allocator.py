@@ -10,7 +10,15 @@ from collections import deque
 
 from readtorch.c10.caching_device_allocator import DeviceStats
 from readtorch.c10.cuda.cuda_exception import MemoryAllocationError, OutOfMemoryError
-from readtorch.c10.cuda.sizes import MIN_BLOCK, SMALL_SEGMENT, SMALL_SIZE, UNLIMITED, format_size, round_size, segment_size
+from readtorch.c10.cuda.sizes import (
+    MIN_BLOCK,
+    SMALL_SEGMENT,
+    SMALL_SIZE,
+    UNLIMITED,
+    format_size,
+    round_size,
+    segment_size,
+)
 
 from .block import NO_POOL, Block, BlockPool, PrivatePool
 from .expandable_segment import ExpandableSegment

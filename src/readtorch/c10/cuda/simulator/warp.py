@@ -1,11 +1,12 @@
 """Operations among the 32 lanes of a warp: shuffles and votes. Each brings a value, all are answered at once.
 
-Note [ The lanes of a mask ] The mask of a shuffle or a vote names the lanes that take part, and `_sync` waits until
-all of them have come, wherever each of them is: since Volta the lanes of a warp have instruction counters of their own.
+Note [ The lanes of a mask ] The mask of a shuffle or a vote names the lanes that take part, and `_sync` waits until all
+of them have come, wherever each of them is: since Volta the lanes of a warp have instruction counters of their own.
 CUDA asks that every lane which the mask names and which has not left the kernel executes the same operation with the
-same mask; otherwise the result is undefined. Whether a lane has left *by then* is a question of timing, so a kernel that
-is right whatever the timing names no lane that leaves without the operation: here that is reported. So is reading from
-a lane that the mask leaves out. Lanes that the block does not have (it ends within the warp) may be named, not read.
+same mask; otherwise the result is undefined. Whether a lane has left *by then* is a question of timing, so a kernel
+that is right whatever the timing names no lane that leaves without the operation: here that is reported. So is reading
+from a lane that the mask leaves out. Lanes that the block does not have (it ends within the warp) may be named, not
+read.
 """
 from .errors import InactiveLane
 from .schedule import WARP, whereabouts
