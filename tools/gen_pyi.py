@@ -16,6 +16,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "readtorch"
 sys.path.insert(0, str(PACKAGE.parent))
 
 import readtorch  # noqa: E402
+from readtorch import Tensor  # noqa: E402
+from readtorch._jit_internal import _get_fn_overloads  # noqa: E402
 from readtorch.aten import gen_python_functions  # noqa: E402
 from readtorch.aten.native_function import packets  # noqa: E402
 from readtorch.aten.python_arg_parser import Signature  # noqa: E402
@@ -197,14 +199,6 @@ def modules():
     return HEAD + "".join(f"from {place} import {name} as {name}\n" for place, name in found) + f"\n__all__ = [{names}]\n"
 
 
-# Arguments of `nn.functional` that are tensors, and its results that are not one tensor.
-TENSORS = set("""input weight bias target indices input1 input2 x1 x2 anchor positive negative theta pos_weight log_probs
-    targets input_lengths target_lengths offsets per_sample_weights var grid logits linear_weight linear_bias query key value
-    attn_mask in_proj_weight in_proj_bias bias_k bias_v out_proj_weight out_proj_bias key_padding_mask running_mean
-    running_var q_proj_weight k_proj_weight v_proj_weight static_k static_v out embedding_vector tensor""".split())
-MAY_BE_NONE = {"running_mean", "running_var", "in_proj_bias", "bias_k", "bias_v", "out_proj_bias"}
-
-
 def functional():
     body = []
     for name, function in sorted(vars(readtorch.nn.functional).items()):
@@ -212,35 +206,36 @@ def functional():
             continue
         texts = functional_signatures(name, function)
         body.append(definition(name, texts))
-    return head("from types import ModuleType\n") + "grad: ModuleType\n" + "".join(body)
+    return head("from collections.abc import Callable\nfrom types import ModuleType\n") + "grad: ModuleType\n" + "".join(body)
 
 
 def functional_signatures(name, function):
-    packet = next((packets[key] for key in packets if packets[key].name == name and key[0] in ("nn", "torch")), None)
+    packet = next((packets[key] for key in packets if packets[key].name in (name, function.__name__) and key[0] in ("nn", "torch")), None)
     if packet and function.__code__.co_filename.startswith(("<", gen_python_functions.__file__)):
         return signatures(packet, False)
+    return [_annotated(inspect.signature(f)) for f in _get_fn_overloads(function) or [function]]
+
+
+def _annotated(signature):
     texts, starred = [], False
-    for p in inspect.signature(function).parameters.values():
+    for p in signature.parameters.values():
         texts += ["*"] if p.kind is p.KEYWORD_ONLY and not starred else []
-        starred |= p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
-        texts.append(_functional_parameter(p))
-    result = "Tensor"
-    if name.endswith("_with_indices") or name == "native_channel_shuffle":
-        result = "tuple[Tensor, Tensor]" if name.endswith("s") else result
-    elif "return_indices" in inspect.signature(function).parameters:
-        result = "Any"  # with indices or without
-    elif name == "multi_head_attention_forward":
-        result = "tuple[Tensor, Tensor | None]"
-    return [f"({', '.join(texts)}) -> {result}"]
+        starred |= p.kind is p.KEYWORD_ONLY
+        texts.append(f"{p.name}: {_written(p.annotation)}" + ("" if p.default is p.empty else " = ..."))
+    result = signature.return_annotation
+    # A boolean dispatch gives one thing or two.
+    dispatches = "return_indices" in signature.parameters and result is Tensor
+    return f"({', '.join(texts)}) -> {'Any' if dispatches else _written(result)}"
 
 
-def _functional_parameter(p):
-    if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-        return f"{'*' * (1 + (p.kind is p.VAR_KEYWORD))}{p.name}: Any"
-    kind = "Tensor" if p.name in TENSORS else "Any"
-    if kind == "Tensor" and (p.default is None or p.name in MAY_BE_NONE):
-        kind += " | None"
-    return f"{p.name}: {kind}" + ("" if p.default is p.empty else " = ...")
+def _written(annotation):
+    """An annotation of `nn.functional` as the file has it: TorchScript's `list` is any sequence in Python."""
+    if annotation is inspect.Signature.empty:
+        return "Any"
+    text = inspect.formatannotation(annotation)
+    for name, written in (("readtorch._tensor.Tensor", "Tensor"), ("readtorch.c10.scalar_type.dtype", "_dtype"), ("collections.abc.", ""), ("list[", "Sequence[")):
+        text = text.replace(name, written)
+    return text
 
 
 def tensor_base():

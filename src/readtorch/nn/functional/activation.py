@@ -107,22 +107,22 @@ def rrelu(
     return readtorch.rrelu(input, lower, upper, training)
 
 
-def tanhshrink(input) -> Tensor:
+def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
     return input - input.tanh()
 
 
-def softsign(input) -> Tensor:
+def softsign(input: Tensor) -> Tensor:
     """x / (|x| + 1)."""
     return input / (input.abs() + 1)
 
 
-def tanh(input) -> Tensor:
+def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent, between -1 and 1."""
     return input.tanh()
 
 
-def sigmoid(input) -> Tensor:
+def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x)), between 0 and 1."""
     return input.sigmoid()
 

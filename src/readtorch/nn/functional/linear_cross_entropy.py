@@ -3,6 +3,7 @@ import math
 import warnings
 
 import readtorch
+from readtorch import Tensor
 from readtorch._C import _nn
 from .loss import cross_entropy
 
@@ -10,9 +11,17 @@ __all__ = ["linear_cross_entropy"]
 
 
 def linear_cross_entropy(
-    input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None,
-    label_smoothing=0.0, options=None,
-):
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options=None,
+) -> Tensor:
     """cross_entropy(linear(input, linear_weight, linear_bias), target).
 
     input: (N, D) or (D); linear_weight: (C, D), or (C, d1, …, D) for a target (N, d1, …); linear_bias: the same

@@ -225,19 +225,19 @@ def _no_such_mode(mode: str, ndim: int) -> str:
     )
 
 
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(input: Tensor, size=None, scale_factor=None, mode="nearest", align_corners=None) -> Tensor:
     """Deprecated: `interpolate`."""
     _warn_deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(input: Tensor, size=None, scale_factor=None) -> Tensor:
     """Deprecated: `interpolate` with mode="nearest"."""
     _warn_deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(input: Tensor, size=None, scale_factor=None) -> Tensor:
     """Deprecated: `interpolate` with mode="bilinear" and align_corners=True."""
     _warn_deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
