@@ -33,7 +33,7 @@ def manual_seed(seed) -> Generator:
 
 
 def seed() -> int:
-    """Start the random numbers of every device from a seed that nobody can foretell; returns it."""
+    """Start the random numbers of every device from a seed that cannot be predicted; returns it."""
     chosen = default_generator.seed()
     for module in device_modules.values():
         module.manual_seed_all(chosen)

@@ -115,7 +115,7 @@ class UntypedStorage:
         return untyped(storage_impl(data.to(device, non_blocking=non_blocking)))
 
     def byteswap(self, dtype):
-        """Turn the bytes of every element of type `dtype` round, in place."""
+        """Reverse the bytes of every element of type `dtype`, in place."""
         part = dtype.to_real().itemsize if dtype.is_complex else dtype.itemsize
         words = self._impl.buffer[:self.nbytes() // part * part].view(f"u{part}")
         words.byteswap(inplace=True)
@@ -151,7 +151,7 @@ class UntypedStorage:
         return untyped(storage_sharing.new_shared(size)) if str(device) == "cpu" else cls(size, device=device)
 
     def _share_fd_cpu_(self):
-        """(descriptor, size) of the shared memory; moves there if need be."""
+        """(descriptor, size) of the shared memory; moved there if necessary."""
         return storage_sharing.share_fd(self._impl).fd, self.nbytes()
 
     @classmethod
@@ -159,7 +159,7 @@ class UntypedStorage:
         return untyped(storage_sharing.new_shared_fd(os.dup(fd), size))
 
     def _share_filename_cpu_(self):
-        """(manager, name, size) of the shared memory; moves there if need be."""
+        """(manager, name, size) of the shared memory; moved there if necessary."""
         # in PyTorch: the manager is the socket of torch_shm_manager
         return b"", storage_sharing.share_filename(self._impl).name.encode(), self.nbytes()
 
@@ -168,7 +168,7 @@ class UntypedStorage:
         return untyped(storage_sharing.new_shared_filename(name.decode(), size))
 
     def _shared_incref(self):
-        """Of memory with a name: a message that mentions it is on its way."""
+        """Count a reference to named memory, held by a message that is being sent."""
         self._impl.allocator.incref()
 
     def _shared_decref(self):

@@ -16,7 +16,7 @@ from .python_arg_parser import NUMBERS, make_parser, number_as_tensor
 
 
 def make_binding(packet, is_method):
-    """The Python function for the overloads of a name: written by hand, direct (no conversions), or through the argument parser."""
+    """The Python function for the overloads of a name: hand-written, direct (no conversions), or through the parser."""
     binding = packet.binding or _generated_binding(packet, make_parser(packet, is_method))
     binding.__doc__ = binding.__doc__ or _DOC.format(packet.name, "\n    ".join([op.schema.text for op in packet.overloads]))
     return binding

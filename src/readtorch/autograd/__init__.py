@@ -88,7 +88,7 @@ def _batched(roots, targets, vectors, create_graph, retain_graph, allow_unused):
 
 
 def _run(roots, gradients, retain_graph, create_graph, targets, accumulate_grad, allow_unused=True):
-    """Check the ends of the walk, then let the engine do it (`THPEngine_run_backward`)."""
+    """Check the roots and the inputs, then run the engine (`THPEngine_run_backward`)."""
     edges = [_root_edge(root, i) for i, root in enumerate(roots)]
     ends = None
     if targets is not None:

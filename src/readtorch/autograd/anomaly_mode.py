@@ -20,7 +20,7 @@ class set_detect_anomaly:
 
 
 class detect_anomaly(set_detect_anomaly):
-    """`with detect_anomaly():` nodes made inside remember where; backward inside warns with that traceback on an error."""
+    """Inside, nodes record where they are made, and an error in backward shows that traceback in a warning."""
 
     def __init__(self, check_nan=True):
         self.previous = (AnomalyMode.enabled, AnomalyMode.check_nan)

@@ -30,7 +30,7 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args):
-        """Say which inputs `forward` wrote to in place; each must also be returned."""
+        """Mark the inputs that `forward` wrote to in place; each must also be returned."""
         self.dirty_tensors = args
 
     def mark_shared_storage(self, *pairs):
@@ -39,7 +39,7 @@ class FunctionCtx:
                       "tracked. Note that calls to `set_()` are not tracked", FutureWarning, stacklevel=2)
 
     def mark_non_differentiable(self, *args):
-        """Say which outputs have no gradient."""
+        """Mark the outputs that have no gradient."""
         self.non_differentiable = args
 
     def set_materialize_grads(self, value):

@@ -114,7 +114,7 @@ class set_grad_enabled(_ModeContext):
 
 
 class inference_mode(_ModeContext):
-    """Like no_grad; what is made inside has no version counter to rely on and may never enter a graph."""
+    """Like no_grad; tensors made inside have no version counter and cannot become part of a graph."""
 
     def __new__(cls, mode=True):
         self = object.__new__(cls)

@@ -26,7 +26,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor):
-    """The edge along which the gradient of `tensor` travels. Raises RuntimeError if it has none."""
+    """The edge along which the gradient of `tensor` flows. Raises RuntimeError if it has none."""
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require "
                            "gradients")
@@ -40,7 +40,7 @@ def increment_version(tensor):
 
 
 class saved_tensors_hooks:
-    """`with saved_tensors_hooks(pack, unpack):` what operations inside save goes through `pack`, and back through `unpack`."""
+    """Inside, `pack(tensor)` is kept instead of each tensor that is saved for backward, which then calls `unpack`."""
 
     def __init__(self, pack_hook, unpack_hook):
         self.pack_hook = pack_hook
@@ -92,7 +92,7 @@ class _MultiHandle(RemovableHandle):
 
 
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
-    """`fn` runs once a backward: with all gradients when all that will come have come, or ("any") with the first one."""
+    """Call `fn` once per backward: with all gradients when the last has arrived, or ("any") with the first one."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     calls = {}  # id of the running backward -> [gradients so far, how many are still to come]

@@ -1,4 +1,4 @@
-"""Tensors with a mark that says what a module shall do with them: train them, or keep them as state.
+"""Tensors that a module registers: parameters, which are trained, and buffers, which are kept as state.
 
 In PyTorch: `torch/nn/parameter.py`. The chapter "Parameter and Buffer" explains why a parameter is a tensor
 and yet special.
@@ -100,8 +100,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 # Such a tensor has no elements, and its class refuses whatever would look at them. `materialize` gives it elements
 # and changes its class; it stays the same object, so whoever holds it now holds the real parameter.
 #
-# Two doors are shut: the methods, all but the few in `_ALLOWED_METHODS`, and the dispatcher, which every function
-# enters by reading the key sets of its operands.
+# Two things refuse: the methods, all but the few in `_ALLOWED_METHODS`, and the key set, which every function reads
+# before it calls the dispatcher.
 #
 # in PyTorch: `__torch_function__`, a hook in every Python binding of an operator, refuses both.
 

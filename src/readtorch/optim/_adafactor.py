@@ -22,7 +22,7 @@ __all__ = ["Adafactor", "adafactor"]
 
 
 class Adafactor(Optimizer):
-    """For parameters so large that a second array would not fit: one number a row and a column is kept.
+    """For parameters so large that a second array would not fit: one number per row and per column is kept.
 
     eps: (ε₁, ε₂); None for ε₁ is the dtype's `eps`.
     """

@@ -101,8 +101,8 @@ class Optimizer:
         @functools.wraps(func)
         def wrapper(self, *args, **kwargs):
             if type(self).step is not wrapper or "_optimizer_step_pre_hooks" not in vars(self):
-                # Called by a subclass's `step`, which has run the hooks; or there are none, because a wrapper around another
-                # optimizer has not called `Optimizer.__init__`. (It may pass on what it is asked for: those hooks are the other's.)
+                # Called by a subclass's `step`, which has run the hooks; or there are none, because a wrapper around
+                # another optimizer has not called `Optimizer.__init__` (and the hooks are the other's).
                 return func(self, *args, **kwargs)
             args, kwargs = self._run_step_pre_hooks(func, (self, *args), kwargs)
             out = func(*args, **kwargs)
@@ -148,8 +148,8 @@ class Optimizer:
         """Call `hook(optimizer, args, kwargs)` after each step."""
         return _register(self._optimizer_step_post_hooks, hook)
 
-    # What the algorithms of this package declare. In PyTorch each has its own `_init_group`, and spells every setting out in
-    # `step` and in `__setstate__`.
+    # What the algorithms of this package declare. In PyTorch each has its own `_init_group`, and spells out every
+    # setting in `step` and in `__setstate__`.
 
     _state_names = ()  # what is remembered of a parameter, in the order of the functional form's lists
     _pairs = {}  # settings that are pairs -> the names of their parts in the functional form
@@ -158,7 +158,7 @@ class Optimizer:
     _no_sparse_gradients = None  # the error of an algorithm that cannot use them
 
     def _step_with(self, function, closure, **extra):
-        """`step` of an algorithm in functional form: one call a group, with the group's lists and settings."""
+        """`step` of an algorithm in functional form: one call per group, with its lists and settings."""
         loss = _loss_of(closure)
         for group in self.param_groups:
             function(*self._init_group(group), **self._settings(function, group), **extra)

@@ -30,7 +30,7 @@ class GraphTask:
     def __init__(self, keep_graph):
         self.keep_graph = keep_graph
         self.dependencies = {}  # node -> how many gradients it still waits for
-        self.buffers = {}  # node -> gradients received so far, one entry an input (InputBuffer in PyTorch)
+        self.buffers = {}  # node -> gradients received so far, one entry per input (InputBuffer in PyTorch)
         self.ready = []  # heap of (-sequence number, tie breaker, node)
         self.needed = None  # with `inputs`: the nodes that lie on a way to one of them
         self.captures = {}  # node -> [(input number, position in results)]
@@ -81,7 +81,7 @@ def execute(root_edges, gradients, keep_graph, create_graph, inputs=None, accumu
 
 
 class _Tasks(threading.local):
-    """The backwards that this thread is in: more than one when a node's `apply` calls backward itself."""
+    """The calls of backward that this thread is in: more than one when a node's `apply` calls backward itself."""
 
     def __init__(self):
         self.stack = []
@@ -132,7 +132,7 @@ def mark_needed(task, root, inputs, accumulate_grad):
 
 
 def run(task):
-    """Take the next ready node, apply it, hand its results on; until none is left."""
+    """Apply the ready nodes, one after the other, and pass their results on, until none is left."""
     ready, buffers, needed = task.ready, task.buffers, task.needed
     while ready:
         node = heappop(ready)[2]
@@ -202,7 +202,7 @@ def deliver(task, node, outputs):
 
 
 def add_to_buffer(child, received, nr, grad):
-    """What `child` has received, one entry an input, with `grad` added to entry `nr`."""
+    """What `child` has received, one entry per input, with `grad` added to entry `nr`."""
     count = len(child._shape) if type(child._shape) is list else 1
     received = [None] * count if received is None else list(received)
     if grad is not None:
@@ -301,7 +301,7 @@ def check_replaced(hook, values, replaced):
 
 
 def check_hook_result(old, new, hook):
-    """A hook may change a gradient's values, not what it is."""
+    """RuntimeError or TypeError if a hook has changed a gradient's size or type."""
     if old is None:
         raise RuntimeError("can't replace a None gradient with a non-None value")
     if not hasattr(new, "_array"):
@@ -345,7 +345,7 @@ def has_nan(grad):
 
 
 def warn_origin(node):
-    """Say in a warning where the forward call of `node` stood, and that of the nodes that made it."""
+    """Warn with the traceback of the forward call of `node`, and those of the nodes that made it."""
     origin = node.metadata.get("traceback_")
     if origin is None:
         warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable "

@@ -1,4 +1,4 @@
-"""Handles that take a hook away again.
+"""Handles that remove a hook.
 
 In PyTorch: `torch/utils/hooks.py`. Explained in the chapter "Hooks and __call__".
 """
@@ -34,7 +34,7 @@ class RemovableHandle:
     def __setstate__(self, state) -> None:
         hooks_dict, self.id = state[:2]
         extra_dicts = state[2] if len(state) > 2 and state[2] is not None else ()
-        # Without a dictionary the reference is born dead: the fresh one goes at once.
+        # Without a dictionary the reference is dead from the start: nothing else holds the new one.
         self.hooks_dict_ref = _reference(OrderedDict() if hooks_dict is None else hooks_dict)
         self.extra_dict_ref = tuple(_reference(d) for d in extra_dicts)
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)

@@ -1,4 +1,4 @@
-"""Marks what is made under `inference_mode()`, so that it can be refused where a graph would need it.
+"""Marks tensors that are made under `inference_mode()`, so that autograd can refuse them.
 
 In PyTorch: `c10/core/InferenceMode.h`. Explained in the chapter "Autograd".
 """

@@ -1,6 +1,7 @@
 """Nodes of the graph that backward walks.
 
-In PyTorch: `torch/csrc/autograd/node.h`, `torch/csrc/autograd/edge.h`, `torch/csrc/autograd/input_metadata.h`. Explained in the chapter "Autograd".
+In PyTorch: `torch/csrc/autograd/node.h`, `torch/csrc/autograd/edge.h`, `torch/csrc/autograd/input_metadata.h`.
+Explained in the chapter "Autograd".
 """
 import itertools
 import re

@@ -1,6 +1,7 @@
 """The node of a custom `autograd.Function`, and what `Function.apply` does around `forward`.
 
-In PyTorch: `torch/csrc/autograd/python_function.cpp`, `torch/csrc/autograd/custom_function.cpp`. Explained in the chapter "Autograd".
+In PyTorch: `torch/csrc/autograd/python_function.cpp`, `torch/csrc/autograd/custom_function.cpp`.
+Explained in the chapter "Autograd".
 """
 import numpy as np
 
@@ -89,7 +90,7 @@ class PyNode(Node):
 
 
 def apply(node, forward, setup_context, args):
-    """What `Function.apply(*args)` does: run forward outside autograd, then put its node behind the outputs."""
+    """What `Function.apply(*args)` does: run forward outside autograd, then make its node the grad_fn of the outputs."""
     tensors = [a for a in args if isinstance(a, TensorImpl)]
     edges = [gradient_edge(a) for a in tensors]
     needed = grad_mode_enabled() and any(e is not NO_EDGE for e in edges)
@@ -109,7 +110,7 @@ def apply(node, forward, setup_context, args):
 
 
 def _zeros(shape, numpy_dtype, device):
-    """The gradient of an output that nobody used."""
+    """The gradient of an output that was not used."""
     zeros = wrap(np.zeros(shape, numpy_dtype))
     return zeros if device is cpu else zeros.to(device)
 

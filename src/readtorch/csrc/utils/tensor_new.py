@@ -1,4 +1,4 @@
-"""Tensors from Python data: `tensor`, `as_tensor`, `asarray`, `new_tensor`, `sparse_coo_tensor`, and the constructors of old.
+"""Tensors from Python data: `tensor`, `as_tensor`, `asarray`, `new_tensor`, `sparse_coo_tensor`, legacy constructors.
 
 In PyTorch: `torch/csrc/utils/tensor_new.cpp`. Explained in the chapter "Tensor and Storage".
 """
@@ -235,7 +235,7 @@ def integers(array, dtype):
 
 
 def one_by_one(data, dtype):
-    """What NumPy did not take at once: tensors among the numbers, or something to complain about."""
+    """What NumPy does not convert: tensors among the numbers, or an element that is none, which is an error."""
     sizes = compute_sizes(data)
     check_sizes(data, sizes)
     numbers = [as_number(v, dtype) for v in leaves(data, len(sizes))]

@@ -1,7 +1,7 @@
 """Modules that hold modules, and modules that hold parameters.
 
-In PyTorch: `torch/nn/modules/container.py`, where each class repeats what is in two base classes here. The chapter "Module
-and __setattr__" shows what a plain Python list would lose, the chapter "Parameter and Buffer" the containers of parameters.
+In PyTorch: `torch/nn/modules/container.py`, where each class repeats what two base classes share here. The chapter
+"Module and __setattr__" shows what a plain list would lose, the chapter "Parameter and Buffer" containers of parameters.
 """
 import operator
 import warnings

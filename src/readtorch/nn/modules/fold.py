@@ -35,7 +35,7 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """The blocks under a sliding window, one a column: (N, C, H, W) -> (N, C · kernel elements, positions)."""
+    """The blocks under a sliding window, one per column: (N, C, H, W) -> (N, C · kernel elements, positions)."""
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 

@@ -1,7 +1,7 @@
 """`Module`: a tree of parameters, buffers and further modules, built by assigning attributes.
 
-In PyTorch: `torch/nn/modules/module.py`, whose order this file keeps. The chapter "Module and __setattr__" reads registration,
-attribute access and `_apply`, the chapter "Parameter and Buffer" `Parameter`, the chapter "Hooks and __call__" the hooks, the
+In PyTorch: `torch/nn/modules/module.py`, whose order this file keeps. The chapter "Module and __setattr__" reads
+registration, attribute access and `_apply`, the chapter "Parameter and Buffer" `Parameter`, the chapter "Hooks and __call__" the hooks, the
 chapter "state_dict, save and load" the checkpoints.
 """
 
@@ -52,8 +52,8 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
-# Every hook is kept in a dictionary from its id to the hook, in the order in which hooks run; `RemovableHandle` knows the id.
-# What a hook asks for ("with keyword arguments") is a mark under its id in a second dictionary.
+# Every hook is kept in a dictionary from its id to the hook, in the order in which hooks run; `RemovableHandle` holds the
+# id. Options of a hook ("with keyword arguments") are marks under its id in a second dictionary.
 
 # Hooks on the registration of any buffer, module or parameter, in any module.
 _global_buffer_registration_hooks = OrderedDict()

@@ -50,7 +50,7 @@ class ReduceAddCoalesced(Function):
 
 
 class Scatter(Function):
-    """Parts of `input` along `dim`, one a device; copies from the host go on streams of their own."""
+    """Parts of `input` along `dim`, one per device; copies from the host go on streams of their own."""
 
     @staticmethod
     def forward(ctx, target_gpus, chunk_sizes, dim, input):

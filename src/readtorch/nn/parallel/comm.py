@@ -21,7 +21,7 @@ def _x(size):
 # ------------------------------------------------------------------------------------------ from one to many
 
 def broadcast(tensor, devices=None, *, out=None):
-    """A tuple with `tensor` on each of `devices` (on its own: `tensor` itself); or copies written to the tensors of `out`.
+    """A tuple of copies of `tensor`, one per device (`tensor` itself on its own); or copies written to `out`'s tensors.
 
     Raises RuntimeError unless exactly one of the two is given.
     """
@@ -38,7 +38,7 @@ def broadcast(tensor, devices=None, *, out=None):
 
 
 def broadcast_coalesced(tensors, devices, buffer_size=BUFFER_BYTES):
-    """`tensors`, which are on devices[0], on each of `devices`: one list a device, the first one `tensors` themselves.
+    """`tensors`, which are on devices[0], on each of `devices`: one list per device, the first one `tensors` themselves.
 
     Small tensors travel together: they are laid end to end in a buffer of about `buffer_size` bytes, so that there are
     few copies between devices instead of many.
@@ -84,7 +84,7 @@ def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=
     """A tuple with parts of `tensor` along `dim`, one on each of `devices`; or parts written to the tensors of `out`.
 
     chunk_sizes: the parts' sizes; by default equal, the last one smaller: there may be fewer parts than devices.
-    streams: one a device, or None, on which the copy is made.
+    streams: one per device, or None, on which the copy is made.
     """
     if out is not None:
         return _scatter_out(tensor, devices, chunk_sizes, dim, out)
@@ -156,7 +156,7 @@ def reduce_add(inputs, destination=None):
 
 
 def reduce_add_coalesced(inputs, destination=None, buffer_size=BUFFER_BYTES):
-    """For lists of tensors, one list a device: the sums of the first of each, of the second …, on `destination`."""
+    """For lists of tensors, one list per device: the sums of the first of each, of the second …, on `destination`."""
     results = [None] * len(inputs[0])
     for indices in buckets(inputs[0], buffer_size):
         total = reduce_add([flatten([tensors[i] for i in indices]) for tensors in inputs], destination)

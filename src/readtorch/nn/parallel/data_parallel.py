@@ -1,4 +1,4 @@
-"""DataParallel: the batch is cut into parts, one a device; replicas of the module work on them in threads.
+"""DataParallel: the batch is split into one part per device, which replicas of the module process in threads.
 
 In PyTorch: `torch/nn/parallel/data_parallel.py`. Explained in the chapter "DataParallel".
 """
@@ -48,7 +48,7 @@ class DataParallel(Module):
             return self.module(*inputs, **kwargs)
         _check_devices(self.module, self.src_device_obj)
         inputs, kwargs = self.scatter(inputs, kwargs, self.device_ids)
-        if not inputs and not kwargs:  # nothing to cut: one device does it
+        if not inputs and not kwargs:  # nothing to split: one device does it
             inputs, kwargs = ((),), ({},)
         if len(self.device_ids) == 1:
             return self.module(*inputs[0], **kwargs[0])

@@ -156,7 +156,7 @@ class DistributedDataParallel(Module, Joinable):
     module: the same on all ranks, on the CPU or on the one device of `device_ids`; rank 0's parameters and
     buffers are copied to all at the start. find_unused_parameters: the forward may leave parameters out.
     static_graph: every iteration uses the same ones. bucket_cap_mb: megabytes that travel together (25; the
-    first bucket 1), or bucket_cap_mb_list, one number a bucket. gradient_as_bucket_view: `.grad` is a part of
+    first bucket 1), or bucket_cap_mb_list, one number per bucket. gradient_as_bucket_view: `.grad` is a part of
     the bucket, which saves a copy. broadcast_buffers: rank 0's buffers are copied to all before each forward
     (forward_sync_buffers: the same, without the copy at the start).
 

@@ -41,7 +41,7 @@ def _replicatable_module(module):
 
 
 def _copy_tensors(tensors, devices, detach):
-    """Tensor -> its copies, one a device. A tensor that several modules share is copied once."""
+    """Tensor -> its copies, one per device. A tensor that several modules share is copied once."""
     if not tensors:
         return {}
     if detach:

@@ -31,7 +31,7 @@ def scatter(inputs, target_gpus, dim=0):
 
 
 def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
-    """(positional arguments, keyword arguments), each a tuple with one entry a device."""
+    """(positional arguments, keyword arguments), each a tuple with one entry per device."""
     scattered = scatter(inputs, target_gpus, dim) if inputs else []
     scattered_kwargs = scatter(kwargs, target_gpus, dim) if kwargs else []
     if len(scattered) < len(scattered_kwargs):

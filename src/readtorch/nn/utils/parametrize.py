@@ -23,7 +23,7 @@ _cache = {}
 
 @contextlib.contextmanager
 def cached():
-    """Inside, every parametrized tensor is computed once, when first read, and kept until the outermost `cached` ends."""
+    """Inside, a parametrized tensor is computed when first read, and kept until the outermost `cached` ends."""
     global _cache_enabled
     _cache_enabled += 1
     try:
