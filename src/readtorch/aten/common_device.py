@@ -34,7 +34,7 @@ def resolve(place):
 
 
 def engine_of(generator, place):
-    """What an operator draws its random numbers from: `generator`'s engine, or the device's own."""
+    """The engine from which an operator draws its random numbers: `generator`'s engine, or the device's own."""
     if generator is None:
         return default_engines[place.index]
     if isinstance(generator, CUDAGeneratorImpl):  # from a kernel that calls operators
@@ -80,7 +80,7 @@ def launched(operator, arguments, results, place):
         wait_for(driver, here, other)
     driver.enqueue(*here, done, duration, operator.schema.name)
     for other in there:
-        wait_for(driver, other, here)  # it must not write to what is still being copied
+        wait_for(driver, other, here)  # it must not write to memory that is still being copied
 
 
 def wait_for(driver, waiting, other):

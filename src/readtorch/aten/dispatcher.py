@@ -15,8 +15,8 @@ from .function_schema import parse_schema
 # All operators by full name, in order of registration.
 registry = {}
 
-# Key -> function(operator, keys) that makes a kernel for any operator. Rooms above put theirs here: autograd, the
-# tracer, modes. This table is where the engine, which knows no operation, meets the operations.
+# Key -> function(operator, keys) that makes a kernel for any operator. Higher layers register theirs here: autograd,
+# the tracer, modes. Through this table the engine, which knows no operation, meets the operations.
 fallbacks = {}
 
 
@@ -108,7 +108,7 @@ def register(text):
 
 
 def key_lines(arguments, renamed=None):
-    """Source lines that OR the key sets of an operator's tensor arguments into `keys`; a `device` argument overrules."""
+    """Source lines that OR the key sets of the tensor arguments into `keys`; a `device` argument overrules them."""
     renamed = renamed or {}
     tensors = [a for a in arguments if a.type.is_tensor]
     plain = [renamed.get(a.name, a.name) for a in tensors if not a.type.is_list and not a.type.optional]
@@ -148,7 +148,8 @@ def make_call(operator):
 
 
 def run_lines(call, indent=4):
-    """Source lines that return what a kernel's call gives; an error of NumPy's gets PyTorch's words: see numpy_errors.py."""
+    """Source lines that return what a kernel's call gives; an error of NumPy's gets PyTorch's words: see
+    numpy_errors.py."""
     return textwrap.indent(f"try: return {call}\nexcept FOREIGN as error:\n    restate(error)\n    raise\n", " " * indent)
 
 

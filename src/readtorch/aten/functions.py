@@ -8,7 +8,7 @@ from .native_function import packets
 
 
 class _Functions:
-    """Names of operators -> functions. Faces are made when first asked for, so import stays fast."""
+    """Names of operators -> functions. Bindings are made at their first use, so import stays fast."""
 
     def __getattr__(self, name):
         binding = binding_of("torch", name) or binding_of("nn", name) or binding_of("linalg", name.removeprefix("linalg_"))

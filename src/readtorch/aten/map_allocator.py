@@ -4,18 +4,18 @@ In PyTorch: `aten/src/ATen/MapAllocator.cpp`. Explained in the chapter "Multipro
 
 Note [ Who frees shared memory ]
 Shared memory outlives the process that made it, so somebody must know when the last user is gone: even if one
-of them was killed and could not say good-bye. There are two ways, which `multiprocessing` calls strategies.
+of them was killed. There are two ways, which `multiprocessing` calls strategies.
 
-file_descriptor: the memory has no name. Who wants it must be given a descriptor, which travels in a message
+file_descriptor: the memory has no name. A user must be given a descriptor, which travels in a message
 between the processes. The kernel counts all references: descriptors, mappings, and messages that nobody has
-received yet. It drops those of a dead process itself. So nothing can be left behind, whoever dies when.
+received yet. It drops those of a dead process itself. So nothing is left behind, in whatever order the processes end.
 Each piece of memory costs a descriptor in each process, and those are limited (`ulimit -n`).
 
 file_system: the memory is a file with a name in /dev/shm, and the name travels. No descriptor stays open, but
-the kernel does not know who has a name in mind. So the first bytes of the file count: one for each process
+the kernel does not know who will use a name. So the first bytes of the file count: one for each process
 that has it mapped, one for each message underway. Whoever counts down to zero removes the name (the memory
 itself lives until the last mapping is gone). A lock on the file guards the count. A process that is killed
-cannot count down; so the names of all files are also told to multiprocessing's resource tracker, a process
+cannot count down; so the names of all files are also reported to multiprocessing's resource tracker, a process
 that does nothing but wait until the program has ended and then removes the names that are still there. In
 PyTorch: the tracker is a program of its own, torch_shm_manager, one for each run.
 """
@@ -75,7 +75,7 @@ class MapAllocator:
                                     "version": 3}
 
     def close_fd(self):
-        """Keep the memory, but let nobody else have it."""
+        """Keep the memory, but close the descriptor, so that nobody else can map it."""
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None

@@ -10,8 +10,8 @@
         def self(grad, other): return grad * other.conj()
         def other(grad, self): return grad * self.conj()
 
-From the one declaration follow `mul_` and the `out=` form, the Python bindings `torch.mul` and `Tensor.mul`, and the graph
-node. In PyTorch: an entry of `native_functions.yaml`. Explained in the chapter "One operator call".
+From the one declaration follow `mul_` and the `out=` form, the Python bindings `torch.mul` and `Tensor.mul`, and the
+graph node. In PyTorch: an entry of `native_functions.yaml`. Explained in the chapter "One operator call".
 """
 import copy
 import warnings
@@ -25,6 +25,8 @@ from ..c10.storage_impl import address_of
 from ..c10.tensor_impl import TensorImpl, contiguous_strides, dtype_of, storage_impl, storage_offset, strides_of
 from .dispatcher import register, registry
 from .out_names import OUT_NAMES
+
+BOTH = "function, method"  # `variants` of an operator that is both, as native_functions.yaml spells it
 
 # Python name -> Packet: all overloads that share a name and a Python module.
 packets = {}

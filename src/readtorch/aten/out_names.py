@@ -1,6 +1,6 @@
 """Overload names of `out=` operators that no rule gives: functional operator -> overload of its `out=` form.
 
-In PyTorch: they were written by hand, each in its time, in `native_functions.yaml`.
+In PyTorch: written by hand in `native_functions.yaml`; no file of its own.
 """
 
 OUT_NAMES = {

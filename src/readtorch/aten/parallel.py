@@ -1,8 +1,8 @@
 """Sharing the work of one operator among threads: `parallel_for`, and how many threads it may use.
 
 Note [ One pool ]
-Two pools of threads on the same cores fight: after a product BLAS's idle threads keep spinning for a while, and whoever
-comes next waits for a core (a small GPT takes ten times as long). So there is one pool, this one. BLAS is told to use one
+Two pools of threads on the same cores disturb each other: after a product BLAS's idle threads keep spinning for a while,
+and the next task waits for a core (a small GPT takes ten times as long). So there is one pool, this one. BLAS is told to use one
 thread, NumPy's products included, and a large product is cut into pieces here, each a BLAS call of its own. The pool's
 threads are Python's: a compiled kernel releases the interpreter's lock, so they run side by side, and handing over a piece
 costs some ten microseconds. That is why `grain` must be large. After a fork the child makes a new pool.

@@ -1,9 +1,9 @@
-"""How long a kernel would keep a device busy: a rough guess, for timelines in virtual time.
+"""How long a kernel would keep a device busy: an estimate, for timelines in virtual time.
 
 Note [ The roofline ]
 A kernel must move its operands and results through the device's memory, and it must do its arithmetic; it takes as long as
 the slower of the two, and never less than a launch. Only products of matrices and convolutions do more arithmetic than
-they move. Copies are as fast as what lies between their two ends. The defaults are round numbers of the order of a data
+they move. Copies are as fast as the link between their two ends. The defaults are round numbers of the order of a data
 centre's GPU of 2020: what a timeline shows is who waits for whom, not how long.
 """
 import dataclasses

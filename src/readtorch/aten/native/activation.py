@@ -12,7 +12,7 @@ import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, write_result
+from readtorch.aten.native_function import BOTH, native_function, write_result
 from readtorch.c10.overflows import check_fits, every_dtype_has, number_as
 from readtorch.c10.scalar_type import FLOAT, bool as bool_, int64, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
@@ -23,10 +23,8 @@ from .exact_out import exact_out, found_dtype
 from .tensor_iterator import F4, F8, compute, computing, conj, not_implemented, refuse_overlap, scalar_tensor
 from .vectorized import loop
 
-BOTH = "function, method"
 
-
-# Fewer numbers than this are not worth loading the compiler for.
+# Fewer elements than this are not worth loading the compiler for.
 FROM_SIZE = 1024
 
 
@@ -38,7 +36,7 @@ def loops():
 
 
 def are_flat(x, *others):
-    """Whether the loops serve: enough float32, one after the other, of one shape."""
+    """Whether the loops serve: enough float32, contiguous and of one shape."""
     if x.dtype is not F4 or x.size < FROM_SIZE or not x.flags.c_contiguous:
         return False
     for y in others:
@@ -83,7 +81,7 @@ def check_parameter(self, number, read_as):
 
 
 def activation_backward(function, compiled=None):
-    """A CPU kernel `function(grad, x, *parameters)`: the gradient passed on at `x`. compiled: see `activation`."""
+    """A CPU kernel `function(grad, x, *parameters)`: the gradient for the input `x`. compiled: see `activation`."""
     def kernel(grad, self, *parameters):
         g, x = grad._array, self._array
         if compiled is not None and are_flat(g, x):
@@ -166,7 +164,7 @@ threshold_backward = native_function("threshold_backward(Tensor grad_output, Ten
 
 
 def threshold_numbers(self, threshold, value):
-    """The numbers as the dtypes have them as which they are read.
+    """The parameters rounded to the dtypes in which the kernel reads them.
 
     Raises NotImplementedError for bool and complex tensors, and RuntimeError for a number that its dtype does not have.
     """
@@ -888,7 +886,7 @@ def slopes(array, lower, upper, training, generator):
 
 
 def keep_noise(noise, factors, training):
-    """Nobody but backward reads the noise, which the node has saved already: this counts as no write."""
+    """Only backward reads the noise, which the node has saved already, so the version counter does not change."""
     if training:
         noise._array[...] = factors
 

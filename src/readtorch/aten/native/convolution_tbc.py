@@ -46,7 +46,8 @@ def _wide(*tensors):
 
 
 def overlaps(inputs, outputs, kernel, pad):
-    """For each tap: the times of the input that it looks at, and the times of the output that they reach."""
+    """For each element of the kernel: the times of the input that it multiplies, and the times of the output that they
+    reach."""
     for k in range(kernel):
         first, last = max(0, pad - k), min(outputs, inputs + pad - k)
         yield slice(first + k - pad, max(first, last) + k - pad), slice(first, max(first, last))

@@ -15,10 +15,8 @@ from ...c10.memory_format import (contiguous_format, format_strides, has_format,
 from ...c10.storage_impl import StorageImpl
 from ...c10.tensor_impl import dtype_of, host_array, wrap
 from ..functions import at
-from ..native_function import below_autograd, native_function, python_binding
+from ..native_function import BOTH, below_autograd, native_function, python_binding
 from .tensor_iterator import inplace_shape_error, refuse_overlap
-
-BOTH = "function, method"
 
 
 def cast(array, numpy_dtype):

@@ -7,9 +7,7 @@ import warnings
 from ...c10.scalar_type import BOOL, INTEGRAL, int64
 from ...c10.tensor_impl import dtype_of, type_name
 from ..functions import at
-from ..native_function import native_function
-
-BOTH = "function, method"
+from ..native_function import BOTH, native_function
 
 cov = native_function(
     "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor", BOTH)
@@ -38,7 +36,7 @@ def check_weights(name, weights, fits, kind, observations):
 
 
 def weights_of(fweights, aweights, observations):
-    """How much each observation counts: how often it was made times how reliable it is; None if all count alike."""
+    """The weight of each observation: its frequency times its reliability; None if all are equal."""
     if fweights is not None:
         check_weights("fweights", fweights, dtype_of(fweights).category == INTEGRAL, "integral", observations)
     if aweights is None:

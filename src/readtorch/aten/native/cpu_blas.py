@@ -1,6 +1,6 @@
 """Products of arrays by BLAS: `multiply` makes a new array, `gemm` adds to one that exists.
 
-A large product is cut into bands of rows or columns, which the threads of the one pool (Note [ One pool ]) take.
+A large product is cut into blocks of rows or columns, which the threads of the one pool (Note [ One pool ]) share.
 
 In PyTorch: `aten/src/ATen/native/CPUBlas.cpp`.
 """
@@ -26,7 +26,7 @@ def multiply(x, y):
         if x.size * y.shape[1] < 2 * GRAIN or parallel.get_num_threads() == 1:
             return x.dot(y)
         out = np.empty((x.shape[0], y.shape[1]), x.dtype)
-        bands(x, y, out, lambda x, y, out: np.matmul(x, y, out=out))
+        in_blocks(x, y, out, lambda x, y, out: np.matmul(x, y, out=out))
         return out
     return x.dot(y)
 
@@ -37,7 +37,7 @@ def numpy_takes_one_thread():
     parallel.claim_cores()
 
 
-def bands(x, y, out, multiply):
+def in_blocks(x, y, out, multiply):
     """`multiply(x, y, out)` for pieces of `out`, of whichever of its sides is longer."""
     rows, columns = out.shape
     work = x.size * columns
@@ -84,9 +84,9 @@ def gemm(x, y, out, beta=1.0, alpha=1.0):
     `out` is contiguous by rows and of x's type, float32 or float64; no size may be 0.
     """
     if x.size * y.shape[1] >= 2 * GRAIN and parallel.get_num_threads() > 1:
-        bands(x, y, out, lambda x, y, out: kernels().add_product(*readable(x), *readable(y), out, beta, alpha))
+        in_blocks(x, y, out, lambda x, y, out: kernels().add_product(*readable(x), *readable(y), out, beta, alpha))
         return
-    # BLAS thinks in columns. Read by columns, the memory of `out` is outᵀ = yᵀ xᵀ.
+    # BLAS is column-major. Read by columns, the memory of `out` is outᵀ = yᵀ xᵀ.
     by_rows = y.flags.c_contiguous
     x_by_rows = x.flags.c_contiguous
     routine(out.dtype)(

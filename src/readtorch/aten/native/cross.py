@@ -6,14 +6,12 @@ import warnings
 
 import numpy as np
 
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .exact_out import exact_out
 from .tensor_iterator import broadcast_error, compute, conj, result_type
-
-BOTH = "function, method"
 
 
 # ---------------------------------------------------------------------------------------------- cross, vecdot

@@ -14,8 +14,7 @@ from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 
 from .binary_ops.arithmetic import add_scalar
 from .linear_algebra.norm import p_norm
-from .tensor_iterator import not_implemented, result_type
-from .tensor_shape.reshape import broadcast_shape
+from .tensor_iterator import broadcast_shape, not_implemented, result_type
 
 pairwise_distance = native_function(
     "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor")
@@ -25,14 +24,14 @@ cosine_similarity = native_function(
 
 @pairwise_distance.compose
 def pairwise_distance_composite(x1, x2, p, eps, keepdim):
-    """The p-norm of the difference along the last dimension. eps keeps it off 0, where the norm has no slope."""
+    """The p-norm of the difference along the last dimension. eps keeps it from 0, where the norm has no gradient."""
     last = max(x1.dim(), x2.dim()) - 1
     return p_norm.call(add_scalar.call(x1 - x2, eps, 1), p, (last,), keepdim)
 
 
 @cosine_similarity.compose
 def cosine_similarity_composite(x1, x2, dim, eps):
-    """The dot product of both, each divided by its length first: more exact than one division at the end."""
+    """The dot product of both, each divided by its norm first: more exact than one division at the end."""
     common = result_type(x1, x2)
     if not (common.is_floating_point or common.is_complex):
         raise RuntimeError("expected common dtype to be floating point, yet common dtype is "
@@ -42,7 +41,7 @@ def cosine_similarity_composite(x1, x2, dim, eps):
 
 
 def broadcast(x1, x2):
-    """Both with the sizes that they have together."""
+    """Both broadcast to their common shape."""
     if x1._array.shape == x2._array.shape:
         return x1, x2
     shape = broadcast_shape(x1._array.shape, x2._array.shape)
@@ -50,7 +49,7 @@ def broadcast(x1, x2):
 
 
 def length(x, dim, eps):
-    """The Euclidean norms along `dim`, at least eps. The cut at eps is hidden from autograd: the slope stays."""
+    """The Euclidean norms along `dim`, at least eps. The clamp at eps is hidden from autograd: the gradient stays."""
     result = at.linalg_vector_norm(x, 2, dim, True).clone()
     with MaskGuard(exclude=GRAD_KEYS):
         result.clamp_min_(eps)
@@ -116,7 +115,7 @@ def _euclidean_dist_cpu(x1, x2):
 
 @_euclidean_dist.backward
 class EuclideanDistBackward0:
-    """Each row is pulled along its differences to the others; 0 is taken as the slope where two rows are equal."""
+    """The gradient of a row points along its differences to the others; where two rows are equal it is taken as 0."""
 
     def x1__x2(grad, x1, x2, result):
         ratio = (grad / result).masked_fill_(result == 0, 0)
@@ -159,7 +158,7 @@ class CdistBackward0:
 
 @_cdist_backward.kernel
 def _cdist_backward_cpu(grad, x1, x2, p, cdist):
-    """Each row of x1 is pulled along the norm's slope by every row of x2."""
+    """Each row of x1 gets the gradient of the norm of its difference to every row of x2."""
     a, b, batch = batches(x1._array, x2._array)
     g, distances = (t._array.reshape(len(a), a.shape[1], b.shape[1]) for t in (grad, cdist))
     result = np.zeros(a.shape, a.dtype)
@@ -237,7 +236,7 @@ class PdistBackward0:
 
 @_pdist_backward.kernel
 def pdist_backward_cpu(grad, self, p, pdist):
-    """Each pair pulls its first row along the norm's slope, and pushes its second."""
+    """Each pair adds the norm's gradient to its first row, and subtracts it from its second."""
     x, g, distances = self._array, grad._array, pdist._array
     result = np.zeros(x.shape, x.dtype)
     if p == 0 or not x.size:

@@ -12,6 +12,7 @@ import numpy as np
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.aten.functions import at
 from readtorch.aten.native_function import (
+    BOTH,
     any_device,
     below_autograd,
     native_function,
@@ -61,7 +62,7 @@ def check_kernel_type(self, kernel, allowed):
 
 
 def check_no_internal_overlap(array):
-    """An expanded tensor shows one number in many places; it cannot be filled with different ones."""
+    """An expanded tensor has one element at many indices; it cannot be filled with different numbers."""
     if not array.flags.c_contiguous and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape)):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
                            "memory location. Please clone() the tensor before performing the operation.")
@@ -353,7 +354,6 @@ for operator in (uniform_, normal_, log_normal_, exponential_, cauchy_, geometri
 
 # -------------------------------------------------------------------------- bernoulli, multinomial, poisson …
 
-BOTH = "function, method"
 FLOAT_OR_DOUBLE = frozenset({scalar_type.float32, scalar_type.float64})
 
 
@@ -522,7 +522,7 @@ _dirichlet_grad.backward(NOT_IMPLEMENTED)
 
 @_dirichlet_grad.kernel
 def dirichlet_grad_cpu(x, alpha, total):
-    """For `torch.distributions.Dirichlet`: how each part moves with its concentration."""
+    """For `torch.distributions.Dirichlet`: the derivative of each part by its concentration."""
     check_kernel_type(x, "_dirichlet_grad_cpu", FLOAT_OR_DOUBLE)
     try:
         arrays = np.broadcast_arrays(x._array, alpha._array, total._array)

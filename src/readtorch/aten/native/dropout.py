@@ -12,8 +12,7 @@ from ..functions import at
 from ..native_function import below_autograd, native_function
 from .distributions import bernoulli_float_
 
-BOTH = "function"
-# The value that SELU gives very negative inputs, with the sign turned.
+# The limit of SELU for very negative inputs, with the opposite sign.
 ALPHA = 1.7580993408473766
 
 
@@ -26,7 +25,7 @@ def channel_noise(input):
 
 
 def drop(input, p, train, multiply, channels=False, alpha=False):
-    """Multiply `input` by noise that is 0 with probability p and else so large that the mean stays."""
+    """Multiply `input` by noise that is 0 with probability p and otherwise such that the mean stays."""
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if p == 0 or not train or input._array.size == 0:

@@ -92,9 +92,9 @@ def embedding_backward_composite(grad, indices, num_weights, padding_idx, scale_
 
 @embedding_sparse_backward.compose
 def embedding_sparse_backward_composite(grad, indices, num_weights, padding_idx, scale_grad_by_freq):
-    """A row that was picked has the gradient that came for it: nothing is computed, only listed.
+    """A row that was looked up has the gradient that arrived for it: nothing is computed, only listed.
 
-    A row that was picked twice is listed twice: the values of one index add up, see Note [ Sparse tensors ].
+    A row that was looked up twice is listed twice: the values of one index add up, see Note [ Sparse tensors ].
     """
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
@@ -162,7 +162,7 @@ def add_many_rows(result, targets, rows, sources, skipped, factors):
 @embedding_dense_backward.backward
 class EmbeddingDenseBackwardBackward0:
     def grad_output(grad, indices, padding_idx):
-        """Picks the rows again; the padding row passes nothing on."""
+        """Looks the rows up again; the padding row has no gradient."""
         picked = grad.index_select(0, indices.reshape(-1))
         if padding_idx >= 0:
             picked = picked.masked_fill((indices == padding_idx).reshape(-1, 1), 0)
@@ -173,7 +173,7 @@ class EmbeddingDenseBackwardBackward0:
 
 @embedding_renorm_.kernel
 def embedding_renorm_cpu_(self, indices, max_norm, norm_type):
-    """Shortens in place those of the picked rows whose norm is above max_norm."""
+    """Scales in place those rows, among the ones looked up, whose norm is above max_norm."""
     w, numbers = self._array, np.unique(indices._array)
     if w.ndim != 2:
         raise RuntimeError(f"Expected 2-dimensional tensor, but got {w.ndim}-dimensional tensor for argument #1 "

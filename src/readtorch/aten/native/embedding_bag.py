@@ -123,9 +123,9 @@ def bag_of_each(sizes):
 
 
 def max_of_bags(w, numbers, bags, count):
-    """The greatest elements of each bag and the numbers of the rows that they come from; 0 for an empty bag.
+    """The largest elements of each bag and the numbers of the rows that they come from; 0 for an empty bag.
 
-    A later row must be greater to win: a nan stays only in first place.
+    A later row must be larger to replace an earlier one: a nan stays only if it comes first.
     """
     result = np.zeros((count, w.shape[1]), w.dtype)
     found = np.zeros(result.shape, numbers.dtype)
@@ -141,7 +141,7 @@ def max_of_bags(w, numbers, bags, count):
 
 
 def is_fast_path(w, per_sample_weights, padding_idx):
-    """Whether PyTorch would take its vectorized loop, which leaves out what backward can work out again."""
+    """Whether PyTorch would take its vectorized loop, which omits what backward can compute again."""
     def is_dense(a):
         return a.strides[-1] == a.itemsize or a.size < 2
     return (w.dtype.name in ("float32", "float16", "bfloat16") and padding_idx < 0 and is_dense(w)
@@ -262,7 +262,7 @@ def embedding_bag_sparse_backward_composite(
     grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode, per_sample_weights,
     padding_idx,
 ):
-    """Each row that was picked gets its bag's gradient, weighted as the row was in the bag."""
+    """Each row gets its bag's gradient, weighted as the row was in the bag."""
     if mode == MEAN:
         grad = grad / at.clamp(bag_size, min=1).to(grad.dtype).unsqueeze(1)
     picked = grad.index_select(0, offset2bag)
@@ -317,7 +317,7 @@ def to_maxima(g, sizes, maxima, num_weights):
 
 @_embedding_bag_per_sample_weights_backward.kernel
 def per_sample_weights_backward_cpu(grad, weight, indices, offsets, offset2bag, mode, padding_idx):
-    """The dot product of each picked row with its bag's gradient; 0 for padding."""
+    """The dot product of each row with its bag's gradient; 0 for padding."""
     if mode != SUM:
         raise RuntimeError("embedding_bag_backward: per_sample_weights only supported for mode='sum'")
     numbers, bags = indices._array.reshape(-1), bags_or_again(indices, offsets, offset2bag)

@@ -57,8 +57,8 @@ def shares_memory(t, out, grows):
 
 
 def exact_out(operator, *messages, row_major=False):
-    """Make `operator.out` refuse an output of another dtype, with the words `message(out, result,
-    *arguments)`.
+    """Make `operator.out` refuse an output of another dtype, with the message
+    `message(out, result, *arguments)`.
 
     messages: one for each output; by default `expected_dtype` for all.
     row_major: whether an output that must be resized gets this order, whatever the result's is.

@@ -5,14 +5,12 @@ In PyTorch: `aten/src/ATen/native/Fill.cpp`.
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, python_binding
+from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.c10.overflows import number_as
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from .copy import cast
 from .tensor_iterator import refuse_overlap
-
-BOTH = "function, method"
 
 fill_tensor = native_function("fill.Tensor(Tensor self, Tensor value) -> Tensor", "function")
 fill_scalar = native_function("fill.Scalar(Tensor self, Scalar value) -> Tensor", "function")

@@ -17,7 +17,7 @@ from readtorch.aten.native_function import below_autograd, native_function
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap
 
 from .copy import constant_beside
-from .grid_sampler_utils import BICUBIC, BILINEAR, NEAREST, ZEROS, corners, places, taps_along
+from .grid_sampler_utils import BICUBIC, BILINEAR, NEAREST, ZEROS, corners, positions, taps_along
 from .tensor_iterator import F4, F8, not_implemented
 from .upsample import inner_cubic, outer_cubic
 
@@ -135,9 +135,9 @@ def sample_backward(grad, x, grid, mode, padding_mode, align_corners, output_mas
 def add_at(images, corner, values):
     """images[n, c, index] += values[n, c], where the index is inside."""
     n, c, size = images.shape
-    places = np.arange(n * c).reshape(n, c, 1) * size + corner.index[:, None]
+    positions = np.arange(n * c).reshape(n, c, 1) * size + corner.index[:, None]
     inside = np.broadcast_to(corner.inside[:, None], values.shape)
-    np.add.at(images.reshape(-1), places[inside], values[inside])
+    np.add.at(images.reshape(-1), positions[inside], values[inside])
 
 
 # --------------------------------------------------------------------------------------------------- operators
@@ -254,7 +254,7 @@ def taps_of(coordinate, size, mode, padding_mode, align_corners):
     """The taps of `taps_along`, with weights that autograd can follow back to the coordinate."""
     values = coordinate._array
     fixed = taps_along(values, size, mode, padding_mode, align_corners)
-    place, slope = places(values, size, ZEROS if mode == BICUBIC else padding_mode, align_corners)
+    place, slope = positions(values, size, ZEROS if mode == BICUBIC else padding_mode, align_corners)
     slope = constant_beside(coordinate, slope)
     part = constant_beside(coordinate, place - np.floor(place)) + (coordinate - coordinate.detach()) * slope
     derivatives = {BILINEAR: linear_derivatives, BICUBIC: cubic_derivatives}.get(mode, no_derivatives)
@@ -316,7 +316,7 @@ def double_backward(grads, grad_output, input, grid, *settings):
     dims = range(len(sizes))
     images, arriving = input.reshape(n, channels, -1), grad_output.reshape(n, channels, -1)
     v = None if grads[0] is None else grads[0].reshape(n, channels, -1)
-    is_flat = grads[1] is None or settings[0] == NEAREST  # weights of 1 throughout: grad_grid is 0, come what may
+    is_flat = grads[1] is None or settings[0] == NEAREST  # weights of 1 throughout: grad_grid is always 0
     t = None if is_flat else grads[1].reshape(n, -1, len(sizes)).unbind(-1)
     if v is None and t is None:
         return None, None, None

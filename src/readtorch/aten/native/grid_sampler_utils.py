@@ -65,9 +65,9 @@ def corners(grid, sizes, mode, padding_mode, align_corners):
 def taps_along(coordinate, size, mode, padding_mode, align_corners):
     """The taps of each point along one dimension."""
     if mode == BICUBIC:
-        place, slope = places(coordinate, size, ZEROS, align_corners)
+        place, slope = positions(coordinate, size, ZEROS, align_corners)
         return cubic_taps(place, slope, size, padding_mode, align_corners)
-    place, slope = places(coordinate, size, padding_mode, align_corners)
+    place, slope = positions(coordinate, size, padding_mode, align_corners)
     if mode == NEAREST:
         return [tap(np.rint(place), size, np.ones_like(place), np.zeros_like(place))]
     before = np.floor(place)
@@ -80,8 +80,8 @@ def tap(position, size, weight, slope):
     return Tap(np.where(inside, position, 0).astype(np.int64), inside, weight, slope)
 
 
-def places(coordinate, size, padding_mode, align_corners):
-    """Where each point lies, counted in elements, and the slope of that."""
+def positions(coordinate, size, padding_mode, align_corners):
+    """The position of each point, in elements, and its derivative."""
     real = coordinate.dtype.type
     scale = real((size - 1) / 2 if align_corners else size / 2)
     place = (coordinate + 1) * scale
@@ -98,12 +98,12 @@ def places(coordinate, size, padding_mode, align_corners):
 
 
 def clip(place, size):
-    """The nearest place on the image; for nan, 0."""  # in PyTorch: in volumes, size - 1
+    """The nearest position on the image; for nan, 0."""  # in PyTorch: in volumes, size - 1
     return np.minimum(np.fmax(place, place.dtype.type(0)), place.dtype.type(size - 1))
 
 
 def reflect(place, size, align_corners):
-    """Places beyond the image's edges mirrored at them as often as needed, and whether they then run backwards (-1)."""
+    """Positions beyond the image's edges mirrored at them as often as needed, and the sign of the derivative then."""
     low, span = (0, size - 1) if align_corners else (-0.5, size)
     if span == 0:
         return np.zeros_like(place), np.zeros_like(place)

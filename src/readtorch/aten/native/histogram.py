@@ -5,7 +5,7 @@ In PyTorch: `aten/src/ATen/native/Histogram.cpp` and `aten/src/ATen/native/cpu/H
 import numpy as np
 
 from readtorch.aten.dispatcher import NOT_IMPLEMENTED
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from . import return_types
@@ -14,7 +14,6 @@ from .range_factories import even_steps
 from .reduce_ops.min_max import comparable
 from .tensor_iterator import not_implemented
 
-BOTH = "function, method"
 _WEIGHTS = "Tensor? weight=None, bool density=False"
 _PAIR = "(Tensor hist, Tensor bin_edges)"
 histogram_at = native_function(
@@ -99,7 +98,7 @@ def check_type(x):
 
 
 def outer_edges(points, d, given):
-    """The range along one dimension: as given, else the data's, widened where it is but a point."""
+    """The range along one dimension: as given, else the data's, widened where it is a single point."""
     if given is not None:
         low, high = given[2 * d : 2 * d + 2]
     elif len(points):
@@ -134,7 +133,7 @@ def even_edges(x, bins, given):
 # --------------------------------------------------------------------------------------------------- counting
 
 
-def place_of(values, edges):
+def bin_of(values, edges):
     """The bin of each value, -1 outside; the last bin includes its right edge."""
     place = np.searchsorted(edges, values, "right") - 1
     place[values == edges[-1]] = len(edges) - 2
@@ -149,7 +148,7 @@ def count(x, bins, weight, density):
     shape = tuple([len(e) - 1 for e in edges])
     points = x._array.reshape(-1, x._array.shape[-1])
     places = (
-        np.stack([place_of(points[:, d], e) for d, e in enumerate(edges)])
+        np.stack([bin_of(points[:, d], e) for d, e in enumerate(edges)])
         if edges
         else np.empty((0, len(points)), int)
     )

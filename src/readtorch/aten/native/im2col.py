@@ -18,7 +18,7 @@ col2im = native_function(f"col2im(Tensor self, SymInt[2] output_size, {_WINDOW})
 
 
 def window_counts(size, kernel_size, dilation, padding, stride):
-    """How many places the window has in each dimension."""
+    """How many positions the window has in each dimension."""
     return tuple([(n + 2 * p - d * (k - 1) - 1) // s + 1
                   for n, k, d, p, s in zip(size, kernel_size, dilation, padding, stride)])
 

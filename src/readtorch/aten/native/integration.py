@@ -38,7 +38,7 @@ def size_along(y, dim):
 
 
 def steps_between(name, y, x, dim):
-    """The distances of the places x, seen with as many dimensions as y has."""
+    """The distances between the points x, viewed with as many dimensions as y has."""
     sizes = x._array.shape
     if len(sizes) == 1:
         if sizes[0] != y._array.shape[dim]:
@@ -157,7 +157,7 @@ def check_gradient(self, spacings, dim, edge_order):
 
 
 def slope(self, dim, step, edge_order):
-    """The slope along one dimension of samples that lie `step` apart: half the difference of the neighbours,
+    """The derivative along one dimension of samples that lie `step` apart: half the difference of the neighbours,
     and of two or three points at the edges.
     """
 
@@ -175,7 +175,7 @@ def slope(self, dim, step, edge_order):
 
 
 def slope_at(self, dim, places, edge_order):
-    """The slope along one dimension of samples at any places: that of a parabola through three neighbours."""
+    """The derivative along one dimension of samples at any points: that of a parabola through three neighbours."""
     if places._array.ndim != 1:
         raise RuntimeError(
             "torch.gradient expected each element of spacing to have one dimension, but got an element "

@@ -4,15 +4,13 @@ In PyTorch: `aten/src/ATen/native/Lerp.cpp`.
 """
 import numpy as np
 
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.overflows import check_fits
 from readtorch.c10.scalar_type import C_TYPE_NAMES, FLOAT
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from .tensor_iterator import computing, conj, not_implemented, scalar_tensor
 from .vectorized import are_flat, loop
-
-BOTH = "function, method"
 
 
 # ------------------------------------------------------------------------------------------------------- lerp

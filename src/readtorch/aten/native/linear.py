@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, python_binding, write_out
+from readtorch.aten.native_function import BOTH, native_function, python_binding, write_out
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
@@ -40,7 +40,7 @@ def linear_composite(input, weight, bias):
 
 @linear.kernel
 def linear_cpu(input, weight, bias):
-    """The common case without a graph: no view of the weight needs to be made known to autograd."""
+    """The common case without a graph: autograd need not know of the view of the weight."""
     x, w = input._array, weight._array
     if bias is not None and x.ndim == 2 == w.ndim and x.dtype is F4 is w.dtype and bias._array.dtype is F4:
         result = add_to_bias(bias._array, x, w.T)
@@ -51,7 +51,7 @@ def linear_cpu(input, weight, bias):
 
 @linear.out.kernel
 def linear_out(input, weight, bias, out):
-    """Into memory that is there: the bias is added in a second step, but for matrices."""
+    """Into existing memory: except for matrices, the bias is added in a second step."""
     if bias is None or input._array.ndim == 2:
         result = linear.call(input, weight, bias)
     else:
@@ -258,7 +258,7 @@ def take_diagonal(operand, first, second, index, subscript):
 
 @einsum.compose
 def einsum_composite(equation, tensors, path):
-    """Aligns the operands, multiplies them from left to right, sums each dimension as soon as no later operand has it."""
+    """Aligns the operands, multiplies them from left to right, and sums a dimension once no later operand has it."""
     if not tensors:
         raise RuntimeError("einsum(): must provide at least one operand")
     plan = Plan(equation, tensors)
@@ -327,8 +327,6 @@ def sumproduct_pair(left, right, sum_dims, keepdim):
 
 # ---------------------------------------------------------------------------------------- tensordot, bilinear
 
-BOTH = "function, method"
-
 # -------------------------------------------------------------------------------------------------- tensordot
 
 tensordot = native_function("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> "
@@ -374,7 +372,7 @@ exact_out(inner, inner_types)
 
 @tensordot.compose
 def tensordot_composite(self, other, dims_self, dims_other):
-    """Moves the contracted dimensions to the end of one operand and to the front of the other, and multiplies matrices."""
+    """The contracted dimensions go to the end of one operand and to the front of the other: a matrix product."""
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
     if dtype_of(self) is not dtype_of(other):

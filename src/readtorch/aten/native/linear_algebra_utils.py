@@ -50,8 +50,8 @@ def lapack(name, array):
 
 
 # Note [ Infinite numbers in LAPACK ]
-# OpenBLAS does not come back from the singular values of some matrices that have an infinite number. Such a matrix is not given
-# to it: all that it is made of is nan, as with MKL, which PyTorch has. A nan is refused, by PyTorch and by NumPy.
+# OpenBLAS never returns from the decomposition of some matrices with an infinite element. Such a matrix is not given to
+# it: all its factors are nan, as with MKL, which PyTorch uses. A nan is refused, by PyTorch and by NumPy.
 
 def infinite(x):
     """Which matrices have an infinite number; raises NumPy's LinAlgError if there is a nan."""

@@ -214,7 +214,7 @@ def check_input_lengths(steps, input_lengths):
 
 def check_saved(grad, log_probs, target_lengths, neg_log_likelihood, log_alpha):
     """Raises RuntimeError unless what forward saved, and the gradient, have the sizes and the type of its results. (In
-    PyTorch: not looked at.)"""
+    PyTorch: not checked.)"""
     steps, samples, _ = log_probs._array.shape
     states = 2 * max(target_lengths) + 1
     for name, t in (("grad", grad), ("neg_log_likelihood", neg_log_likelihood)):
@@ -232,7 +232,7 @@ def check_saved(grad, log_probs, target_lengths, neg_log_likelihood, log_alpha):
 
 
 def check_labels(labels, target_lengths, count):
-    """In PyTorch: nobody looks, and a label that does not exist reads other memory."""
+    """In PyTorch: not checked, and a label that does not exist reads other memory."""
     used = np.arange(labels.shape[1]) < np.array(target_lengths)[:, None]
     wrong = labels[used & ((labels < 0) | (labels >= count))]
     if wrong.size:

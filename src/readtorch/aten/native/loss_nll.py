@@ -31,7 +31,7 @@ nll_loss2d_backward = native_function(f"nll_loss2d_backward{_BACKWARD}", module=
 
 
 def pick(x, target, ignore_index):
-    """Where each loss stands in `x`, an array (N, C, …): its index, and which losses count (None if all do).
+    """The index of each loss in `x`, an array (N, C, …), and which losses count (None if all do).
 
     Raises IndexError for a class that does not exist.
     """
@@ -68,7 +68,7 @@ def forward(x, target, weight, reduction, ignore_index):
 
 
 def backward(grad, x, target, weight, reduction, ignore_index, total_weight):
-    """Zero but where a loss was picked."""
+    """Zero except at the targets."""
     index, counted = pick(x, target, ignore_index)
     weights = weights_of(x, index, counted, weight)
     share = -(grad / total_weight if reduction == MEAN else grad)
@@ -372,7 +372,7 @@ def of_probabilities(self, target, weight, reduction, label_smoothing, ignore_in
 
 
 def of_smoothed_labels(scores, target, weight, reduction, ignore_index, label_smoothing):
-    """(1 - ε) of the weight on the label, ε spread evenly over all classes."""
+    """(1 - ε) of the weight on the label, ε distributed evenly over all classes."""
     check_smoothing(label_smoothing)
     class_dim = 0 if scores._array.ndim == 1 else 1
     classes = scores._array.shape[class_dim]

@@ -12,7 +12,7 @@ from readtorch.c10.storage_impl import StorageImpl
 from readtorch.c10.tensor_impl import storage_impl, storage_offset, strides_of
 
 class PinnedStorageImpl(StorageImpl):
-    """A run of bytes that no paging moves."""
+    """Page-locked bytes."""
 
     __slots__ = ()
     pinned = True

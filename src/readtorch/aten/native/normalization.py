@@ -18,7 +18,7 @@ import functools
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import below_autograd, native_function, write_out
+from readtorch.aten.native_function import BOTH, below_autograd, native_function, write_out
 from readtorch.aten.parallel import parallel_for
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, op_math_type
@@ -29,12 +29,10 @@ from .binary_ops.arithmetic import mul_scalar
 from .linear_algebra.norm import norm_gradient, vector_norm
 from .tensor_iterator import F4, F8, WIDENED, cast, conj, not_implemented
 
-BOTH = "function, method"
 
-
-# Compiled loops serve from so many numbers on: fewer are not worth loading the compiler for.
+# The compiled loops are used from this many elements on: fewer are not worth loading the compiler for.
 FROM_SIZE = 256
-# So many numbers are work enough for a thread.
+# This many elements are work enough for a thread.
 PIECE = 65536
 
 
@@ -252,7 +250,7 @@ def forward(input, weight, bias, running_mean, running_var, training, momentum, 
 
 def check_forward(x, weight, bias, running_mean, running_var, training):
     """Raises RuntimeError for parameters of another size than the channels. (In PyTorch: only `batch_norm` looks, and
-    `native_batch_norm` reads what lies behind them.)"""
+    `native_batch_norm` reads the memory behind them.)"""
     channels = x.shape[wrap_dim(1, x.ndim)]
     if not training and running_mean is None:
         raise RuntimeError("Expected running_mean and running_var to be defined in evaluation mode")
@@ -380,7 +378,7 @@ def backward_by_numpy(dy, x, mean, rstd, weight, train):
 
 def double_backward(
         grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps):
-    """The gradients for grad_out, input and weight of the backward."""
+    """The gradients of backward for grad_out, input and weight."""
     ndim, rows = input.dim(), list(other_axes(input.dim()))
 
     def beside(v):
@@ -573,7 +571,7 @@ batch_norm_backward = native_function(
 
 
 def reserve():
-    """Nothing: only cuDNN keeps something."""
+    """An empty tensor: only cuDNN keeps something for backward."""
     return wrap(np.empty(0, np.uint8))
 
 

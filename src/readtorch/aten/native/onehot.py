@@ -14,7 +14,7 @@ one_hot = native_function("one_hot(Tensor self, int num_classes=-1) -> Tensor", 
 
 @one_hot.compose
 def one_hot_composite(self, num_classes):
-    """A new last dimension, 0 everywhere but 1 at the place that the element names."""
+    """A new last dimension, 0 everywhere except for a 1 at the element's value."""
     array = self._array
     if array.dtype != np.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")

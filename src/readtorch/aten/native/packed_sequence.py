@@ -31,7 +31,7 @@ pad_sequence = native_function(
 
 
 def check_lengths(lengths):
-    """Both lengths and batch sizes are told by this name. Raises RuntimeError."""
+    """Raises RuntimeError for lengths, and for batch sizes, which PyTorch reports by the same name."""
     array = lengths._array
     if array.ndim != 1 or array.dtype != np.int64:
         raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {array.ndim}D cpu "
@@ -81,7 +81,7 @@ class PackPaddedSequenceBackward0:
 
 @_pack_padded_sequence_backward.compose
 def _pack_padded_sequence_backward_composite(grad, input_size, batch_sizes, batch_first):
-    """Zeros, and every packed number back at its place."""
+    """Zeros, and every packed element back at its index."""
     sizes = (input_size[1], input_size[0], *input_size[2:]) if batch_first else input_size
     grad_input = at.zeros(sizes, dtype=grad.dtype, device=grad.device)
     start = 0

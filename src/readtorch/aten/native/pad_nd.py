@@ -43,13 +43,13 @@ def constant_pad_nd_cpu(self, pad, value):
 
 @functools.lru_cache(128)
 def nothing_around(size, left, right):
-    """The sources of a constant's places: none, which is -1."""
+    """The source indices of a constant: none, which is -1."""
     places = np.arange(-left, size + right)
     return np.where((places >= 0) & (places < size), places, -1)
 
 
 def crop(x, pad):
-    """The part of `x` that negative padding leaves."""
+    """`x` cropped by its negative padding."""
     for axis, left, right in reversed(pairs(pad, x.ndim)):
         start, stop = max(-left, 0), x.shape[axis] - max(-right, 0)
         if stop < start:

@@ -18,8 +18,8 @@ from .tensor_iterator import F4, F8, not_implemented
 # Note [ Pairs of padding ]
 #
 # `padding` names dimensions from the last one: (left, right, top, bottom, front, back). A pair may be
-# negative: it crops. Padding is done one dimension at a time, and all that a mode has to say is which element
-# of that dimension stands at each place of the result, the *source* of the place:
+# negative: it crops. Padding is done one dimension at a time, and a mode is defined by the index in the input
+# of each element of the result, its *source*:
 #
 #     reflection   2 1 | 0 1 2 3 | 2 1
 #     replication  0 0 | 0 1 2 3 | 3 3
@@ -50,7 +50,7 @@ def padded_shape(shape, padding):
 
 
 def inside(shape, padding):
-    """The part of the result where the input stands, if no padding is negative."""
+    """The part of the result that holds the input, if no padding is negative."""
     places = [slice(None)] * len(shape)
     for axis, left, _ in pairs(padding, len(shape)):
         places[axis] = slice(left, left + shape[axis])
@@ -69,7 +69,7 @@ GRAIN = 1 << 16  # elements that make a piece of work for a thread
 
 
 def pad_images(x, padding, sources, result, value=0):
-    """What `pad_array` does, for float32 and float64 whose last two dimensions are padded. Says whether it served."""
+    """`pad_array` for float32 and float64 whose last two dimensions are padded. Returns whether it was applicable."""
     if x.dtype not in (F4, F8) or x.size < FROM_SIZE or len(padding) != 4 or min(padding) < 0:
         return False
     if not (x.flags.c_contiguous and result.flags.c_contiguous):
@@ -103,7 +103,7 @@ def pad_array(x, padding, sources, result):
 
 
 def unpad_array(grad, shape, padding, sources):
-    """The adjoint of `pad_array`: each element of `shape` gets the sum over the places it was copied to."""
+    """The adjoint of `pad_array`: each element of `shape` gets the sum over the elements that it was copied to."""
     for axis, left, right in pairs(padding, len(shape)):
         grad = unpad_axis(grad, axis, left, sources(shape[axis], left, right), shape[axis])
     return grad

@@ -4,7 +4,7 @@ In PyTorch: `aten/src/ATen/native/PointwiseOps.cpp`.
 """
 import numpy as np
 
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.overflows import check_fits
 from readtorch.c10.scalar_type import C_TYPE_NAMES, FLOAT
@@ -12,8 +12,6 @@ from readtorch.c10.tensor_impl import wrap
 
 from .tensor_iterator import computing, conj, not_implemented, result_type
 from .vectorized import are_flat, loop
-
-BOTH = "function, method"
 
 
 # ------------------------------------------------------------------------------------------- addcmul, addcdiv

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, python_binding
+from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap_result
@@ -30,7 +30,6 @@ from .tensor_iterator import (
 )
 from .vectorized import or_loop
 
-BOTH = "function, method"
 pow_tensor = native_function("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", BOTH, inplace=True,
                              out=True)
 pow_of_number = native_function("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", "function", out=True)

@@ -55,7 +55,7 @@ def check_computable(dtype, name):
 
 
 def arithmetic_series(start, step, length, dtype):
-    """`start + i * step`, each computed from its place in double precision and rounded once.
+    """`start + i * step`, each computed from its index in double precision and rounded once.
 
     In PyTorch: eight or sixteen at a time, from the rounded first of them; the last bit may differ.
     """
@@ -100,7 +100,7 @@ def range_cpu(start, end, step, dtype, layout, device, pin_memory):
 
 
 def keeps_shape_of_out(operator):
-    """Numbers in a row go into an `out` of any shape that has as many elements."""
+    """Such a range goes into an `out` of any shape that has as many elements."""
     @operator.out.kernel
     def fill_out(*arguments):
         *arguments, out = arguments

@@ -8,8 +8,8 @@ from ..native_function import python_binding
 
 @python_binding("record_stream", "method")
 def record_stream(self, stream):
-    """The memory of this tensor will not be lent again before `stream` has done the work that is on it when the tensor
-    goes.
+    """The memory of this tensor is not reused before `stream` has done the work that is queued on it when the tensor is
+    freed.
 
     Raises NotImplementedError for a tensor that is not on a device.
     """

@@ -21,7 +21,7 @@ resize_as_ = native_function(
 
 @resize_.kernel
 def resize_cpu(self, size, memory_format):
-    """`self` gets another size; the storage grows if it must, and the elements in it stay where they are."""
+    """`self` gets another size; the storage grows if it must, and its elements stay where they are."""
     if self._edge is None or self._edge[0] is not None:
         raise RuntimeError("cannot resize variables that require grad")
     if min(size, default=0) < 0:
@@ -42,18 +42,18 @@ def resize_as_cpu(self, the_template, memory_format):
 
 @python_binding("set_", "method")
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
-    """Let `self` look at another storage: that of a tensor, or a Storage with sizes and strides of its own."""
+    """Make `self` a view of another storage: that of a tensor, or a Storage with given sizes and strides."""
     if source is None:
-        look_at(self, StorageImpl(storage_impl(self).buffer[:0].copy()), 0, (0,), (1,))
+        set_storage(self, StorageImpl(storage_impl(self).buffer[:0].copy()), 0, (0,), (1,))
     elif hasattr(source, "_array"):
         check_same_dtype(self, source)
         place = (storage_offset_of(source), source._array.shape, strides_of(source)) if size is None else (
             storage_offset, size, stride)
-        look_at(self, storage_impl(source), *place)
+        set_storage(self, storage_impl(source), *place)
     else:
         storage = getattr(source, "_untyped_storage", source)._impl
         size = (storage.nbytes // self._array.itemsize,) if size is None else size
-        look_at(self, storage, storage_offset, size, stride)
+        set_storage(self, storage, storage_offset, size, stride)
     return self
 
 
@@ -66,8 +66,8 @@ def check_same_dtype(self, source):
                            f"{C_TYPE_NAMES[dtype_of(self)]}")
 
 
-def look_at(self, storage, offset, size, stride):
-    """Make `self` a window on `storage`, which grows if the window is larger."""
+def set_storage(self, storage, offset, size, stride):
+    """Give `self` the storage, offset, sizes and strides; the storage grows if it is too small."""
     item = self._array.itemsize
     stride = stride or contiguous_strides(size)
     needed = (offset + sum([(n - 1) * s for n, s in zip(size, stride)]) + 1) * item if 0 not in size else 0
@@ -83,7 +83,7 @@ is_set_to = native_function("is_set_to(Tensor self, Tensor tensor) -> bool", "me
 
 @is_set_to.kernel
 def is_set_to_cpu(self, tensor):
-    """Whether two tensors are the same window on the same storage."""
+    """Whether two tensors have the same storage, offset, sizes and strides."""
     return (storage_impl(self) is storage_impl(tensor) and storage_offset(self) == storage_offset(tensor)
             and self._array.shape == tensor._array.shape and strides_of(self) == strides_of(tensor))
 

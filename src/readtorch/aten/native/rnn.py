@@ -38,7 +38,7 @@ def rnn_relu_step(input_gates, hidden, params):
 
 
 def lstm_step(input_gates, hidden, params):
-    """c' = f c + i g and h' = o tanh(c'): what is forgotten, what is let in, and what is shown are gates."""
+    """c' = f c + i g and h' = o tanh(c'): the forget, input and output gates are f, i and o."""
     h, c = hidden
     gates = linear.call(h, params.w_hh, params.b_hh) + input_gates
     i, f, g, o = unsafe_chunk.call(gates, 4, 1)
@@ -107,7 +107,7 @@ def lstm_cell_cpu(input, hx, w_ih, w_hh, b_ih, b_hh):
     if len(hx) == 2 and input._array.size and all([a.dtype is F4 for a in arrays]):
         x, h, c, w_ih_, w_hh_, *biases = arrays
         if x.ndim == 2 and len(biases) in (0, 2) and fits(4, x[None], w_ih_, w_hh_, biases, (h, c)):
-            biases = (b_ih, b_hh) if biases else (w_ih, w_hh)  # which are not looked at
+            biases = (b_ih, b_hh) if biases else (w_ih, w_hh)  # which are not read
             _, h, c, _ = mkldnn_rnn_layer.kernels[CPU](
                 wrap(x[None]), w_ih, w_hh, *biases, *hx, False, (), LSTM_MODE, h.shape[1], 1, b_ih is not None,
                 False, False, False)
@@ -226,7 +226,7 @@ def packed_layer(step, input, hidden, params):
 
 
 def packed_reversed_layer(step, input, hidden, params):
-    """Going back, the longest sequences begin alone; the others join with their first hidden states."""
+    """Backwards the longest sequences begin alone; the others join with their first hidden states."""
     input_gates = linear.call(input.data, params.w_ih, params.b_ih)
     waiting, before = hidden, input.batch_sizes[-1]
     outputs, end = [], input.data.size(0)
@@ -294,7 +294,7 @@ _ARGUMENT_TYPES = (list, bool, int, float, bool, bool, bool)
 
 
 def fused_layers(mode):
-    """Both directions of a layer as one operator, or step by step where that does not serve."""
+    """Both directions of a layer as one operator, or step by step where that does not apply."""
     def layer(step, input, hidden, params):
         return one_operator(mode, input, hidden, params, False) or full_layer(step, input, hidden, params)
 
@@ -419,7 +419,7 @@ def lstm_stack_of_operators(input, hx, params, has_biases, num_layers, dropout, 
         for direction in range(directions):
             number = layer * directions + direction
             w_ih, w_hh, *biases = params[number * width:(number + 1) * width]
-            biases = biases or [at.zeros_like(w_ih), at.zeros_like(w_hh)]  # never looked at
+            biases = biases or [at.zeros_like(w_ih), at.zeros_like(w_hh)]  # never read
             output, h, c, _ = mkldnn_rnn_layer.call(
                 input, w_ih, w_hh, *biases, hx[number], cx[number], direction == 1, (), LSTM_MODE, cx.size(2),
                 num_layers, has_biases, bidirectional, False, train)

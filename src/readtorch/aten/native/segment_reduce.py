@@ -54,7 +54,8 @@ def edges_of(lengths, offsets):
 
 
 def check_edges(edges, size):
-    """Raises RuntimeError for a segment that ends before it begins, or lies outside. (In PyTorch: nobody looks outside.)"""
+    """Raises RuntimeError for a segment that ends before it begins, or lies outside. (In PyTorch: the latter is not
+    checked.)"""
     if (np.diff(edges) < 0).any():
         raise RuntimeError("Expected segment_length >= 0 to be true, but got false.  (Could this error message be "
                            "improved?  If so, please report an enhancement request to PyTorch.)")

@@ -71,7 +71,8 @@ def initialize_state(self, dimension):
 
 @_sobol_engine_scramble_.kernel
 def scramble(self, ltm, dimension):
-    """Each direction number as bits, multiplied by its dimension's random matrix of bits: lower triangular, the diagonal 1."""
+    """Each direction number as bits, multiplied by its dimension's random matrix of bits: lower triangular, the
+    diagonal 1."""
     check_long(self, "sobol_engine_scramble_()")
     weights = 1 << np.arange(BITS)
     matrices = ltm._array | np.eye(BITS, dtype=np.int64)
@@ -84,13 +85,13 @@ def scramble(self, ltm, dimension):
 
 
 def lowest_zero(n):
-    """The place of the lowest 0 among the binary digits of n."""
+    """The position of the lowest 0 among the binary digits of n."""
     return (~n & n + 1).bit_length() - 1
 
 
 @_sobol_engine_ff_.kernel
 def fast_forward(self, n, sobolstate, dimension, num_generated):
-    """Pass over n points."""
+    """Skip n points."""
     check_long(self, "sobol_engine_ff_()")
     for i in range(num_generated, num_generated + n):
         self._array[...] ^= sobolstate._array[:, lowest_zero(i)]

@@ -9,12 +9,11 @@ import numpy as np
 
 from ...c10.tensor_impl import dtype_of, wrap, wrap_result
 from ...c10.wrap_dim import wrap_dim
-from ..native_function import native_function
+from ..native_function import BOTH, native_function
 from ..parallel import parallel_for
 from .exact_out import exact_out
 from .tensor_iterator import F4, compute, not_implemented
 
-BOTH = "function, method"
 _BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
 
 softmax = native_function("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> "
@@ -63,7 +62,7 @@ def along(function, self, dim, kernel_name):
 
 
 def softmax_array(x, axis):
-    """exp(x) / Σ exp(x), shifted by the greatest element so that no exp overflows."""
+    """exp(x) / Σ exp(x), shifted by the largest element so that no exp overflows."""
     result = np.subtract(x, np.maximum.reduce(x, axis, keepdims=True))
     np.exp(result, out=result)
     result /= np.add.reduce(result, axis, keepdims=True)
@@ -77,9 +76,9 @@ def log_softmax_array(x, axis):
     return result
 
 
-# Compiled loops serve float32 from so many numbers on: fewer are not worth loading the compiler for.
+# The compiled loops are used for float32 from this many elements on: fewer are not worth loading the compiler for.
 FROM_SIZE = 256
-# So many numbers are work enough for a thread.
+# This many elements are work enough for a thread.
 PIECE = 32768
 
 

@@ -6,7 +6,7 @@ In PyTorch: `aten/src/ATen/native/Sorting.cpp` and `aten/src/ATen/native/cpu/Sor
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import BOOL, int64
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
@@ -16,8 +16,6 @@ from .copy import constant_beside
 from .exact_out import exact_out, keeps_apart
 from .reduce_ops.min_max import comparable, evenly_distribute, select_backward
 from .tensor_iterator import laid_out, not_implemented
-
-BOTH = "function, method"
 
 # ------------------------------------------------------------------------------------------------------- sort
 
@@ -124,7 +122,7 @@ def topk_cpu(self, k, dim, largest, sorted):
 
 
 def leading_order(x, k, dim, descending):
-    """The first `k` indices of `sort_order`. Where k is a small part, only the k elements found by selection are sorted."""
+    """The first `k` indices of `sort_order`. For small k only the k elements found by selection are sorted."""
     n = x.shape[dim]
     if x.dtype.kind != "f" or 4 * k > n or n < 64 or k == 0:
         return np.take(sort_order(x, dim, descending), range(k), dim)
@@ -180,21 +178,21 @@ def kthvalue_cpu(self, k, dim, keepdim):
                   lambda rows: np.argsort(rows, -1, kind="stable")[..., k - 1])
 
 
-def median_place(rows):
+def median_index(rows):
     """The lower of the two middle elements; the first nan if there is one."""
     middle = np.argsort(rows, -1, kind="stable")[..., (rows.shape[-1] - 1) // 2]
     unknown = rows != rows
     return np.where(unknown.any(-1), np.argmax(unknown, -1), middle)
 
 
-def nanmedian_place(rows):
+def nanmedian_index(rows):
     """The lower of the two middle elements among those that are not nan."""
     known = np.maximum(1, (rows == rows).sum(-1, keepdims=True))
     return np.take_along_axis(np.argsort(rows, -1, kind="stable"), (known - 1) // 2, -1)[..., 0]
 
 
-def mode_place(rows):
-    """The most frequent element, the smallest of several such; of its places the last."""
+def mode_index(rows):
+    """The most frequent element, the smallest of several such; of its indices the last."""
     order = np.argsort(rows, -1, kind="stable")
     ranked = np.take_along_axis(rows, order, -1)
     places = np.arange(rows.shape[-1])
@@ -242,8 +240,8 @@ def median_operators(name, place):
     return of_all, of_dim
 
 
-median, median_dim = median_operators("median", median_place)
-nanmedian, nanmedian_dim = median_operators("nanmedian", nanmedian_place)
+median, median_dim = median_operators("median", median_index)
+nanmedian, nanmedian_dim = median_operators("nanmedian", nanmedian_index)
 mode = native_function("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
                        BOTH, out=True)
 
@@ -254,7 +252,7 @@ def expected_for(what):
 
 
 exact_out(mode, expected_for("values"), expected_for("indices"))
-mode.kernel(lambda self, dim, keepdim: choose(self, "mode", dim, keepdim, mode_place))
+mode.kernel(lambda self, dim, keepdim: choose(self, "mode", dim, keepdim, mode_index))
 
 
 @kthvalue.backward
@@ -323,7 +321,7 @@ def check(name, self, q, interpolation):
 
 
 def ranks_of(q, ranked, ignores_nan):
-    """The place of each quantile in the sorted rows, as a fraction; a row with nan gives the place of the nan."""
+    """The fractional rank of each quantile in the sorted rows; in a row with nan, that of the nan."""
     unknown = ranked.isnan()
     if ignores_nan:
         return (q * (unknown.logical_not().sum(-1, True) - 1)).clamp_min(0)
@@ -332,7 +330,7 @@ def ranks_of(q, ranked, ignores_nan):
 
 
 def between(ranked, ranks, interpolation):
-    """The elements at those places; between two of them as `interpolation` says."""
+    """The elements at those ranks, interpolated as asked."""
     rounded = {"lower": at.floor, "higher": at.ceil, "nearest": at.round}.get(interpolation)
     if rounded is not None:
         ranks = rounded(ranks)

@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, python_binding, write_out
+from readtorch.aten.native_function import BOTH, native_function, python_binding, write_out
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import dtype_of, legacy_type_name, strides_of, type_name, wrap
@@ -368,7 +368,6 @@ ifftshift.compose(lambda self, dim: shifted(self, dim, lambda n: (n + 1) // 2))
 
 # ------------------------------------------------------------------------------------------------ stft, istft
 
-BOTH = "function, method"
 _FRAMES = "Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None"
 _RESULT = "bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None"
 stft = native_function(f"stft({_FRAMES}, {_RESULT}) -> Tensor", "")
@@ -588,7 +587,7 @@ def frames_of(spectra, n_fft, normalization, onesided, window, return_complex):
 def istft_composite(
     self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex
 ):
-    """The frames transformed back, times the window, laid over each other and divided by the sum of the
+    """The frames transformed back, times the window, overlapped, added and divided by the sum of the
     squared windows there.
     """
     hop_length = n_fft // 4 if hop_length is None else hop_length

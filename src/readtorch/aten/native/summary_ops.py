@@ -4,14 +4,12 @@ In PyTorch: `aten/src/ATen/native/SummaryOps.cpp`.
 """
 import numpy as np
 
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import BOOL, FLOAT
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from .reduce_ops.min_max import comparable
 from .tensor_iterator import not_implemented
-
-BOTH = "function, method"
 
 
 # ------------------------------------------------------------------------------------------- bincount, histc

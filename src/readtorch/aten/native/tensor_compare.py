@@ -8,7 +8,15 @@ from functools import partial
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import alias_of, any_device, native_function, packets, python_binding, write_out
+from readtorch.aten.native_function import (
+    BOTH,
+    alias_of,
+    any_device,
+    native_function,
+    packets,
+    python_binding,
+    write_out,
+)
 from readtorch.aten.python_arg_parser import make_parser, number_as_tensor
 from readtorch.c10 import scalar_type
 from readtorch.c10.overflows import check_fits
@@ -19,12 +27,10 @@ from .exact_out import exact_out, found_dtype
 from .tensor_iterator import F4, F8, NUMBERS, broadcast_error, cast, computing, laid_out, result_type, scalar_tensor
 from .vectorized import FROM_SIZE, are_flat, loop
 
-BOTH = "function, method"
-
 # ------------------------------------------------------------------------------- questions about each element
 
 
-def question(name, function, variants=BOTH, out=False):
+def predicate(name, function, variants=BOTH, out=False):
     """Declare `name(Tensor self) -> Tensor` of bools."""
     operator = native_function(f"{name}(Tensor self) -> Tensor", variants, out=out, direct=True)
     operator.kernel(lambda self: wrap_result(function(self._array)))
@@ -45,13 +51,13 @@ def signbit_array(x):
     return np.signbit(x) if x.dtype.kind in "fV" else x < 0
 
 
-isnan = question("isnan", np.isnan)
-isinf = question("isinf", np.isinf)
-isfinite = question("isfinite", np.isfinite)
-isposinf = question("isposinf", no_complex("isposinf", lambda x: x == np.inf), out=True)
-isneginf = question("isneginf", no_complex("isneginf", lambda x: x == -np.inf), out=True)
-isreal = question("isreal", lambda x: np.imag(x) == 0 if x.dtype.kind == "c" else laid_out(np.ones(x.shape, bool), x))
-signbit = question("signbit", signbit_array, out=True)
+isnan = predicate("isnan", np.isnan)
+isinf = predicate("isinf", np.isinf)
+isfinite = predicate("isfinite", np.isfinite)
+isposinf = predicate("isposinf", no_complex("isposinf", lambda x: x == np.inf), out=True)
+isneginf = predicate("isneginf", no_complex("isneginf", lambda x: x == -np.inf), out=True)
+isreal = predicate("isreal", lambda x: np.imag(x) == 0 if x.dtype.kind == "c" else laid_out(np.ones(x.shape, bool), x))
+signbit = predicate("signbit", signbit_array, out=True)
 
 
 def out_must_be_bool(operator, name):
@@ -393,7 +399,7 @@ def where_function(condition, input=None, other=None, *, out=None):
 
 
 def as_operand(number, name, beside):
-    """`number` as a tensor. Raises RuntimeError if the dtype of the result, beside the other operand, does not have it."""
+    """`number` as a tensor. Raises RuntimeError if the dtype of the result with the other operand cannot hold it."""
     if not isinstance(number, NUMBERS):
         raise TypeError(f"where(): argument '{name}' must be Tensor, not {type(number).__name__}")
     if not -100 <= number.real <= 100:  # every dtype has these

@@ -267,7 +267,7 @@ def new_empty_strided_cpu(self, size, stride, dtype, layout, device, pin_memory)
 # --------------------------------------------------------------------------------------------- quick bindings
 
 def _quick(name, operator, *more):
-    """The binding of `zeros(2, 3)` when nothing but plain sizes and perhaps a dtype is given; the parser does the rest."""
+    """The binding of `zeros(2, 3)` for plain sizes and perhaps a dtype; the parser handles all other calls."""
     table, parse = operator.table, None
 
     def binding(*size, dtype=None, **options):
@@ -290,7 +290,7 @@ _quick("empty", empty, None)
 
 
 def _quick_like(name, operator):
-    """The binding of `zeros_like(x)`; the parser does the rest."""
+    """The binding of `zeros_like(x)`; the parser handles all other calls."""
     table, parse = operator.table, None
 
     def binding(input=None, **options):

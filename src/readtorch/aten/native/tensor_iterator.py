@@ -182,8 +182,8 @@ def inplace_shape_error(shape, *others):
 
 
 def refuse_overlap(self, other=None):
-    """Raises RuntimeError if `self`, about to be written to, shows an element several times, or `other` at another
-    place.
+    """Raises RuntimeError if `self`, about to be written to, has an element at several indices, or shares memory with
+    `other` otherwise than element by element.
 
     Only a view can do that.
     """

@@ -10,12 +10,10 @@ from ...c10.scalar_type import SCALAR_TYPE_NAMES
 from ...c10.tensor_impl import dtype_of, wrap
 from ...c10.wrap_dim import wrap_dim, wrap_dims
 from ..functions import at
-from ..native_function import native_function
+from ..native_function import BOTH, native_function
 from .copy import allocate_like
 from .tensor_factories import check_size
 from .tensor_shape.view import sizes_binding
-
-BOTH = "function, method"
 
 # ---------------------------------------------------------------------------------------------- flip and roll
 

@@ -4,15 +4,13 @@ In PyTorch: `aten/src/ATen/native/TriangularOps.cpp`; the indices in `aten/src/A
 """
 import numpy as np
 
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, int32, int64
 from readtorch.c10.tensor_impl import wrap
 
 from .exact_out import exact_out
 from .tensor_factories import OPTIONS, check_options
 from .tensor_shape.diagonal import diagonal
-
-BOTH = "function, method"
 
 
 # ------------------------------------------------------------------------------------------------- triangles

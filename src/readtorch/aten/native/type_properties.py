@@ -10,7 +10,7 @@ from readtorch.c10.tensor_impl import TensorImpl, dtype_of
 
 from .tensor_iterator import number_of, result_type, scalar_tensor
 
-def question(answer):
+def predicate(answer):
     """Decorator: `answer(tensor)` as function and method; the function raises TypeError for what is no tensor."""
     name = answer.__name__
 
@@ -23,43 +23,43 @@ def question(answer):
     return python_binding(name)(binding)
 
 
-@question
+@predicate
 def is_floating_point(t):
     """Whether the elements are real floating-point numbers."""
     return dtype_of(t).is_floating_point
 
 
-@question
+@predicate
 def is_complex(t):
     """Whether the elements are complex numbers."""
     return dtype_of(t).is_complex
 
 
-@question
+@predicate
 def is_signed(t):
     """Whether the dtype has negative numbers."""
     return dtype_of(t).is_signed
 
 
-@question
+@predicate
 def is_inference(t):
     """Whether the tensor was made under `inference_mode()`."""
     return bool(t._keys & INFERENCE_TENSOR)
 
 
-@question
+@predicate
 def is_conj(t):
     """Whether the memory holds the conjugates of the elements. Here it never does: see unary_ops/complex.py."""
     return False
 
 
-@question
+@predicate
 def is_neg(t):
     """Whether the memory holds the negatives of the elements. Here it never does."""
     return False
 
 
-@question
+@predicate
 def is_distributed(t):
     """Left over from before `torch.distributed`: always False."""
     return False

@@ -6,14 +6,12 @@ import math
 
 import numpy as np
 
-from readtorch.aten.native_function import native_function, python_binding
+from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.c10.tensor_impl import dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .reduce_ops.min_max import comparable
 from .tensor_iterator import not_implemented
-
-BOTH = "function, method"
 
 # ----------------------------------------------------------------------------------------------------- unique
 
@@ -39,7 +37,7 @@ def wrap_found(values, inverse, counts, return_inverse, return_counts):
 
 
 def runs(rows):
-    """Where in a list of rows a new one begins: a bool for each."""
+    """A bool for each row of a list: whether it differs from the one before."""
     new = np.ones(len(rows), bool)
     new[1:] = (rows[1:] != rows[:-1]).any(tuple(range(1, rows.ndim)))
     return new
@@ -129,7 +127,7 @@ class UniqueConsecutiveBackward0:
 
 
 def asked_for(found, return_inverse, return_counts):
-    """Of (values, inverse, counts) what the caller wants: a lone tensor if that is the values."""
+    """Of (values, inverse, counts) those that were asked for; values alone are no tuple."""
     values, inverse, counts = found
     wanted = (values, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
     return wanted if len(wanted) > 1 else values
@@ -137,7 +135,7 @@ def asked_for(found, return_inverse, return_counts):
 
 @python_binding("unique")
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The different elements of `input`, sorted; or its different slices along `dim`.
+    """The distinct elements of `input`, sorted; or its distinct slices along `dim`.
 
     In PyTorch: `torch.functional`.
     """

@@ -35,14 +35,14 @@ class Band(NamedTuple):
 @functools.lru_cache(128)
 def band(method, size_in, size_out, align_corners, scale, real, kept=None):
     """The Band of a method for one dimension. scale: what the caller asked for, which may differ from the ratio of the
-    sizes by rounding; or None. real: the type in which places are computed. kept: the narrower type in which PyTorch
+    sizes by rounding; or None. real: the type in which positions are computed. kept: the narrower type in which PyTorch
     keeps the weights, if it does."""
     return METHODS[method](size_in, size_out, align_corners, scale, real, kept or real)
 
 
 @functools.lru_cache(128)
 def transposed_band(method, size_in, size_out, align_corners, scale, real):
-    """The transposed matrix: for each input element the output elements that it has a part in."""
+    """The transposed matrix: for each input element the output elements that it contributes to."""
     start, count, weights = band(method, size_in, size_out, align_corners, scale, real)
     matrix = np.zeros((size_out, size_in), real)
     is_part = np.zeros((size_out, size_in), bool)
@@ -74,18 +74,18 @@ def scale_with_corners(size_in, size_out, align_corners, scale, real):
     return scale_of(size_in, size_out, scale, real)
 
 
-def places(size_in, size_out, align_corners, scale, real):
-    """The place of each output element, counted in input elements."""
+def positions(size_in, size_out, align_corners, scale, real):
+    """The position of each output element, in input elements."""
     step = scale_with_corners(size_in, size_out, align_corners, scale, real)
-    places = np.arange(size_out).astype(real)
+    positions = np.arange(size_out).astype(real)
     if align_corners:
-        return step * places
+        return step * positions
     # PyTorch's compilers make one fused multiply-add of it; for float32, so does this detour through float64.
-    return (step * (places + np.float64(0.5)) - 0.5).astype(real)
+    return (step * (positions + np.float64(0.5)) - 0.5).astype(real)
 
 
-def split_place(place, size_in):
-    """The element at or before each place, and how far behind it the place lies (0 to 1)."""
+def split_position(place, size_in):
+    """The element at or before each position, and the fraction beyond it (0 to 1)."""
     before = np.minimum(np.floor(place).astype(np.int64), size_in - 1)
     return before, (place - before.astype(place.dtype)).clip(0, 1)
 
@@ -97,7 +97,7 @@ def one_element(index, real):
 
 
 def nearest(size_in, size_out, align_corners, scale, real, kept):
-    """The element whose cell begins at or before the output element's cell; for the commonest sizes whatever the scale."""
+    """The element whose cell begins at or before the output element's; the commonest sizes ignore the scale."""
     if size_in == size_out:
         return one_element(np.arange(size_out), real)
     if size_out == 2 * size_in:
@@ -122,8 +122,8 @@ def nearest_exact(size_in, size_out, align_corners, scale, real, kept):
 def linear(size_in, size_out, align_corners, scale, real, kept):
     if size_in == size_out:
         return one_element(np.arange(size_out), real)
-    place = places(size_in, size_out, align_corners, scale, real)
-    before, part = split_place(np.maximum(place, real(0)), size_in)
+    place = positions(size_in, size_out, align_corners, scale, real)
+    before, part = split_position(np.maximum(place, real(0)), size_in)
     part = part.astype(kept).astype(real)
     weights = np.stack([1 - part, part], 1).astype(kept).astype(real)
     is_last = before == size_in - 1
@@ -133,8 +133,8 @@ def linear(size_in, size_out, align_corners, scale, real, kept):
 
 def cubic(size_in, size_out, align_corners, scale, real, kept):
     """Four neighbours; those that would lie outside are the outermost element."""
-    place = places(size_in, size_out, align_corners, scale, real)
-    before, t = split_place(place, size_in)
+    place = positions(size_in, size_out, align_corners, scale, real)
+    before, t = split_position(place, size_in)
     weights = np.stack([outer_cubic(t + 1), inner_cubic(t), inner_cubic(1 - t), outer_cubic(2 - t)], 1)
     weights = weights.astype(kept).astype(real)
     neighbours = (before[:, None] + np.arange(-1, 3)).clip(0, size_in - 1)
@@ -312,7 +312,7 @@ def pick_backward(grad, bands):
 
 
 def bands_of(make, method, input_size, output_size, align_corners, scales, dtype, *kept):
-    """One Band for each dimension; places are computed in float32, in float64 for float64."""
+    """One Band for each dimension; positions are computed in float32, in float64 for float64."""
     real = np.float64 if dtype is F8 else np.float32
     return [make(method, n, m, align_corners, s, real, *kept) for n, m, s in zip(input_size[2:], output_size, scales)]
 

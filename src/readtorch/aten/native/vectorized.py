@@ -68,7 +68,8 @@ def or_loop(name, function):
 
 
 def as_blocks(x, axes):
-    """`x` as (outer, n, inner) with `axes` in the middle, or None where no loop serves. axes: ascending, or None for all."""
+    """`x` as (outer, n, inner) with `axes` in the middle, or None where no loop serves. axes: ascending, or None for
+    all."""
     if x.size < FROM_SIZE or x.dtype is not F4 or not x.flags.c_contiguous:
         return None
     if axes is None:

@@ -17,10 +17,8 @@ from readtorch.aten.native.linear_algebra_utils import (
     wrap_columns,
 )
 from readtorch.aten.native.tensor_iterator import broadcast_shape
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import type_name, wrap
-
-BOTH = "function, method"
 
 
 # --------------------------------------------------------------------------------------------------- Cholesky

@@ -9,12 +9,10 @@ from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_square_floating, wrap_columns
 from readtorch.aten.native.tensor_iterator import conj
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
 from .svd import check_gauge, offdiagonal_difference, skew
-
-BOTH = "function, method"
 
 
 # ------------------------------------------------------------------------------------------------ eigenvalues

@@ -120,8 +120,9 @@ def ldl_solve_cpu(LD, pivots, B, hermitian):
 
 
 def check_blocks(pivots, rows):
-    """Raises RuntimeError for pivots that name no row, and for a negative one, which stands for half of a block of two
-    rows, without its other half: LAPACK would exchange what lies outside. (In PyTorch: halves are not looked for.)
+    """Raises RuntimeError for pivots outside of the matrix, and for a negative one, which stands for half of a block of
+    two rows, without its other half: LAPACK would exchange memory beyond the matrix. (In PyTorch: halves are not
+    checked.)
     """
     places = abs(pivots.astype(np.int64))
     if pivots.size and places.max() > rows:

@@ -32,7 +32,7 @@ def lstsq_one(a, b, rcond):
 
 @lstsq.kernel
 def lstsq_cpu(self, b, rcond, driver):
-    """PyTorch's drivers differ in what else they report: `gelsy` (default) no singular values, `gels` no rank either."""
+    """PyTorch's drivers differ in their further results: `gelsy` (default) has no singular values, `gels` no rank."""
     check_floating(self, "torch.linalg.lstsq", "input")
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):

@@ -16,12 +16,10 @@ from readtorch.aten.native.linear_algebra_utils import (
     wrap_columns,
 )
 from readtorch.aten.native.tensor_iterator import broadcast_shape, not_implemented
-from readtorch.aten.native_function import native_function, python_binding
+from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
 
 from .triangular import check_equation, solve_triangular
-
-BOTH = "function, method"
 
 
 # --------------------------------------------------------------------------------------------------------- LU
@@ -175,7 +173,7 @@ def check_lu_solve(LU, pivots, B, left):
 
 
 def check_rows(pivots, rows):
-    """Raises RuntimeError for a pivot that names no row: LAPACK would exchange what lies outside."""
+    """Raises RuntimeError for a pivot outside of the matrix: LAPACK would exchange memory beyond it."""
     if pivots.size and pivots.min() < 1:
         raise RuntimeError("Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the "
                            "result of lu_factor?")
@@ -203,7 +201,7 @@ def lu_solve_cpu(LU, pivots, B, left, adjoint):
 @linalg_lu_solve.backward
 class LinalgLuSolveBackward0:
     def LU__B(grad, LU, pivots, result, left, adjoint, grad_input_mask):
-        """B's gradient solves the adjoint equation; A's is minus a product, and is handed on to A's factors."""
+        """B's gradient solves the adjoint equation; A's is minus a product, and is propagated to A's factors."""
         to_b = linalg_lu_solve.call(LU, pivots, grad, left, not adjoint)
         if not grad_input_mask[0]:
             return None, to_b

@@ -9,11 +9,9 @@ from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_floating, each_matrix, lapack, wrap_columns
 from readtorch.aten.native.tensor_iterator import not_implemented
-from readtorch.aten.native_function import any_device, native_function, write_out
+from readtorch.aten.native_function import BOTH, any_device, native_function, write_out
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, can_cast
 from readtorch.c10.tensor_impl import dtype_of, wrap
-
-BOTH = "function, method"
 
 # --------------------------------------------------------------------------------------------------------- QR
 
@@ -87,8 +85,8 @@ def qr_composite(self, some):
 
 # ------------------------------------------------------------------------------------ products of reflections
 # Note [ Products of reflections ]
-# Column i of V below the diagonal, with a 1 on it, and tau[i] make the reflection H_i = I - tau_i v_i v_iᴴ. Their product
-# has a closed form without a loop (R. Schreiber, C. Van Loan: A storage-efficient WY representation, 1989):
+# Column i of V below the diagonal, with a 1 on it, and tau[i] make the reflection H_i = I - tau_i v_i v_iᴴ. Their
+# product has a closed form without a loop (R. Schreiber, C. Van Loan: A storage-efficient WY representation, 1989):
 #
 #     H_1 H_2 … H_k = I - V T Vᴴ,    T = (I + D S)⁻¹ D,    D = diag(tau),    S = VᴴV above the diagonal.
 #

@@ -22,12 +22,10 @@ from readtorch.aten.native.linear_algebra_utils import (
     wrap_columns,
 )
 from readtorch.aten.native.tensor_iterator import conj
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.aten.numpy_errors import _LinAlgError
 from readtorch.c10.dispatch_key import grad_mode_enabled
 from readtorch.c10.tensor_impl import dtype_of, host_array, type_name, wrap
-
-BOTH = "function, method"
 
 
 # ---------------------------------------------------------------------------------------------------- inverse
@@ -265,7 +263,7 @@ def solve_cpu(A, B, left, check_errors):
 
 
 def laid_out(x, vector, left):
-    """The solution in the memory format that PyTorch gives it: column by column, also where the columns hold a batch."""
+    """The solution in PyTorch's memory format: column-major, also where the columns hold a batch."""
     if vector:
         return column_major(x[..., 0]) if x.ndim > 2 else np.ascontiguousarray(x[..., 0])
     return column_major(x) if left else column_major(x).swapaxes(-1, -2)

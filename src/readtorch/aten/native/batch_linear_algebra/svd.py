@@ -8,16 +8,13 @@ from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_floating, svd as lapack_svd, wrap_columns
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import wrap
 
 def offdiagonal_difference(values):
     """E[i, j] = values[j] - values[i], with 1 on the diagonal so that it may divide."""
     difference = values.unsqueeze(-2) - values.unsqueeze(-1)
     return difference + at.eye(values.shape[-1], dtype=values.dtype, device=values.device)
-
-
-BOTH = "function, method"
 
 
 # -------------------------------------------------------------------------------------------------------- SVD
@@ -61,9 +58,8 @@ def check_gauge(diagonal, name, vectors):
 
 
 def svd_backward(gU, gS, gVh, U, S, Vh):
-    """In the basis of the singular vectors: gS on the diagonal, beside it what turns the vectors within their
-    span;
-    outside the span what moves them out of it (J. Townsend: Differentiating the SVD, 2016)."""
+    """In the basis of the singular vectors: gS on the diagonal, beside it the rotation of the vectors within their
+    span, outside the span their motion out of it (J. Townsend: Differentiating the SVD, 2016)."""
     if gU is None and gVh is None:
         return U.matmul(gS.unsqueeze(-1) * Vh) if gS is not None else None
     m, k, n = U.shape[-2], S.shape[-1], Vh.shape[-1]

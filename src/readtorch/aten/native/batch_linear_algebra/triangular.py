@@ -8,13 +8,11 @@ from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_square, each_matrix, lapack, wrap_columns
 from readtorch.aten.native.tensor_iterator import broadcast_shape, conj, not_implemented
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import dtype_of
 
 from .cholesky import broadcast_systems, check_systems
-
-BOTH = "function, method"
 
 
 # --------------------------------------------------------------------------------------- triangular equations

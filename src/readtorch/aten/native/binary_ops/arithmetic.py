@@ -17,15 +17,13 @@ from readtorch.aten.native.tensor_iterator import (
     result_type,
     scalar_tensor,
 )
-from readtorch.aten.native_function import alias_of, native_function, python_binding, write_result
+from readtorch.aten.native_function import BOTH, alias_of, native_function, python_binding, write_result
 from readtorch.c10 import scalar_type
 from readtorch.c10.overflows import check_fits
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import TensorImpl, wrap_result
 
 from .division import div
-
-BOTH = "function, method"
 
 
 def check_alpha(common, alpha):

@@ -14,12 +14,10 @@ from readtorch.aten.native.tensor_iterator import (
     scalar_tensor,
     unary_kernel,
 )
-from readtorch.aten.native_function import native_function, python_binding
+from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.c10.scalar_type import BOOL, FLOAT, INTEGRAL
 from readtorch.c10.tensor_impl import type_name, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
-
-BOTH = "function, method"
 
 
 def bitwise(name, ufunc, refusal, least=BOOL):

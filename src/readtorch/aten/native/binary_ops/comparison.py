@@ -13,11 +13,9 @@ from readtorch.aten.native.tensor_iterator import (
     result_type,
     scalar_tensor,
 )
-from readtorch.aten.native_function import alias_of, native_function
+from readtorch.aten.native_function import BOTH, alias_of, native_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.tensor_impl import wrap_result
-
-BOTH = "function, method"
 
 
 # ------------------------------------------------------------------------------------------------ comparisons

@@ -19,11 +19,9 @@ from readtorch.aten.native.tensor_iterator import (
     result_type,
     scalar_tensor,
 )
-from readtorch.aten.native_function import alias_of, native_function, python_binding
+from readtorch.aten.native_function import BOTH, alias_of, native_function, python_binding
 from readtorch.c10.scalar_type import BOOL, COMPLEX, FLOAT
 from readtorch.c10.tensor_impl import TensorImpl, wrap_result
-
-BOTH = "function, method"
 
 # -------------------------------------------------------------------------------------------------------- div
 

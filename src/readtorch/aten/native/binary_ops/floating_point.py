@@ -10,14 +10,12 @@ from readtorch.aten.dispatcher import NOT_IMPLEMENTED
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.tensor_iterator import computing, conj, float_result_type, not_implemented, scalar_tensor
-from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.aten.native_function import BOTH, below_autograd, native_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import COMPLEX
 
 from .arithmetic import mul_scalar
 from .maximum import binary
-
-BOTH = "function, method"
 
 
 # --------------------------------------------------------------------------- lengths and sums of exponentials

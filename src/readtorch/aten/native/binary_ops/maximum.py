@@ -6,11 +6,9 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_iterator import F4, computing, result_type
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import COMPLEX
 from readtorch.c10.tensor_impl import wrap_result
-
-BOTH = "function, method"
 
 
 def binary(name, function, refusal, refused=(COMPLEX,), common_type=result_type, inplace=True):

@@ -9,12 +9,12 @@ import numpy as np
 from .special import pairs
 
 # Note [ The number of a polynomial ]
-# It is a float that is cut to an int64; what does not fit in one counts as negative, as on x86. Nobody waits for number 2**40:
-# where the steps would be many there is a short way (the cosine that a Chebyshev polynomial is, the value at an edge), and a
-# walk ends at the first nan, for all that follow are nan, too.
+# It is a float that is cut to an int64; what does not fit in one counts as negative, as on x86. Number 2**40 would take too
+# long: for large numbers there are closed forms (a Chebyshev polynomial is a cosine; the value at an edge), and the
+# recurrence ends at the first nan, for all that follow are nan, too.
 
 POLYNOMIALS = {}  # name -> its settings, for the kernels of other devices
-FAR = 1 << 12  # up to this number we walk for all elements at once, above for each alone
+FAR = 1 << 12  # up to this degree the recurrence runs on all elements at once, above on each alone
 
 
 def polynomials(name, first, step, highest=None, shifted=False, angles=None, edge=None):

@@ -116,7 +116,8 @@ def convolution_mode(input, weight, bias, stride, padding, dilation, groups):
 
 
 def _same(input, weight, bias, stride, dilation, groups):
-    """The output has the input's size. What cannot be padded evenly is padded in front by hand."""
+    """The output has the input's size. Where both ends need different padding, the difference is padded in front
+    beforehand."""
     kernel = weight._array.shape[2:]
     dim = len(kernel)
     _check_same(input, weight, stride, dilation, groups)

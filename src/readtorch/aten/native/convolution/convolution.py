@@ -55,7 +55,7 @@ def convolution_cpu(input, weight, bias, stride, padding, dilation, transposed, 
 def _transposed_forward(x, w, b, shape, geometry, dtype):
     large_padding = any(extra >= s for extra, s in zip(geometry.output_padding, geometry.stride))
     if x.dtype != dtype and (dtype == np.float16 or large_padding):
-        # 16-bit numbers that PyTorch does not give to oneDNN: it rounds each tap's part.
+        # 16-bit numbers that PyTorch does not give to oneDNN: it rounds the product of each kernel element.
         result = kernel_offsets.grad_input(x, w, shape, geometry, dtype)
     else:
         result = _functions(x, w, x.shape).grad_input(x, w, shape, geometry)
@@ -83,7 +83,7 @@ def _check_dtype(input, geometry):
 
 
 def _functions(x, w, y_shape):
-    """Where forward, grad_input, grad_weight and grad_bias for x * w = y are."""
+    """The module whose forward, grad_input, grad_weight and grad_bias serve x * w = y."""
     return pixel_rows if pixel_rows.is_worth_it(x, w, y_shape) else kernel_offsets
 
 

@@ -68,7 +68,7 @@ def _of_input(ggW, gO, weight, self, geometry):
 
 
 def _exchanged(geometry, transposed):
-    """Strides and dilations in each other's place; groups are taken one by one."""
+    """Strides and dilations exchanged; groups are computed one by one."""
     return geometry._replace(
         stride=geometry.dilation, dilation=geometry.stride, groups=1, transposed=transposed)
 

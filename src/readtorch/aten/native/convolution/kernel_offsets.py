@@ -17,7 +17,7 @@ def forward(x, w, bias, shape, geometry):
     padded = _padded(x, geometry.padding)
     w = w.reshape(groups, -1, *w.shape[1:])
     result = np.zeros((shape[0], groups, shape[1] // groups, int(np.prod(shape[2:]))), x.dtype)
-    for tap, window in _taps(w.shape[3:], shape[2:], geometry):
+    for tap, window in _offsets(w.shape[3:], shape[2:], geometry):
         result += w[(..., *tap)] @ _columns(padded[window], groups)
     if bias is not None:
         result += bias.reshape(groups, -1, 1)
@@ -25,7 +25,8 @@ def forward(x, w, bias, shape, geometry):
 
 
 def grad_input(grad, w, shape, geometry, kept=None):
-    """The gradient of an input of `shape`: each tap sends back what it has looked at.
+    """The gradient of an input of `shape`: each element of the kernel sends its share back to the pixels that it
+    multiplied.
 
     kept: the dtype in which the parts are rounded and added, if it is not that of the products.
     """
@@ -34,7 +35,7 @@ def grad_input(grad, w, shape, geometry, kept=None):
     w = w.reshape(groups, -1, *w.shape[1:])
     columns = _columns(grad, groups)
     result = np.zeros((*shape[:2], *padded_shape), kept or grad.dtype)
-    for tap, window in _taps(w.shape[3:], grad.shape[2:], geometry):
+    for tap, window in _offsets(w.shape[3:], grad.shape[2:], geometry):
         part = w[(..., *tap)].swapaxes(1, 2) @ columns
         result[window] += part.reshape(*shape[:2], *grad.shape[2:]).astype(result.dtype, copy=False)
     inner = [slice(p, p + n) for n, p in zip(shape[2:], geometry.padding)]
@@ -42,23 +43,24 @@ def grad_input(grad, w, shape, geometry, kept=None):
 
 
 def grad_weight(grad, x, shape, geometry):
-    """The gradient of a weight of `shape`: each tap correlates the gradient with what it has looked at."""
+    """The gradient of a weight of `shape`: each element of the kernel correlates the gradient with the pixels that it
+    multiplied."""
     groups = geometry.groups
     padded = _padded(x, geometry.padding)
     result = np.zeros((groups, shape[0] // groups, *shape[1:]), grad.dtype)
     rows = _all_columns(grad, groups)
-    for tap, window in _taps(shape[2:], grad.shape[2:], geometry):
+    for tap, window in _offsets(shape[2:], grad.shape[2:], geometry):
         result[(..., *tap)] = rows @ _all_columns(padded[window], groups).swapaxes(1, 2)
     return result.reshape(shape)
 
 
 def grad_bias(grad):
-    """The gradient of the bias: the sum over images and places."""
+    """The gradient of the bias: the sum over images and pixels."""
     return grad.sum((0, *range(2, grad.ndim)))
 
 
-def _taps(kernel, out, geometry):
-    """Each place of the kernel, and the slices of the padded input that it looks at."""
+def _offsets(kernel, out, geometry):
+    """Each index into the kernel, and the slices of the padded input that this element multiplies."""
     for tap in np.ndindex(*kernel):
         places = zip(tap, out, geometry.stride, geometry.dilation)
         yield tap, (..., *[slice(t * d, t * d + (n - 1) * s + 1, s) for t, n, s, d in places])

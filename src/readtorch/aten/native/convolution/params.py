@@ -15,7 +15,7 @@ _ONEDNN = (_FLOAT32, bfloat16.numpy)  # what PyTorch convolves with oneDNN
 
 
 class Geometry(NamedTuple):
-    """How a kernel moves over its input; each tuple has an entry for each spatial dimension."""
+    """How a kernel moves over its input. Each tuple has an entry for each spatial dimension."""
 
     stride: tuple
     padding: tuple
@@ -117,7 +117,7 @@ def check_same_type(input, weight, bias):
     for name, t in (("weight", weight), ("bias", bias)):
         if t is None or t._array.dtype == dtype:
             continue
-        # In PyTorch: each library that convolves has words of its own for it.
+        # In PyTorch: each convolution library has its own message.
         if dtype in _ONEDNN or dtype.kind == "c":
             longer = f" or input should be a MKLDNN tensor and {name} is a dense tensor"
             raise RuntimeError(f"Input type ({_type_text(input)}) and {name} type ({_type_text(t)}) should "

@@ -14,7 +14,7 @@ import numpy as np
 from readtorch.aten.parallel import get_num_threads, parallel_for
 
 class Plan(NamedTuple):
-    """The products of one convolution: rows of (tap, first place of x, of out, number of places)."""
+    """The products of one convolution: rows of (kernel element, first position in x, in out, number of positions)."""
 
     natural: np.ndarray  # places of x counted in the image as it is; each next one is a stride further
     stored: np.ndarray  # places of x counted as they are stored for rows of pixels
@@ -26,7 +26,8 @@ class Plan(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def plan_of(size, kernel, out, stride, padding, dilation):
-    """The plan for images of `size`: for each tap and line of the output, what the tap sees of its line."""
+    """The plan for images of `size`: for each kernel element and line of the output, the part of the line that it
+    multiplies."""
     natural = np.array(list(_products(size, kernel, out, stride, padding, dilation)), np.int64).reshape(-1, 4)
     places, room = _places(size, stride[-1])
     stored = natural.copy()
@@ -38,7 +39,7 @@ def plan_of(size, kernel, out, stride, padding, dilation):
 
 
 def exchanged(products):
-    """The products of the gradient of x: x and out in each other's place."""
+    """The products of the gradient of x: x and out exchanged."""
     return np.ascontiguousarray(products[:, (0, 2, 1, 3)])
 
 
@@ -95,7 +96,7 @@ WORTH = 10_000  # multiply-adds for which to load the compiled loops
 ROWS = 256  # that a product should have
 FEW = 32  # rows of a product, and
 FEW_CHANNELS = 16  # channels of a group, below which all taps are taken in one product
-SMALL = 32_000  # elements of a matrix that is better transposed beforehand than by BLAS
+SMALL = 32_000  # elements of a matrix from which on transposing it beforehand is faster than BLAS
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from ..grid_sampler_utils import REFLECTION, ZEROS
 
 @kernel
 def lie(points, dim, size, padding_mode, align_corners, place, slope):
-    """Where the points lie along one dimension, counted in elements, and the slope of that: `grid_sampler_taps.places`.
+    """Where the points lie along one dimension, counted in elements, and the slope of that: `grid_sampler_utils.positions`.
 
     size, like all that is computed here, has the type of the points.
     """

@@ -12,25 +12,24 @@ from readtorch.aten.native.cpu_blas import gemm, multiply
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.tensor_iterator import F4, WIDENED, compute, conj, result_type
 from readtorch.aten.native.tensor_shape.view import expand_cpu
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.overflows import check_fits, number_as
 from readtorch.c10.scalar_type import op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 
 from .matmul import check_batches, check_inner_sizes, mm_mat1_backward, mm_mat2_backward, product, refuse_bool
 
-BOTH = "function, method"
 _SCALES = "*, Scalar beta=1, Scalar alpha=1"
 
 
 def factor(number, t, numpy_dtype):
-    """alpha or beta. Of 16-bit floats it is a float32 number. Raises RuntimeError if the type of `t` has no such number."""
+    """alpha or beta; for 16-bit floats in float32. Raises RuntimeError if the type of `t` cannot hold the number."""
     return number_as(number, op_math_type(dtype_of(t))).astype(numpy_dtype)
 
 
 def scaled_sum(self, value, beta, alpha):
-    """beta * self + alpha * value, written into `value`, which is ours. With beta 0 even a nan in `self`
-    counts nothing."""
+    """beta * self + alpha * value, written into `value`, which nobody else holds. With beta 0 even a nan in `self`
+    is ignored."""
     x = self._array
     if x.shape != value.shape:
         expand_cpu(self, value.shape, False)  # raises if it does not fit

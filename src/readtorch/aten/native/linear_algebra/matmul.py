@@ -12,10 +12,8 @@ from readtorch.aten.native.binary_ops.arithmetic import maybe_multiply
 from readtorch.aten.native.cpu_blas import multiply
 from readtorch.aten.native.exact_out import c_name, exact_out, expected_dtype
 from readtorch.aten.native.tensor_iterator import F4, WIDENED, conj
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import type_name, wrap, wrap_result
-
-BOTH = "function, method"
 
 def refuse_bool(t, kernel_name):
     if t._array.dtype.kind == "b":
@@ -75,7 +73,7 @@ def is_column_major(sizes, byte_strides):
 
 
 def mm_mat1_backward(grad, mat2, sizes, byte_strides, alpha):
-    """The gradient of `mat1`, laid out like `mat1` so that adding it up later is a straight run through memory."""
+    """The gradient of `mat1`, laid out like `mat1`, so that accumulating it later reads memory in order."""
     if is_column_major(sizes, byte_strides):
         return maybe_multiply(conj(mat2).mm(grad.t()).t(), alpha.conjugate())
     return maybe_multiply(grad.mm(conj(mat2.t())), alpha.conjugate())

@@ -9,12 +9,10 @@ from readtorch.aten.native.batch_linear_algebra.solve import inv_composite
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_floating, check_square
 from readtorch.aten.native.tensor_iterator import cast
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.scalar_type import BOOL
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
-
-BOTH = "function, method"
 
 
 linalg_matrix_exp = native_function("linalg_matrix_exp(Tensor self) -> Tensor", module="linalg",

@@ -13,16 +13,13 @@ from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_square
 from readtorch.aten.native.reduce_ops.sum import add_floats, add_up, reduced_axes, unreduce
 from readtorch.aten.native.tensor_iterator import cast, wrap_reduced
-from readtorch.aten.native_function import native_function, python_binding
+from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name
 from readtorch.c10.wrap_dim import wrap_dim
 
 LINALG = {"module": "linalg", "out": True}
-
-
-BOTH = "function, method"
 
 vector_norm = native_function(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
@@ -225,7 +222,7 @@ def of_singular_values(self, rows, columns, keepdim, reduce):
 
 @matrix_norm.compose
 def matrix_norm_composite(self, ord, dim, keepdim, dtype):
-    """1, inf: the greatest column or row sum; 2: the greatest singular value; negative orders: the least instead."""
+    """1, inf: the largest column or row sum; 2: the largest singular value; negative orders: the smallest instead."""
     rows, columns = check_matrix_norm(self, dim, dtype)
     size = abs(ord)
     if size not in (1, 2, math.inf):
@@ -243,7 +240,7 @@ def matrix_norm_composite(self, ord, dim, keepdim, dtype):
 
 
 def extreme(sums, ord, dim, keepdim):
-    """The greatest, or for a negative order the least. The greatest of no sums is 0."""
+    """The largest, or for a negative order the smallest. The largest of no sums is 0."""
     if ord < 0:
         return at.amin(sums, dim, keepdim)
     if sums.shape[dim]:
@@ -336,7 +333,7 @@ cond_by_name = native_function("linalg_cond.p_str(Tensor self, str p) -> Tensor"
 
 @cond.compose
 def cond_composite(self, p):
-    """How much errors grow when an equation with this matrix is solved; p: the norm it is measured in."""
+    """How much errors grow when an equation with this matrix is solved, in the norm p."""
     if self._array.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if p is None or abs(p) == 2:

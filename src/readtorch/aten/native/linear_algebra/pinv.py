@@ -6,10 +6,8 @@ import numpy as np
 
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.linear_algebra_utils import check_floating, svd as lapack_svd
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import dtype_of, wrap
-
-BOTH = "function, method"
 
 
 # ------------------------------------------------------------------------------------ pseudo-inverse and rank
@@ -27,7 +25,8 @@ pinverse = native_function("pinverse(Tensor self, float rcond=1e-15) -> Tensor",
 
 
 def tolerance(x, values, atol, rtol):
-    """Singular values up to this count as zero: max(atol, rtol · the greatest), by default eps · max(m, n) · it."""
+    """Singular values up to this count as zero: max(atol, rtol · the largest), where rtol is eps · max(m, n) by
+    default."""
     greatest = values.max(-1, initial=0)
     atol = 0 if atol is None else atol
     if rtol is None:

@@ -8,12 +8,10 @@ import warnings
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import c_name, exact_out
 from readtorch.aten.native.tensor_iterator import conj
-from readtorch.aten.native_function import native_function, python_binding
+from readtorch.aten.native_function import BOTH, native_function, python_binding
 from readtorch.c10.tensor_impl import dtype_of
 
 from .matmul import vdot
-
-BOTH = "function, method"
 
 
 # ------------------------------------------------------------------------------------------------------- kron

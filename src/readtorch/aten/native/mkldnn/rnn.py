@@ -26,7 +26,7 @@ mkldnn_rnn_layer_backward = native_function(
     "hx_, Tensor cx_tmp, Tensor output, Tensor hy_, Tensor cy_, Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, "
     "bool reverse, int mode, int hidden_size, int num_layers, bool has_biases, bool train, bool bidirectional, int[] "
     "batch_sizes, bool batch_first, Tensor workspace) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)", "")
-LSTM_MODE = 2  # what `mode` says for an LSTM; nobody calls the operator with another
+LSTM_MODE = 2  # the `mode` of an LSTM; the operator is called with no other
 
 
 @functools.cache
@@ -162,7 +162,8 @@ def hidden_before(output, first, reverse):
 
 
 def lstm_backward_by_steps(x, w_ih, w_hh, b_ih, b_hh, h, c, grads, reverse, has_biases):
-    """The same out of operators that can be differentiated again: the layer is computed anew, then walked back."""
+    """The same out of operators that can be differentiated again: the layer is computed again, then its steps are
+    reversed."""
     if all(g is None for g in grads[:3]):
         return (None,) * 7
     steps = len(x)
@@ -194,8 +195,9 @@ def lstm_backward_by_steps(x, w_ih, w_hh, b_ih, b_hh, h, c, grads, reverse, has_
 
 
 # ----------------------------------------------------------------------------------------- GRU and simple RNN
-# in PyTorch: no such operator. On the CPU these layers are made of a dozen operators and nodes for each step, as they are
-# here for other dtypes and for packed sequences. oneDNN could run them too, but PyTorch asks it for the LSTM only.
+# In PyTorch there is no such operator: on the CPU these layers are made of a dozen operators and nodes for each step,
+# as they are here for other dtypes and for packed sequences. oneDNN could run them too, but PyTorch asks it for the
+# LSTM only.
 
 _rnn_layer = native_function(
     "_rnn_layer(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, str mode, "
@@ -281,7 +283,8 @@ def _rnn_layer_backward_cpu(input, hx, w_ih, w_hh, output, grad_output, grad_hy,
 
 
 def rnn_backward_by_steps(x, h, w_ih, w_hh, b_ih, b_hh, mode, reverse, grads):
-    """The same out of operators that can be differentiated again: the layer is computed anew, then walked back."""
+    """The same out of operators that can be differentiated again: the layer is computed again, then its steps are
+    reversed."""
     compute, back = (gru_parts, gru_back) if mode == "gru" else (rnn_parts(mode), rnn_back(mode))
     order = range(len(x) - 1, -1, -1) if reverse else range(len(x))
     states, parts = [h], []

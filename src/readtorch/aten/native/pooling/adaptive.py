@@ -15,8 +15,8 @@ from readtorch.c10.memory_format import contiguous_format, suggested_format
 from readtorch.c10.scalar_type import C_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, wrap
 
-from .average import averages, share_out
-from .max import check_dims, check_numbers, check_one, greatest, in_float32, picking_backward, put_back_in
+from .average import averages, distribute
+from .max import check_dims, check_numbers, check_one, maxima, in_float32, picking_backward, put_back_in
 from .windows import adaptive_windows, check_sizes, laid_out_like, planes_of
 
 adaptive_avg_pool1d = native_function("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
@@ -116,10 +116,10 @@ def adaptive_avg_pool1d_composite(self, output_size):
 
 
 def shares_of(x, grad, dims):
-    """The gradients for the array's planes, (planes, places), in its own type."""
+    """The gradients for the array's planes, (planes, elements), in its own type."""
     sizes = x.shape[-dims:]
     windows = adaptive_windows(sizes, grad.shape[-dims:])
-    shares = share_out(planes_of(in_float32(grad), dims), windows, windows.counts, math.prod(sizes))
+    shares = distribute(planes_of(in_float32(grad), dims), windows, windows.counts, math.prod(sizes))
     return cast(shares, x.dtype)
 
 
@@ -189,7 +189,7 @@ averaging_derivatives(3, _adaptive_avg_pool3d, _adaptive_avg_pool3d_backward)
 # ----------------------------------------------------------------------------------------------------- maximum
 
 def maxima_of(caller, x, output_size, dims):
-    """The greatest numbers of the array's planes, their places, both (planes, results); the result's sizes."""
+    """The maxima of the array's planes and their indices, both (planes, results); the result's sizes."""
     if len(output_size) != dims:
         raise RuntimeError(f"{caller}(): internal error: output_size.size() must be {dims}")
     check_dimensions(caller, x.shape, dims, ":")
@@ -197,7 +197,7 @@ def maxima_of(caller, x, output_size, dims):
     sizes = (*x.shape[:-dims], *output_size)
     check_sizes(sizes)
     windows = adaptive_windows(x.shape[-dims:], tuple(output_size))
-    best, places = greatest(planes_of(in_float32(x), dims), windows)
+    best, places = maxima(planes_of(in_float32(x), dims), windows)
     return cast(best, x.dtype), places, sizes
 
 

@@ -52,7 +52,7 @@ exact_out(avg_pool3d)
 # -------------------------------------------------------------------------------------------------------- means
 
 def averages(planes, windows, divisors):
-    """The sum of what each window sees, divided: an array (planes, results). A window that sees nothing gives 0."""
+    """The sum of each window, divided: an array (planes, results). An empty window gives 0."""
     if worth_loops(planes):
         return averages_by_loops(planes, windows, divisors)
     total = np.zeros((len(planes), divisors.shape[1]), planes.dtype)
@@ -88,8 +88,8 @@ def by_results(divisors, windows, dtype):
     return volumes(divisors.astype(dtype), windows.outputs)[0]
 
 
-def share_out(grads, windows, divisors, count):
-    """Each gradient, divided, to every place that its window saw: (planes, count)."""
+def distribute(grads, windows, divisors, count):
+    """Each gradient, divided, to every element of its window: (planes, count)."""
     result = np.zeros((len(grads), count), grads.dtype)
     if worth_loops(grads):
         given = (volumes(grads, windows.outputs), *windows.bounds, by_results(divisors, windows, grads.dtype),
@@ -109,7 +109,7 @@ def zero_outside(numbers, inside):
 
 @functools.lru_cache(32)
 def divisors_of(slide, sizes, outputs, count_include_pad, divisor_override):
-    """What the sum in each window is divided by: how many places it covers, the padding included or not."""
+    """The divisor of each window's sum: the number of its elements, with or without the padding."""
     windows = sliding_windows(slide, sizes, outputs)
     if divisor_override is not None:
         return np.full((1, math.prod(outputs)), divisor_override)
@@ -138,11 +138,11 @@ def averages_of(x, slide, outputs, count_include_pad, divisor_override):
 
 
 def shares_of(x, grad_output, slide, outputs, count_include_pad, divisor_override):
-    """The gradients for the array's planes, (planes, places), in its own type."""
+    """The gradients for the array's planes, (planes, elements), in its own type."""
     sizes = x.shape[-len(outputs):]
     divisors = divisors_of(slide, sizes, outputs, count_include_pad, divisor_override)
     grads = planes_of(in_float32(grad_output._array), len(sizes))
-    return cast(share_out(grads, sliding_windows(slide, sizes, outputs), divisors, math.prod(sizes)), x.dtype)
+    return cast(distribute(grads, sliding_windows(slide, sizes, outputs), divisors, math.prod(sizes)), x.dtype)
 
 
 def check_type(name, self, takes):

@@ -12,7 +12,7 @@ from readtorch.aten.native_function import native_function
 from readtorch.aten.tensor_utils import check_picked
 from readtorch.c10.tensor_impl import wrap
 
-from .max import check_numbers, greatest, in_float32, picking_backward, put_back_in
+from .max import check_numbers, maxima, in_float32, picking_backward, put_back_in
 from .windows import check_sizes, planes_of, windows_from
 
 fractional_max_pool2d = native_function(
@@ -34,7 +34,8 @@ NAMES = {2: ("height", "width"), 3: ("time", "height", "width")}
 
 
 def starts(sample, size, outputs, kernel):
-    """Where `outputs` windows begin among `size` places: (planes, outputs), from one random number in [0, 1) a plane.
+    """The starts of `outputs` windows along `size` elements: (planes, outputs), from one random number in [0, 1) a
+    plane.
 
     Equal steps of a fractional length, rounded down after a random shift; the last window ends with the
     plane. The arithmetic is that of the samples' type, rounded after every step.
@@ -61,7 +62,7 @@ def check(caller, shape, kernel_size, output_size, dims):
                                f"but got{list(shape)} with dimension {dim} being empty.")
     if len(shape) not in (dims + 1, dims + 2):
         raise RuntimeError(f"{caller}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(shape)}")
-    spare = dims - 2  # in 3d PyTorch wants one place more than the windows need
+    spare = dims - 2  # in 3d PyTorch requires one element more than the windows need
     found = list(zip(NAMES[dims], kernel_size, output_size, shape[-dims:]))
     for name, kernel, outputs, size in found[:-2] + (found[-2:] if dims == 2 else found[:-3:-1]):
         if outputs + kernel - 1 + spare > size:
@@ -94,7 +95,7 @@ def pool(caller, self, kernel_size, output_size, random_samples, dims):
         samples = samples[:, ::-1]  # in 2d the width's number comes first
     sizes = x.shape[-dims:]
     begins = [starts(samples[:, d], sizes[d], output_size[d], kernel_size[d]) for d in range(dims)]
-    best, places = greatest(planes, windows_from(begins, kernel_size, sizes, output_size))
+    best, places = maxima(planes, windows_from(begins, kernel_size, sizes, output_size))
     result = (*x.shape[:-dims], *output_size)
     return wrap(cast(best, x.dtype).reshape(result)), wrap(places.reshape(result))
 

@@ -63,20 +63,20 @@ exact_out(max_pool2d_with_indices)
 exact_out(max_pool3d_with_indices, found_other_type, found_other_type)
 
 
-# ------------------------------------------------------------------------------------------ the greatest number
+# ------------------------------------------------------------------------------------------------ the maxima
 
 def lowest(dtype):
-    """What every number of that type is at least as great as."""
+    """The lowest number of that type."""
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
-def greatest(planes, windows):
-    """The greatest number that each window sees and its place: two arrays (planes, results).
+def maxima(planes, windows):
+    """The maximum of each window and its index: two arrays (planes, results).
 
     Of equal numbers the first counts. A nan wins, and of several the last.
     """
     if windows.bounds is not None and worth_loops(planes):
-        return greatest_by_loops(planes, windows)
+        return maxima_by_loops(planes, windows)
     places = np.broadcast_to(windows.first, (len(planes), windows.first.shape[1])).copy()
     best = np.full(places.shape, lowest(planes.dtype), planes.dtype)
     for here, inside in windows.entries:
@@ -89,7 +89,7 @@ def greatest(planes, windows):
     return best, places
 
 
-def greatest_by_loops(planes, windows):
+def maxima_by_loops(planes, windows):
     x, count = volumes(planes, windows.sizes), math.prod(windows.outputs)
     best, places = np.empty((len(x), count), x.dtype), np.empty((len(x), count), np.int64)
     given = (x, *windows.bounds, windows.steps, windows.square, volumes(best, windows.outputs),
@@ -99,7 +99,7 @@ def greatest_by_loops(planes, windows):
 
 
 def put_back(grads, places, count):
-    """Each gradient, added up at the place that its number came from: (planes, count)."""
+    """Each gradient, added at the index of its maximum: (planes, count)."""
     result = np.zeros((len(grads), count), grads.dtype)
     if worth_loops(grads):
         for_planes(len(grads), count, lambda begin, end: loops().put_back(grads, places, result, begin, end))
@@ -121,9 +121,9 @@ def in_float32(array):
 
 
 def maxima_of(x, slide, outputs):
-    """The greatest numbers of the array's planes and their places, as arrays (planes, results)."""
+    """The maxima of the array's planes and their indices, as arrays (planes, results)."""
     sizes = x.shape[-len(outputs):]
-    best, places = greatest(planes_of(in_float32(x), len(sizes)), sliding_windows(slide, sizes, outputs))
+    best, places = maxima(planes_of(in_float32(x), len(sizes)), sliding_windows(slide, sizes, outputs))
     return cast(best, x.dtype), places
 
 
@@ -173,7 +173,7 @@ def channels_last(rows, sizes):
 
 
 def put_back_in(self, grad_output, indices, dims):
-    """The gradients for the planes of `self`, from the gradients of what was picked from them: (planes, places)."""
+    """The gradients for the planes of `self`, from the gradients of the maxima: (planes, elements)."""
     x = self._array
     grads = planes_of(in_float32(grad_output._array), dims)
     return cast(put_back(grads, planes_of(indices._array, dims), math.prod(x.shape[x.ndim - dims:])), x.dtype)
@@ -215,7 +215,7 @@ max_pool3d_with_indices.backward(
 
 
 def pick_again(grad, indices, dims):
-    """What `grad`, shaped like the input, holds at the places that were picked (`max_pool_double_backward`)."""
+    """The elements of `grad`, shaped like the input, at the indices of the maxima (`max_pool_double_backward`)."""
     rows = (*indices.shape[:-dims], indices.shape[-dims:].numel())
     picked = (*grad.shape[:-dims], grad.shape[-dims:].numel())
     return grad.contiguous(memory_format=suggested_format(indices._array)).view(picked).gather(
@@ -320,13 +320,13 @@ def max_pool1d_cpu(self, kernel_size, stride, padding, dilation, ceil_mode):
     check_numbers("max_pool1d_impl", self, "fV")
     (kernel,), (step,), (pad,), (gap,) = kernel_size, stride or kernel_size, padding, dilation
     if worth_loops(x):
-        best = greatest_in_rows(planes_of(x, 1), kernel, step, pad, gap, outputs)
+        best = maxima_in_rows(planes_of(x, 1), kernel, step, pad, gap, outputs)
     else:
         best, _ = maxima_of(x, Sliding((kernel,), (step,), (pad,), (gap,), ceil_mode), (outputs,))
     return wrap(best.reshape(*x.shape[:-1], outputs))
 
 
-def greatest_in_rows(rows, kernel, stride, padding, dilation, outputs):
+def maxima_in_rows(rows, kernel, stride, padding, dilation, outputs):
     best = np.empty((len(rows), outputs), rows.dtype)
     given = (rows, kernel, stride, padding, dilation, best)
     for_planes(*rows.shape, lambda begin, end: loops().greatest_in_rows(*given, begin, end))

@@ -33,7 +33,7 @@ class Sliding(NamedTuple):
     ceil_mode: bool = False
 
     def output_size(self, d, size):
-        """How many windows fit into `size` places along dimension `d`."""
+        """How many windows fit into `size` elements along dimension `d`."""
         kernel, stride, padding, dilation = self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]
         if stride == 0:
             raise RuntimeError("stride should not be zero")
@@ -76,7 +76,7 @@ def for_each(numbers, dims, message):
 
 
 def check_window(slide, spatial):
-    """What the window itself must fulfil. Raises RuntimeError."""
+    """Raises RuntimeError unless the window's own parameters are valid."""
     axes = AXES[len(spatial)]
 
     def shown(prefix, numbers):
@@ -142,15 +142,15 @@ def pool3d_outputs(slide, shape, caller, check_size=False):
 class Line(NamedTuple):
     """Windows along one dimension: arrays (length, planes, results), planes 1 if all share the windows."""
 
-    places: np.ndarray  # where each of the window's entries lies
-    inside: np.ndarray  # whether there is such a place at all; `places` is then a place nearby
-    first: np.ndarray  # (planes, results): the first place that is not before the start of the plane
-    bounds: np.ndarray | None  # (2, results): first place and end of each window, if all planes share them
-    step: int = 1  # from one place of a window to the next
+    places: np.ndarray  # the index of each of the window's entries
+    inside: np.ndarray  # whether that is inside the plane; if not, `places` holds an index nearby
+    first: np.ndarray  # (planes, results): the first index that is not before the start of the plane
+    bounds: np.ndarray | None  # (2, results): begin and end of each window, if all planes share them
+    step: int = 1  # from one element of a window to the next
 
 
 class Windows:
-    """The windows over a plane, as the tables and bounds that the two ways of pooling ask for."""
+    """The windows over a plane, as tables for NumPy and as bounds for the compiled loops."""
 
     def __init__(self, lines, sizes, outputs, square=0):
         self.lines, self.sizes, self.outputs = lines, tuple(sizes), tuple(outputs)
@@ -161,7 +161,7 @@ class Windows:
         """For each entry of a window a pair (places, inside) of arrays (planes, results); inside is None if
         all places are.
 
-        Places count along the plane with its rows one after the other.
+        Indices count along the flattened plane.
         """
         lengths = [len(line.places) for line in self.lines]
         return [self._entry(at) for at in itertools.product(*map(range, lengths))]
@@ -173,8 +173,7 @@ class Windows:
 
     @functools.cached_property
     def first(self):
-        """Where each window begins: the place that counts as the greatest if all that is seen is
-        -infinity."""
+        """The begin of each window, which is the index of the maximum if all elements are -infinity."""
         return joined([line.first for line in self.lines], self.sizes)
 
     @functools.cached_property
@@ -189,7 +188,7 @@ class Windows:
 
     @functools.cached_property
     def counts(self):
-        """How many places each window sees."""
+        """How many elements each window has."""
         counts = np.zeros((1, math.prod(self.outputs)), np.int64)
         for _, inside in self.entries:
             counts += 1 if inside is None else inside
@@ -223,7 +222,7 @@ def sliding_windows(slide, sizes, outputs):
     return Windows(lines, sizes, outputs, square)
 
 
-# Two kinds of window that networks are full of; the compiler makes loops just for them.
+# The two commonest kinds of window; the compiler makes loops for each.
 SQUARES = [((size,) * 2, (2, 2), (padding,) * 2, (1, 1)) for size, padding in ((2, 0), (3, 0), (3, 1))]
 
 
@@ -238,14 +237,14 @@ def sliding_line(kernel, stride, padding, dilation, size, outputs):
 
 
 def window_bounds(size, outputs):
-    """First place and end of each of the `outputs` windows that share out `size` places."""
+    """Begin and end of each of the `outputs` windows that divide `size` elements."""
     numbers = np.arange(outputs)
     return numbers * size // max(outputs, 1), -(-(numbers + 1) * size // max(outputs, 1))
 
 
 @functools.lru_cache(32)
 def adaptive_windows(sizes, outputs):
-    """So many windows as the result has places. Their sizes differ by one at most."""
+    """As many windows as the result has elements. Their sizes differ by one at most."""
     return Windows([adaptive_line(*along) for along in zip(sizes, outputs)], sizes, outputs)
 
 
@@ -268,7 +267,7 @@ def windows_from(starts, kernel, sizes, outputs):
 # ----------------------------------------------------------------------------------------------------- kernels
 
 FROM_SIZE = 1024  # fewer numbers are not worth loading the compiler for
-WORTH_A_THREAD = 100_000  # so many numbers
+WORTH_A_THREAD = 100_000  # this many numbers
 
 
 @functools.cache
@@ -289,20 +288,20 @@ def volumes(rows, sizes):
 
 
 def for_planes(count, size, body):
-    """`body(begin, end)` for `count` planes of `size` places, shared among threads."""
+    """`body(begin, end)` for `count` planes of `size` elements, shared among threads."""
     parallel_for(0, count, -(-WORTH_A_THREAD // max(size, 1)), body)
 
 
 # ----------------------------------------------------------------------------------------------------- planes
 
 def planes_of(array, dims):
-    """The array's planes as rows: (planes, places)."""
+    """The array's planes as rows: (planes, elements)."""
     kept = array.ndim - dims
     return np.ascontiguousarray(array).reshape(math.prod(array.shape[:kept]), math.prod(array.shape[kept:]))
 
 
 def look(planes, places):
-    """What each plane holds at `places`."""
+    """The elements of each plane at the indices `places`."""
     return planes.take(places[0], 1) if len(places) == 1 else np.take_along_axis(planes, places, 1)
 
 

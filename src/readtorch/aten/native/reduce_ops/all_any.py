@@ -5,14 +5,12 @@ In PyTorch: `aten/src/ATen/native/ReduceOps.cpp`.
 import numpy as np
 
 from readtorch.aten.native.tensor_iterator import wrap_reduced
-from readtorch.aten.native_function import any_device, native_function, write_out
+from readtorch.aten.native_function import BOTH, any_device, native_function, write_out
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of
 
 from .sum import add_up, reduced_axes
-
-BOTH = "function, method"
 
 
 # -------------------------------------------------------------------------------------------- all, any, count

@@ -9,15 +9,13 @@ from readtorch.aten.functions import at
 from readtorch.aten.native import return_types
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.tensor_iterator import F4, not_implemented, wrap_reduced
-from readtorch.aten.native_function import native_function, packets, python_binding
+from readtorch.aten.native_function import BOTH, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10.scalar_type import BOOL
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, type_name, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .sum import reduced_axes, unreduce
-
-BOTH = "function, method"
 
 
 def check_not_complex(name, self):
@@ -37,13 +35,13 @@ def check_not_empty(name, array):
 
 
 def evenly_distribute(grad, input, value):
-    """All elements that equal the extreme share its gradient."""
+    """All elements equal to the extreme share its gradient."""
     mask = input.isnan() if bool(value.isnan()) else input == value
     return mask * (grad / mask.sum())
 
 
 def select_backward(grad, dim, indices, sizes, keepdim):
-    """Gradient of picking elements along `dim`: zeros with grad at the places that were picked."""
+    """Gradient of selecting elements along `dim`: zeros, with grad at `indices`."""
     if not keepdim and sizes:
         grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
     return at.zeros(sizes, dtype=grad.dtype, device=grad.device).scatter(dim, indices, grad)
@@ -236,7 +234,7 @@ class AminmaxBackward0:
 
 # --------------------------------------------------------------------------------------------- argmax, argmin
 
-def place_of(name, find):
+def index_of(name, find):
     """Declare argmax or argmin: the index of the first extreme, in the flattened tensor if no dim is given."""
     operator = native_function(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", BOTH,
                                out=True)
@@ -267,5 +265,5 @@ def place_of(name, find):
     parse = make_parser(packets["torch", name], is_method=False)
 
 
-place_of("argmax", np.argmax)
-place_of("argmin", np.argmin)
+index_of("argmax", np.argmax)
+index_of("argmin", np.argmin)

@@ -13,7 +13,7 @@ from readtorch.aten.native.binary_ops.arithmetic import div_scalar
 from readtorch.aten.native.tensor_iterator import F4, F8, WIDENED, cast, conj, not_implemented, wrap_reduced
 from readtorch.aten.native.tensor_shape.view import sizes_binding
 from readtorch.aten.native.vectorized import FROM_SIZE, are_flat, as_blocks, reduce_blocks, reduce_one
-from readtorch.aten.native_function import alias_of, any_device, native_function, packets, python_binding
+from readtorch.aten.native_function import BOTH, alias_of, any_device, native_function, packets, python_binding
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import CPU, DEFAULT_MASK, threads_with_modes, tls
@@ -21,7 +21,6 @@ from readtorch.c10.scalar_type import FLOAT, SCALAR_TYPE_NAMES, op_math_type
 from readtorch.c10.tensor_impl import TensorImpl, dtype_of, wrap, wrap_result
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
 
-BOTH = "function, method"
 add_up = np.add.reduce
 
 
@@ -86,7 +85,7 @@ def _as_type(array, wide):
     return cast(array, wide) if array.dtype.kind in "cV" or wide.kind in "biu" else array
 
 
-# A NumPy reduction takes 0.8 µs to begin with; so many numbers are added more quickly by Python, in double precision.
+# A NumPy reduction takes 0.8 µs to begin with; this many numbers are added more quickly by Python, in double precision.
 FEW = 16
 
 

@@ -7,13 +7,11 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_iterator import wrap_reduced
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import FLOAT
 from readtorch.c10.tensor_impl import dtype_of
 
 from .sum import add_up, mean_array, mean_dim, reduced_axes, reduced_count, unreduce
-
-BOTH = "function, method"
 
 
 def sum_of_squares(x):
@@ -33,7 +31,7 @@ def variance_array(array, axes, correction, keepdim):
     return np.asarray(add_up(squares, axes, None, None, keepdim) / np.float64(count))
 
 
-def spread(self, dim, correction, keepdim, root, name="std and var"):
+def variance_or_std(self, dim, correction, keepdim, root, name="std and var"):
     dtype = dtype_of(self)
     if dtype.category < FLOAT:
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
@@ -50,7 +48,7 @@ def overloads(name, root):
     general = native_function(
         f"{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> "
         "Tensor", BOTH, out=True)
-    general.kernel(lambda self, dim, correction, keepdim: spread(self, dim, correction, keepdim, root))
+    general.kernel(lambda self, dim, correction, keepdim: variance_or_std(self, dim, correction, keepdim, root))
     of_all.compose(lambda self, unbiased: general.call(self, None, int(unbiased), False))
     of_dim.compose(lambda self, dim, unbiased, keepdim: general.call(self, dim, int(unbiased), keepdim))
     return general
@@ -72,7 +70,7 @@ def var_gradient(grad, self, dim, correction, keepdim):
 
 
 def std_gradient(grad, self, result, dim, correction, keepdim):
-    """That of the variance over 2 * std; where the spread is 0 the derivative is taken to be 0."""
+    """That of the variance over 2 * std; where std is 0 the derivative is taken to be 0."""
     return var_gradient((grad / (result * 2)).masked_fill(result == 0, 0), self, dim, correction, keepdim)
 
 
@@ -104,7 +102,7 @@ def overloads_with_mean(name, root):
 
     @general.kernel
     def spread_and_mean(self, dim, correction, keepdim):
-        result = spread(self, dim, correction, keepdim, root, f"{name}_mean")
+        result = variance_or_std(self, dim, correction, keepdim, root, f"{name}_mean")
         return result, wrap_reduced(mean_array(self._array, reduced_axes(self, dim), keepdim, None))
 
     of_all.compose(lambda self, unbiased: general.call(self, None, int(unbiased), False))

@@ -125,7 +125,7 @@ sparse_mask = native_function("sparse_mask(Tensor self, Tensor mask) -> Tensor",
 
 
 def sparse_mask_cpu(self, mask):
-    """Those elements of `self` that stand where `mask` has elements: nothing else is touched."""
+    """Those elements of `self` at whose indices `mask` has elements; the others are left out."""
     if self.shape != mask.shape:
         raise RuntimeError("sparse_mask(): operands have incompatible sizes; self has size "
                            f"{list(self.shape)} but mask has size {list(mask.shape)}")
@@ -139,7 +139,7 @@ def sparse_mask_cpu(self, mask):
 
 
 def look_up(array, flat):
-    """The values of a coalesced array at these places; 0 where it has none."""
+    """The values of a coalesced array at these indices; 0 where it has none."""
     own = array.flat_indices()
     places = np.searchsorted(own, flat)
     found = places < own.size
@@ -155,6 +155,6 @@ sparse_mask.kernel(sparse_mask_cpu, SPARSE_CPU)
 @sparse_mask.backward
 class SparseMaskBackward0:
     def self(grad, self_layout, mask):
-        """What the mask hides has gradient 0."""
+        """Elements outside of the mask have gradient 0."""
         grad = grad.sparse_mask(mask)
         return grad.to_dense() if self_layout is layouts.strided else grad

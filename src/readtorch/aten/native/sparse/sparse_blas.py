@@ -28,7 +28,7 @@ from .sparse_tensor import coalesced_array, replace
 
 
 def reordered(self, dims):
-    """The sparse tensor whose dimension i is dimension dims[i] of `self`; dense dimensions stay behind the sparse ones."""
+    """The sparse tensor whose dimension i is dimension dims[i] of `self`. Dense dimensions stay behind sparse ones."""
     array = self._array
     count = array.sparse_dim
     if any((d < count) != (i < count) for i, d in enumerate(dims)):
@@ -36,7 +36,7 @@ def reordered(self, dims):
     values = array.values.transpose(0, *[d - count + 1 for d in dims[count:]])
     shape = tuple([array.shape[d] for d in dims])
     result = SparseArray(array.indices[list(dims[:count])], values, shape)
-    # Turned over, a tensor no longer knows that its indices are sorted, even if there is but one.
+    # Transposed, a tensor no longer knows that its indices are sorted, even if there is but one.
     result.is_coalesced = not array.nnz or array.is_coalesced and list(dims[:count]) == list(range(count))
     return wrap_sparse(result)
 
@@ -183,7 +183,7 @@ addmm.inplace.kernel(addmm_sparse_, SPARSE_CPU)
 
 
 def sparse_sparse_matmul(self, other):
-    """Each element at (i, j) of the first meets those in row j of the second. The result is coalesced."""
+    """Each element at (i, j) of the first is multiplied with those in row j of the second. The result is coalesced."""
     left, right = coalesced_array(self._array), coalesced_array(other._array)
     if left.sparse_dim != 2 or right.sparse_dim != 2 or left.dense_dim or right.dense_dim:
         raise RuntimeError(f"torch.sparse.mm: two matrices expected, got {left.ndim}D and {right.ndim}D tensors")
@@ -223,7 +223,7 @@ class SparseSparseMatmulBackward0:
 
 
 def zero_where_none(grad, owner):
-    """What has no element in `owner` has no gradient: its place stays in the list, with the value 0."""
+    """An index that `owner` lacks has no gradient: it stays in the list, with the value 0."""
     is_there = np.isin(grad._array.flat_indices(), owner._array.flat_indices())
     return wrap_sparse(grad._array.with_values(grad._array.values * is_there))
 

@@ -97,7 +97,7 @@ def size_from(indices, values):
 
 @_sparse_coo_tensor_unsafe.compose
 def sparse_coo_tensor_unsafe(indices, values, size, dtype, layout, device, pin_memory, is_coalesced):
-    """The tensor without a look at the indices: for those who know that they lie within `size`."""
+    """The tensor with unchecked indices: for callers who know that they lie within `size`."""
     values = expand_values_if_needed(values)
     return _sparse_coo_tensor_with_dims_and_tensors.call(
         indices.shape[0], values.dim() - 1, size, indices, values, dtype, layout, device, pin_memory,
@@ -200,7 +200,7 @@ class ValuesBackward0:
 
 
 def coalesced_(self, coalesced):
-    """Say whether the indices are unique and sorted; nobody checks."""
+    """Set whether the indices are unique and sorted; this is not checked."""
     self._array.is_coalesced = coalesced
     self._counter[0] += 1
     return self
@@ -264,7 +264,7 @@ def clone_sparse(self, memory_format):
 
 
 def detach_sparse(self):
-    """The same indices and values; what is added later to either tensor, the other does not see."""
+    """The same indices and values; later changes of either tensor's element list do not affect the other."""
     return alias(self, self._array.with_values(self._array.values))
 
 

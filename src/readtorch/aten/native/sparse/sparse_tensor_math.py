@@ -91,7 +91,7 @@ def sum_of_sparse(left, right, alpha, numpy_dtype):
 
 
 def merged(left, right, alpha, numpy_dtype):
-    """The sum by one walk through both lists of indices, as two sorted lists are merged.
+    """The sum by merging both lists of indices in one pass.
 
     Where equal indices meet, it is shorter; and if both are coalesced, so is the sum.
     """
@@ -104,7 +104,7 @@ def merged(left, right, alpha, numpy_dtype):
     return SparseArray(indices, values, left.shape, left.is_coalesced and right.is_coalesced)
 
 
-# From so many indices the walk is compiled.
+# From this many indices on the merge is compiled.
 MANY = 256
 
 
@@ -218,7 +218,7 @@ def check_can_hold(self, result):
 
 
 def put_values(self, result):
-    """Finish an in-place call: the values change where they are, so that who shares them sees it."""
+    """Finish an in-place call: the values change where they are, so that tensors which share them change too."""
     check_can_hold(self, result)
     self._array.values[...] = result._array.values
     self._counter[0] += 1

@@ -11,14 +11,13 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.copy import allocate_in_order, cast, copy_in_format
 from readtorch.aten.native.exact_out import exact_out
 from readtorch.aten.native.tensor_iterator import not_implemented
-from readtorch.aten.native_function import below_autograd, check_no_overlap, native_function, warn_of_overlap
+from readtorch.aten.native_function import BOTH, below_autograd, check_no_overlap, native_function, warn_of_overlap
 from readtorch.c10.memory_format import fastest_first
 from readtorch.c10.overflows import number_as
 from readtorch.c10.scalar_type import uint8
 from readtorch.c10.tensor_impl import contiguous_strides, dtype_of, type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
-BOTH = "function, method"
 LONG, INT, BYTE, BOOL = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint8), np.dtype(np.bool_)
 
 
@@ -51,7 +50,7 @@ def writes_elements(operator, apart=True, on_expanded=None):
 
 
 def check_apart(self, other):
-    """Raises RuntimeError if what is written lies in the memory of what is read, where that is easily seen."""
+    """Raises RuntimeError if the written and the read memory overlap, as far as that is cheap to find out."""
     array = getattr(other, "_array", None)
     if array is not None and array.flags.c_contiguous and self._array.flags.c_contiguous:
         if np.may_share_memory(array, self._array):
@@ -141,7 +140,7 @@ def in_order_of(array, places, picked):
 
 
 def index_backward(grad, sizes, indices):
-    """Add each element of `grad` to the place that it was read from."""
+    """Add each element of `grad` to the element that it was read from."""
     return _index_put_impl_.call(at.new_zeros(grad, sizes), indices, grad, True, True)
 
 
@@ -153,7 +152,7 @@ class IndexBackward0:
 
 @writes_elements(index_put, on_expanded="tensor[indices] = tensor")
 def index_put_cpu(self, indices, values, accumulate):
-    """`self[indices] = values`, or `+=`, where a place that is named several times receives every value."""
+    """`self[indices] = values`, or `+=`, where an element that is named several times receives every value."""
     if values._array.dtype != self._array.dtype:
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(self)} for the "
                            f"destination and {type_name(values)} for the source.")
@@ -173,7 +172,7 @@ def index_put_cpu(self, indices, values, accumulate):
 
 
 def add_at(array, places, values):
-    """`array[places] += values`, adding several values to one place one after the other."""
+    """`array[places] += values`, adding several values to one element one after the other."""
     if array.dtype == bool:
         np.logical_or.at(array, places, values)
     else:
@@ -415,7 +414,7 @@ def highest(dtype):
 
 
 REDUCTIONS = {"prod": np.multiply, "mean": np.add, "amax": np.maximum, "amin": np.minimum}
-# What an element starts with that does not count itself.
+# The initial value of an element that does not count itself.
 NEUTRAL = {"prod": lambda dtype: 1, "mean": lambda dtype: 0, "amax": lowest, "amin": highest}
 
 index_reduce = native_function(
@@ -500,7 +499,7 @@ def of_mean(grad, self, dim, index, source, reduce, include_self, result):
 
 
 def of_extreme(grad, self, dim, index, source, reduce, include_self, result):
-    """All that reach the extreme share the gradient evenly."""
+    """All elements equal to the extreme share the gradient evenly."""
     own = (self == result).to(grad.dtype)
     wins = (source == result.index_select(dim, index)).to(grad.dtype)
     share = grad / own.index_add(dim, index, wins)
@@ -519,7 +518,7 @@ masked_index_put = native_function(
 
 
 def inside(self, indices):
-    """The indices moved to the next place there is."""
+    """The indices clamped into the tensor."""
     return [i if i is None else at.clamp(i, -n, n - 1) for i, n in zip(indices, self._array.shape)]
 
 

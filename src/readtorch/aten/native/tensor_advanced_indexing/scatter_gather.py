@@ -8,14 +8,12 @@ import numpy as np
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out, keeps_apart
 from readtorch.aten.native.sparse.sparse_tensor import _sparse_coo_tensor_unsafe
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.overflows import number_as
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .index import INT, LONG, add_at, writes_elements
-
-BOTH = "function, method"
 
 # -------------------------------------------------------------------------------------------------- gather
 
@@ -116,8 +114,7 @@ scatter_reduce):
 
 
 def targets(self, dim, index, src=None):
-    """(array to write, its index, values to write): for each element of `index` one place in `self`, one
-    element of `src`."""
+    """(array to write, its index, values to write), one element of `self` and one of `src` for each of `index`."""
     dim = check_index(self, dim, index, "scatter")
     if src is not None and src._array.dtype != self._array.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
@@ -154,7 +151,7 @@ def reduction(reduce, allowed):
 
 @writes_elements(scatter)
 def scatter_cpu(self, dim, index, src):
-    """`self[index[i][j]][j] = src[i][j]` for dim 0: gather's other way round."""
+    """`self[index[i][j]][j] = src[i][j]` for dim 0: the inverse of gather."""
     found = targets(self, dim, index, src)
     if found:
         own, where, values = found
@@ -243,7 +240,7 @@ def neutral(reduce, dtype):
 
 @writes_elements(scatter_reduce)
 def scatter_reduce_cpu(self, dim, index, src, reduce, include_self):
-    """Each place of `self` becomes the reduction of what `src` sends there, and of its own element if `include_self`."""
+    """Each element of `self` becomes the reduction of what `src` sends there, and of itself if `include_self`."""
     apply = reduction(reduce, tuple(_NEUTRAL))
     found = targets(self, dim, index, src)
     if not found:

@@ -7,13 +7,11 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.copy import constant_beside
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import storage_impl, storage_offset, strides_of, view as view_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .view import becomes_view
-
-BOTH = "function, method"
 
 as_strided = native_function(
     "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", BOTH)
@@ -71,8 +69,8 @@ def may_overlap(size, stride):
 def as_strided_backward(grad, base, size, stride, offset):
     """Note [ The gradient of as_strided ]
 
-    `base` and the result are two windows on one storage. So: make a storage of zeros, add `grad` to it through the
-    result's window, read it through the base's. Two things can overlap. If the *result* shows an element several times
+    `base` and the result are two views of one storage. So: make a storage of zeros, add `grad` to it through the
+    result's strides, read it through the base's. Two things can overlap. If the *result* shows an element several times
     its gradient is the sum. If the *base* does (it was expanded), its copies of an element share the gradient, each an
     equal part, because what made the base will add the copies up again.
     """
@@ -92,7 +90,7 @@ def as_strided_backward(grad, base, size, stride, offset):
     if may_overlap(base.sizes, base.strides):
         places = constant_beside(grad, window_of(length, base.sizes, base.strides, base_start))
         count = at.index_add(at.zeros_like(storage), 0, places, at.ones_like(places, dtype=storage.dtype))
-        storage = storage / count.clamp(min=1)  # in PyTorch: unseen elements become 0 / 0, which nobody sees
+        storage = storage / count.clamp(min=1)  # in PyTorch: elements outside of the view become 0 / 0, which are never read
     return storage.as_strided(base.sizes, base.strides, base_start)
 
 
@@ -106,7 +104,7 @@ def sum_over_expanded(grad, size, stride):
 
 
 def window_of(length, size, stride, start):
-    """Which elements of a storage a window shows, one after the other."""
+    """The elements of a storage that a view has, in order."""
     return np.lib.stride_tricks.as_strided(np.arange(length)[start:], size, [8 * s for s in stride]).reshape(-1)
 
 
@@ -147,7 +145,7 @@ unfold_backward = native_function(
 
 @unfold_backward.kernel
 def unfold_backward_cpu(grad_in, input_sizes, dim, size, step):
-    """Add each slice back where it was cut out: one addition for each place within a slice."""
+    """Add each slice back where it was cut out: one addition for each index within a slice."""
     grad = grad_in._array
     result = np.zeros(input_sizes, grad.dtype)
     if not input_sizes:

@@ -9,15 +9,13 @@ from readtorch.aten.functions import at
 from readtorch.aten.native.copy import copy_in_format
 from readtorch.aten.native.exact_out import keeps_apart
 from readtorch.aten.native.tensor_iterator import result_type
-from readtorch.aten.native_function import any_device, native_function
+from readtorch.aten.native_function import BOTH, any_device, native_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.dispatch_key import CPU, CUDA
 from readtorch.c10.memory_format import contiguous_format, suggested_format
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import dtype_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
-
-BOTH = "function, method"
 
 cat = native_function("cat(Tensor[] tensors, int dim=0) -> Tensor", "function", out=True, direct=True)
 

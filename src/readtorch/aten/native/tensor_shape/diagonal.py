@@ -6,13 +6,11 @@ import numpy as np
 
 from readtorch.aten.functions import at
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.tensor_impl import view as view_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .view import restrided
-
-BOTH = "function, method"
 
 # -------------------------------------------------------------------------------------------------- diagonal
 

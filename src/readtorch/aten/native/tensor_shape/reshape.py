@@ -5,11 +5,9 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Te
 import warnings
 from math import prod
 
-import numpy as np
-
 from readtorch.aten.functions import at
-from readtorch.aten.native.tensor_iterator import broadcast_error
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native.tensor_iterator import broadcast_shape
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.memory_format import contiguous_format
 from readtorch.c10.tensor_impl import view as view_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
@@ -27,8 +25,6 @@ from .view import (
     transpose_,
     view,
 )
-
-BOTH = "function, method"
 
 # -------------------------------------------------------------------------------------------------- reshape
 
@@ -74,7 +70,7 @@ _unsafe_view = native_function("_unsafe_view(Tensor self, SymInt[] size) -> Tens
 
 @_unsafe_view.kernel
 def unsafe_view_cpu(self, size):
-    """Like view, but autograd need not know that memory is shared: the caller gives the original away."""
+    """Like view, but autograd need not know that memory is shared: the caller gives up the original."""
     return wrap(self._array.reshape(infer_size(size, self._array.size)))
 
 
@@ -161,7 +157,7 @@ moveaxis = native_function(
 
 @movedim.compose
 def movedim_composite(self, source, destination):
-    """Each dimension in `source` goes to its place in `destination`; the others keep their order."""
+    """Each dimension in `source` goes to its position in `destination`; the others keep their order."""
     ndim = self._array.ndim
     if len(source) != len(destination):
         raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain "
@@ -264,15 +260,6 @@ broadcast_to = native_function("broadcast_to(Tensor(a) self, SymInt[] size) -> T
 expand_as = native_function("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", "method", direct=True)
 broadcast_to.compose(lambda self, size: expand.call(self, size, False))
 expand_as.compose(lambda self, other: expand.call(self, other._array.shape, False))
-
-
-def broadcast_shape(*shapes):
-    """The shape to which all of `shapes` broadcast. Raises RuntimeError."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise broadcast_error(*shapes) from None
-
 
 broadcast_tensors = native_function("broadcast_tensors(Tensor[] tensors) -> Tensor[]", "function")
 

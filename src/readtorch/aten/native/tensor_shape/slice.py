@@ -5,12 +5,10 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Te
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.storage_impl import address_of
 from readtorch.c10.tensor_impl import storage_impl, view as view_of, wrap
 from readtorch.c10.wrap_dim import wrap_dim
-
-BOTH = "function, method"
 
 select = native_function("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", BOTH, direct=True)
 
@@ -81,7 +79,7 @@ class SliceBackward0:
 
 
 def _scatter_into_zeros(name, text, kernel_index):
-    """select_backward and slice_backward: zeros of the input's sizes with `grad` in the place that was cut out."""
+    """select_backward and slice_backward: zeros of the input's sizes with `grad` where the slice was."""
     operator = native_function(text, "function")
 
     @operator.kernel

@@ -3,14 +3,12 @@
 In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 """
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import Creation, alias, dtype_of, view as view_of
 from readtorch.c10.wrap_dim import wrap_dim
 
 from .slice import slice_
-
-BOTH = "function, method"
 
 
 def several_views(self, arrays):
@@ -122,7 +120,7 @@ def split_sizes_composite(self, sizes, dim):
 
 @unsafe_split.kernel
 def unsafe_split_cpu(self, split_size, dim):
-    """Like split, but the caller promises not to look at `self` again: the parts are no views to autograd, and a
+    """Like split, but the caller promises not to read `self` again: the parts are no views to autograd, and a
     write to one of them changes no other's version."""
     dim = check_splittable(self, dim)
     parts = [alias(self, a) for a in cuts(self, equal_lengths(self._array.shape[dim], split_size), dim)]

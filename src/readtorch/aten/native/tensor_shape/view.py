@@ -6,7 +6,7 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`. Explained in the chapter "Te
 import numpy as np
 
 from readtorch.aten.functions import at
-from readtorch.aten.native_function import native_function, packets, python_binding
+from readtorch.aten.native_function import BOTH, native_function, packets, python_binding
 from readtorch.aten.numpy_errors import FOREIGN, restate
 from readtorch.aten.python_arg_parser import make_parser
 from readtorch.c10.dispatch_key import AUTOGRAD, CPU, DEFAULT_MASK, threads_with_modes, tls
@@ -23,8 +23,6 @@ from readtorch.c10.tensor_impl import (
     view as view_of,
 )
 from readtorch.c10.wrap_dim import wrap_dim, wrap_dims
-
-BOTH = "function, method"
 
 
 def restrided(self, shape, strides, start=0, numpy_dtype=None):
@@ -101,7 +99,7 @@ def infer_size(size, numel):
 def compute_strides(shape, strides, sizes, item):
     """Byte strides with which `sizes` view memory laid out as `shape` and `strides`, or None if there are none.
 
-    Neighbouring dimensions that could be one ("chunks") may be cut anew; nothing may reach across two chunks.
+    Neighbouring dimensions that could be one ("chunks") may be divided anew; no new dimension may reach across two.
     In PyTorch: `at::detail::computeStride` (`aten/src/ATen/TensorUtils.cpp`).
     """
     if 0 in shape:

@@ -6,12 +6,10 @@ In PyTorch: `aten/src/ATen/native/TensorShape.cpp`.
 from readtorch.aten.functions import at
 from readtorch.aten.native.copy import allocate, copy_in_format
 from readtorch.aten.native.exact_out import exact_out
-from readtorch.aten.native_function import below_autograd, native_function
+from readtorch.aten.native_function import BOTH, below_autograd, native_function
 from readtorch.c10.tensor_impl import storage_impl, storage_offset as storage_offset_of, strides_of, wrap
 
 from .slice import slice_
-
-BOTH = "function, method"
 
 
 def with_same_strides(array, strides):

@@ -74,7 +74,7 @@ def nothing_to_attend_to(query, key, value):
 
 
 def as_added_mask(attn_mask, dtype):
-    """A mask that says who takes part, as numbers to add to the scores: 0, or -inf for who does not."""
+    """A bool mask as numbers to add to the scores: 0, or -inf where it is False."""
     if dtype_of(attn_mask).category != BOOL:
         return attn_mask
     return at.where(attn_mask.logical_not(), -math.inf,
@@ -116,7 +116,7 @@ def root_of_scale(query, scale):
 
 
 def causal_mask(query, key):
-    """Each query sees the keys up to its own position, counted from the first."""
+    """Each query attends to the keys up to its own position, counted from the first."""
     shape = (query._array.shape[-2], key._array.shape[-2])
     return as_added_mask(at.ones(shape, dtype=bool_type, device=query.device).tril(), query.dtype)
 
@@ -142,7 +142,7 @@ def dropped(weights, value, dropout_p, dropout_mask):
 
 @_safe_softmax.kernel
 def safe_softmax_cpu(self, dim, dtype):
-    """softmax, but 0 instead of nan for a row of nothing but -inf: a query that may look nowhere sees nothing."""
+    """softmax, but 0 instead of nan for a row of nothing but -inf: a query that is masked everywhere gives 0."""
     with below_autograd():
         out = at.softmax(self, dim, dtype)
         hopeless = at.all(self.eq(-math.inf), dim, True)

@@ -169,7 +169,7 @@ def attend_numpy(q, k, v, mask, is_causal, factor, out, logsumexp):
     scores = masked_scores(q, k, mask, is_causal, factor, wide)
     top = np.maximum.reduce(scores, -1, keepdims=True)
     if mask is not None:
-        top[top == -math.inf] = 0  # a row that may look nowhere: its exponentials are 0, not nan
+        top[top == -math.inf] = 0  # a row that is masked everywhere: its exponentials are 0, not nan
     scores -= top
     weights = np.exp(scores, out=scores)
     total = np.add.reduce(weights, -1, keepdims=True)

@@ -30,13 +30,13 @@ def choose_backend(query, key, value, attn_mask, dropout_p, enable_gqa):
 
 
 def why_not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
-    """What keeps the fused kernel from serving, in PyTorch's words and order; None if it serves.
+    """The first condition of the fused kernel that is not met, in PyTorch's words and order; None if all are.
 
-    "" is a reason, too: one that PyTorch does not tell.
+    "" is a reason, too: one that PyTorch does not report.
     """
     q, k, v = query._array, key._array, value._array
     if query._keys & CUDA:
-        return Told("readtorch has no fused attention for CUDA devices.")
+        return Reason("readtorch has no fused attention for CUDA devices.")
     if dropout_p > 0:
         return "Both fused kernels do not support non-zero dropout."
     if not q.ndim == k.ndim == v.ndim == 4:
@@ -51,7 +51,7 @@ def why_not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
     )
 
 
-class Told(str):
+class Reason(str):
     """A reason. True even if it says nothing, so that reasons can be joined by `or`."""
 
     def __bool__(self):
@@ -60,32 +60,32 @@ class Told(str):
 
 def why_not_these_heads(q, k, v, enable_gqa):
     if not q[0] == k[0] == v[0]:
-        return Told(
+        return Reason(
             "For dense inputs, both fused kernels require query, key and value to have the same batch_size. "
             f"Query.sizes(): {list(q)}, Key.sizes(): {list(k)}, Value.sizes(): {list(v)} instead. To "
             "broadcast dense inputs, try using unsqueeze and expand_to before passing them into the kernel.")
     if not enable_gqa:
-        return not q[1] == k[1] == v[1] and Told(
+        return not q[1] == k[1] == v[1] and Reason(
             "For dense input, both fused kernels require query, key and value to have the same num_heads. "
             f"Query.sizes(): {list(q)}, Key sizes(): {list(k)}, Value sizes(): {list(v)} instead. To "
             "broadcast dense inputs, try using unsqueeze and expand_to before passing them into the kernel.")
     if k[1] != v[1]:
-        return Told("Both fused kernels require key and value to have the same num_heads and batch_size but "
+        return Reason("Both fused kernels require key and value to have the same num_heads and batch_size but "
                     f"got: Key sizes: {list(k)}, Value sizes: {list(v)}, Query sizes: {list(q)} instead.")
-    return q[1] % k[1] != 0 and Told(
+    return q[1] % k[1] != 0 and Reason(
         "The number of heads in key/value must divide number of heads in query."
         f"Got input Key sizes(): {k[1]}, Value sizes(): {v[1]}, Query sizes(): {q[1]} instead.")
 
 
 def why_not_this_mask(attn_mask, q, k):
     if attn_mask.requires_grad:
-        return Told()
+        return Reason()
     mask = attn_mask._array.shape
     if attn_mask.size(-2) not in (q[2], 1) or attn_mask.size(-1) not in (k[2], 1):
-        return Told()
+        return Reason()
     if len(mask) == 2 or len(mask) == 4 and mask[0] in (1, q[0]) and mask[1] in (1, q[1]):
         return None
-    return Told("Please use the following attn mask shapes: 2d - ({Q_seq_len, 1}  x {KV_seq_len, 1}); "
+    return Reason("Please use the following attn mask shapes: 2d - ({Q_seq_len, 1}  x {KV_seq_len, 1}); "
                 "4d - ({Batch, 1} x {Num_heads, 1} x {Q_seq_len, 1}  x {KV_seq_len, 1})")
 
 
@@ -93,15 +93,15 @@ def why_not_these_rows(query, key, value, attn_mask):
     """The kernel reads rows of equal length, whose elements lie one after the other."""
     q, k, v = (t._array.shape for t in (query, key, value))
     if not q[3] == k[3] == v[3]:
-        return Told("Flash attention requires q,k,v to have the same last dimension. "
+        return Reason("Flash attention requires q,k,v to have the same last dimension. "
                     f"Got Query.size(-1): {q[3]}, Key.size(-1): {k[3]}, Value.size(-1): {v[3]} instead.")
     if not q[2] or not k[2]:
-        return Told("All fused kernels do not support zero seq_len_q or seq_len_kv.")
+        return Reason("All fused kernels do not support zero seq_len_q or seq_len_kv.")
     steps = [step_in_row(t) for t in (query, key, value)]
     ending = "" if attn_mask is None else (
         f", Attn_mask.stride(-1): {step_in_row(attn_mask)} (GPU backends require attn_mask's last dimension "
         "to have stride 1 while the CPU does not).")
-    return steps != [1, 1, 1] and Told(
+    return steps != [1, 1, 1] and Reason(
         "All fused kernels require the last dimension of the input to have stride 1. "
         f"Got Query.stride(-1): {steps[0]}, Key.stride(-1): {steps[1]}, Value.stride(-1): {steps[2]}{ending}")
 
@@ -110,7 +110,7 @@ def why_not_this_type(query, key, value):
     if dtype_of(query).is_floating_point:
         return None
     names = [C_TYPE_NAMES[dtype_of(t)] for t in (query, key, value)]
-    return Told("Expected query, key and value to all be of dtype: {Float, Double, BFloat16, Half}. "
+    return Reason("Expected query, key and value to all be of dtype: {Float, Double, BFloat16, Half}. "
                 f"Got Query dtype: {names[0]}, Key dtype: {names[1]}, and Value dtype: {names[2]} instead.")
 
 

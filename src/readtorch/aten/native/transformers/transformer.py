@@ -49,7 +49,7 @@ SRC_MASK, KEY_PADDING_MASK, FULL_MASK = 0, 1, 2
 
 @_masked_softmax.kernel
 def masked_softmax_cpu(self, mask, dim, mask_type):
-    """softmax over what the mask does not hide. A row that is hidden as a whole gives nan."""
+    """softmax over the unmasked elements. A row that is masked as a whole gives nan."""
     x = self._array
     if dtype_of(mask) is not bool_type:
         raise RuntimeError("Mask should be a boolean tensor")

@@ -11,11 +11,9 @@ from readtorch.aten.native.exact_out import exact_out, found_dtype
 from readtorch.aten.native.tensor_iterator import computing, empty_for, refuse_overlap, unary_float_kernel
 from readtorch.aten.native.tensor_shape.slice import select
 from readtorch.aten.native.tensor_shape.view import restrided
-from readtorch.aten.native_function import native_function
+from readtorch.aten.native_function import BOTH, native_function
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES, float16, float32, float64
 from readtorch.c10.tensor_impl import dtype_of, storage_offset, strides_of, type_name, view as view_of, wrap_result
-
-BOTH = "function, method"
 
 view_as_real = native_function("view_as_real(Tensor(a) self) -> Tensor(a)", "function")
 view_as_complex = native_function("view_as_complex(Tensor(a) self) -> Tensor(a)", "function")
@@ -80,8 +78,8 @@ def imag_composite(self):
     return select.call(at.view_as_real(self), self._array.ndim, 1)
 
 
-# in PyTorch: `conj` is lazy, a view with the dispatch key Conjugate, whose fallback computes it before the next operator that
-# has no kernel for that key; here it is computed at once.
+# in PyTorch: `conj` is lazy, a view with the dispatch key Conjugate, whose fallback computes it before the next
+# operator that has no kernel for that key; here it is computed at once.
 _conj = native_function("_conj(Tensor(a) self) -> Tensor(a)", BOTH)
 conj = native_function("conj(Tensor(a) self) -> Tensor(a)", BOTH, direct=True)
 conj_physical = native_function("conj_physical(Tensor self) -> Tensor", BOTH, out=True)
@@ -243,6 +241,6 @@ def polar_cpu(abs, angle):
 @polar.backward
 class PolarBackward0:
     def abs__angle(grad, result):
-        """Longer: along the number. Further round: at a right angle to it."""
+        """The derivative by abs points along the number, that by angle at a right angle to it."""
         back = grad.conj()
         return at.real(back * at.sgn(result)), at.real(back * mul_scalar.call(result, 1j))

@@ -21,11 +21,9 @@ from readtorch.aten.native.tensor_iterator import (
     unary_kernel,
 )
 from readtorch.aten.native.vectorized import or_loop
-from readtorch.aten.native_function import alias_of, native_function, python_binding
+from readtorch.aten.native_function import BOTH, alias_of, native_function, python_binding
 from readtorch.c10.scalar_type import op_math_type
 from readtorch.c10.tensor_impl import dtype_of, type_name, wrap, wrap_result
-
-BOTH = "function, method"
 
 
 def unary(name, kernel, converts_out=True):

@@ -19,14 +19,12 @@ from readtorch.aten.native.tensor_iterator import (
     unary_float_kernel,
 )
 from readtorch.aten.native.vectorized import or_loop
-from readtorch.aten.native_function import alias_of, native_function
+from readtorch.aten.native_function import BOTH, alias_of, native_function
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import COMPLEX
 from readtorch.c10.tensor_impl import wrap_result
 
 from .elementary import node_of_its_own, unary
-
-BOTH = "function, method"
 
 
 def scipy_function(name):
