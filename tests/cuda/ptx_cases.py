@@ -4,14 +4,18 @@ The arrays are small: only their types and layouts count."""
 import numpy as np
 
 from readtorch.aten.native.cuda import (
-    bags, bands, batch_norm, bessel, bits, combining, convolution, ctc, distances, embedding, factors, foreach, functions,
-    grid_sampler, indexing, jacobi, layer_norm, loops, loss, matmul, more_functions, ordered, oscillating, padding, permutations,
-    polynomials, pooling, rejection, samples, scan, segments, softmax, sort, special, volume_pooling, volumes,
+    adaptive_average_pooling, adaptive_max_pooling2d, adaptive_max_pooling3d, average_pool2d, average_pool3d,
+    bessel, bits, more_functions, oscillating,
+    batch_linear_algebra_lib, bucketization, conv_shared, cuda_blas, dilated_max_pool2d, dilated_max_pool3d,
+    distance_kernel, distribution_templates, distributions, dropout, embedding, embedding_bag,
+    fractional_max_pool3d, functions, grid_sampler, group_norm_kernel, im2col, index_kernel, layer_norm_kernel,
+    loops, loss, loss_ctc, multi_tensor_apply, multinomial_kernel, naive_convolution_transpose3d, normalization,
+    polynomials, randperm, reflection_pad, repeat, scan_kernels, scatter_gather_kernel, segment_reduce, softmax,
+    sort, sorting, special, unique, up_sample,
 )
 from readtorch.aten.native.cuda import copy as copies
-from readtorch.aten.native.cuda import distributions as random
 from readtorch.aten.native.cuda import reduce as reductions
-from readtorch.aten.native.cuda.arg_reduce import arg_reduce, greatest, least
+from readtorch.aten.native.cuda.reduce_arg_max_kernel import arg_reduce, largest, smallest
 from readtorch.aten.native.cuda.reduce import reduce
 from tests.cuda.launches import aligned, floats
 
@@ -22,7 +26,7 @@ ALPHA, NUMBERS = (f32(1),), (f32(1), f32(2), f32(3))
 def pointwise_cases():
     x, m, out = aligned(floats(8)), floats(2, 3, 4), aligned(floats(8))
     for name, function in vars(functions).items():
-        if callable(function) and signature(function)[-1:] == ("numbers",):
+        if callable(function) and signature(function)[-1:] == ("scalars",):
             inputs, kind = len(signature(function)) - 1, bool if name.startswith("logical") else f32
             arrays = [aligned(x.astype(kind))] * inputs
             yield f"pointwise {name}", loops.pointwise, (function, arrays, aligned(out.astype(kind)), NUMBERS)
@@ -41,7 +45,7 @@ RESULTS = {"signbit": bool, "is_negative": bool, "is_infinite": bool, "exponent"
 
 def special_cases():
     found = {**vars(more_functions), **vars(special), **vars(bessel), **vars(oscillating), **vars(bits)}
-    found = {name: function for name, function in found.items() if signature(function)[-1:] == ("numbers",)}
+    found = {name: function for name, function in found.items() if signature(function)[-1:] == ("scalars",)}
     found["polynomial"] = polynomials.value("shifted_chebyshev_polynomial_u")
     for name, function in found.items():
         kind = KINDS.get(name, f32)
@@ -65,7 +69,7 @@ def reduce_cases():
     yield "reduce ANY", reduce, (reductions.ANY, floats(40, 3), (1,), floats(40) > 0)
     counts = np.ones(40, np.int64)
     yield "reduce int64", reduce, (reductions.SUM, np.ones((40, 3), bool), (1,), counts)
-    for wins in (greatest, least):
+    for wins in (largest, smallest):
         yield f"arg_reduce {wins.__name__}", arg_reduce, (wins, floats(3, 40), 1, floats(3),
                                                           np.zeros(3, np.int64))
 
@@ -83,15 +87,15 @@ def norm_cases():
     for affine in (True, False):
         w = c if affine else None
         rows = floats(4, 6)
-        yield f"layer_norm affine={affine}", layer_norm.layer_norm, (rows, 6, w, w, 1e-5, rows, m, m)
-        yield (f"layer_norm backward affine={affine}", layer_norm.layer_norm_backward,
+        yield f"layer_norm affine={affine}", layer_norm_kernel.layer_norm, (rows, 6, w, w, 1e-5, rows, m, m)
+        yield (f"layer_norm backward affine={affine}", layer_norm_kernel.layer_norm_backward,
                (floats(4, 6), floats(4, 6), 6, m, m, w, floats(4, 6), c, c))
-        yield f"group_norm affine={affine}", layer_norm.group_norm, (x, 1, w, w, 1e-5, x, m, m)
-        yield (f"group_norm backward affine={affine}", layer_norm.group_norm_backward,
+        yield f"group_norm affine={affine}", group_norm_kernel.group_norm, (x, 1, w, w, 1e-5, x, m, m)
+        yield (f"group_norm backward affine={affine}", group_norm_kernel.group_norm_backward,
                (x, x, 1, m, m, w, x.copy(), c, c))
-        yield (f"batch_norm affine={affine}", batch_norm.batch_norm,
+        yield (f"batch_norm affine={affine}", normalization.batch_norm,
                (x, w, w, c, c, affine, 0.1, 1e-5, x.copy(), c.copy(), c.copy()))
-        yield (f"batch_norm backward affine={affine}", batch_norm.batch_norm_backward,
+        yield (f"batch_norm backward affine={affine}", normalization.batch_norm_backward,
                (x, x, w, True, c, c, x.copy(), c.copy(), c.copy()))
 
 
@@ -99,25 +103,25 @@ def matmul_cases():
     a, b, out = floats(8, 8), floats(8, 8), floats(8, 8)
     for quarters in (1, 2):
         for name, x, y in (("nn", a, b), ("nt", a, b.T), ("tn", a.T, b), ("tt", a.T, b.T)):
-            yield f"matmul {name} {64 * quarters}", matmul.matmul, (x, y, out, None, 1, None, quarters)
-        with_bias = (a, b.T, out, out[0], 1, matmul.gelu, quarters)
-        yield f"matmul bias gelu {64 * quarters}", matmul.matmul, with_bias
-    yield "matmul bias", matmul.matmul, (a, b.T, out, out[0])
-    yield "matmul double", matmul.matmul, (np.ones((8, 8)), np.ones((8, 8)), np.ones((8, 8)))
+            yield f"matmul {name} {64 * quarters}", cuda_blas.matmul, (x, y, out, None, 1, None, quarters)
+        with_bias = (a, b.T, out, out[0], 1, cuda_blas.gelu, quarters)
+        yield f"matmul bias gelu {64 * quarters}", cuda_blas.matmul, with_bias
+    yield "matmul bias", cuda_blas.matmul, (a, b.T, out, out[0])
+    yield "matmul double", cuda_blas.matmul, (np.ones((8, 8)), np.ones((8, 8)), np.ones((8, 8)))
 
 
 def indexing_cases():
     x, index, out = floats(3, 4), np.zeros((3, 4), np.int64), floats(3, 4)
     for name in ("gather", "scatter", "scatter_add"):
-        yield name, getattr(indexing, name), (x, 1, index, out)
-    yield "index", indexing.index, (x, [index[0], index[1]], floats(4))
-    yield "index_put", indexing.index_put, (out, [index[0]], floats(4, 4))
-    yield "index_put accumulate", indexing.index_put, (out, [index[0]], floats(4, 4), True)
+        yield name, getattr(scatter_gather_kernel, name), (x, 1, index, out)
+    yield "index", index_kernel.index_elements, (x, [index[0], index[1]], floats(4))
+    yield "index_put", index_kernel.index_put, (out, [index[0]], floats(4, 4))
+    yield "index_put accumulate", index_kernel.index_put, (out, [index[0]], floats(4, 4), True)
     yield "embedding", embedding.embedding, (x, index[0], floats(4, 4))
     yield "embedding backward", embedding.embedding_backward, (floats(4, 4), index[0], -1, x)
     yield "transpose", copies.transpose, (x, x.T.copy())
-    yield "cumsum", scan.cumsum, (x, 1, out)
-    yield "cumprod int64", scan.cumprod, (x > 0, 0, index)
+    yield "cumsum", scan_kernels.cumsum, (x, 1, out)
+    yield "cumprod int64", scan_kernels.cumprod, (x > 0, 0, index)
 
 
 def loss_cases():
@@ -131,28 +135,28 @@ def loss_cases():
 def random_cases():
     for dtype in (np.float32, np.float64):
         for name in ("uniform", "normal", "exponential"):
-            yield f"{name} {dtype.__name__}", getattr(random, name), ((1, 4), np.ones(8, dtype))
-    yield "bernoulli", random.bernoulli, ((1, 4), floats(8), 0.5)
+            yield f"{name} {dtype.__name__}", getattr(distribution_templates, name), ((1, 4), np.ones(8, dtype))
+    yield "bernoulli", distribution_templates.bernoulli, ((1, 4), floats(8), 0.5)
     for top in (10, 1 << 40):
-        yield f"integers below {top}", random.integers, ((1, 4), np.ones(8, np.int64), 0, top)
+        yield f"integers below {top}", distribution_templates.integers, ((1, 4), np.ones(8, np.int64), 0, top)
     for n in (8, 6, 5):
-        yield f"dropout of {n}", random.dropout, ((1, 4), floats(n), 0.5, floats(n), floats(n) > 0)
+        yield f"dropout of {n}", dropout.dropout, ((1, 4), floats(n), 0.5, floats(n), floats(n) > 0)
 
 
 def image_cases():
     x, weight, bias, out = floats(1, 2, 4, 4), floats(2, 2, 3, 3), floats(2), floats(1, 2, 4, 4)
     how, ones = ((1, 1), (1, 1), (1, 1), 1), ((2, 2), (2, 2), (0, 0))
-    yield "conv2d", convolution.conv2d, (x, weight, bias, *how, out)
-    yield "conv2d without bias", convolution.conv2d, (x, weight, None, *how, out)
-    yield "conv2d backward input", convolution.conv2d_backward_input, (out, weight, *how, x)
-    yield "conv2d backward weight", convolution.conv2d_backward_weight, (out, x, *how, weight, 2)
+    yield "conv2d", conv_shared.conv2d, (x, weight, bias, *how, out)
+    yield "conv2d without bias", conv_shared.conv2d, (x, weight, None, *how, out)
+    yield "conv2d backward input", conv_shared.conv2d_backward_input, (out, weight, *how, x)
+    yield "conv2d backward weight", conv_shared.conv2d_backward_weight, (out, x, *how, weight, 2)
     small, where = floats(1, 2, 2, 2), np.zeros((1, 2, 2, 2), np.int64)
-    yield "max_pool2d", pooling.max_pool2d, (x, *ones, (1, 1), small, where)
-    yield "max_pool2d backward", pooling.max_pool2d_backward, (small, where, *ones, (1, 1), x)
-    yield "avg_pool2d", pooling.avg_pool2d, (x, *ones, True, 0, small)
-    yield "avg_pool2d backward", pooling.avg_pool2d_backward, (small, *ones, True, 0, x)
-    yield "adaptive_avg_pool2d", pooling.adaptive_avg_pool2d, (x, small)
-    yield "adaptive_avg_pool2d backward", pooling.adaptive_avg_pool2d_backward, (small, x)
+    yield "max_pool2d", dilated_max_pool2d.max_pool2d, (x, *ones, (1, 1), small, where)
+    yield "max_pool2d backward", dilated_max_pool2d.max_pool2d_backward, (small, where, *ones, (1, 1), x)
+    yield "avg_pool2d", average_pool2d.avg_pool2d, (x, *ones, True, 0, small)
+    yield "avg_pool2d backward", average_pool2d.avg_pool2d_backward, (small, *ones, True, 0, x)
+    yield "adaptive_avg_pool2d", adaptive_average_pooling.adaptive_avg_pool2d, (x, small)
+    yield "adaptive_avg_pool2d backward", adaptive_average_pooling.adaptive_avg_pool2d_backward, (small, x)
 
 
 def sort_cases():
@@ -165,64 +169,64 @@ def sort_cases():
 def foreach_cases():
     lists = [[floats(3)] for _ in range(5)]
     for flag in (False, True):
-        yield f"sgd {flag}", foreach.sgd, (*lists[:2], lists[2] if flag else None, 0.1)
-        yield (f"adam {flag}", foreach.adam,
+        yield f"sgd {flag}", multi_tensor_apply.sgd, (*lists[:2], lists[2] if flag else None, 0.1)
+        yield (f"adam {flag}", multi_tensor_apply.adam,
                (*lists[:4], lists[4] if flag else None, 1, 0.1, 0.9, 0.999, 1e-8, 0.1, flag))
 
 
 def order_cases():
     x, values, places = floats(3, 4), floats(3, 2), np.zeros((3, 2), np.int64)
     for right in (False, True):
-        yield f"search right={right}", ordered.search, (x, None, values, right, places)
-    yield "search by a sorter", ordered.search, (x, np.zeros((3, 4), np.int64), values, False, places)
-    for rank in (ordered.kth, ordered.median, ordered.nanmedian, ordered.mode):
-        yield f"pick {rank.__name__}", ordered.pick, (rank, x, 1, values[:, :1].copy(), places[:, :1].copy())
-    yield "word_order", ordered.word_order, (x, np.arange(4))
-    yield "repeat_indices", ordered.repeat_indices, (places[0], np.arange(3))
+        yield f"search right={right}", bucketization.search, (x, None, values, right, places)
+    yield "search by a sorter", bucketization.search, (x, np.zeros((3, 4), np.int64), values, False, places)
+    for rank in (sorting.kth, sorting.median, sorting.nanmedian, sorting.mode):
+        yield f"pick {rank.__name__}", sorting.pick, (rank, x, 1, values[:, :1].copy(), places[:, :1].copy())
+    yield "word_order", unique.word_order, (x, np.arange(4))
+    yield "repeat_indices", repeat.repeat_indices, (places[0], np.arange(3))
 
 
 def resizing_cases():
     x, image = floats(1, 2, 3, 4), floats(1, 2, 5, 6)
-    for source in (padding.mirrored, padding.nearest):
-        yield f"pad {source.__name__}", padding.pad, (source, x, (0, 1, 1), image)
-        yield f"pad backward {source.__name__}", padding.pad_backward, (source, image, (0, 1, 1), x)
+    for source in (reflection_pad.mirrored, reflection_pad.nearest):
+        yield f"pad {source.__name__}", reflection_pad.pad_elements, (source, x, (0, 1, 1), image)
+        yield f"pad backward {source.__name__}", reflection_pad.pad_backward, (source, image, (0, 1, 1), x)
     window = (2, 2, 2, 3, 1, 1, 0, 0, 1, 1)
-    yield "im2col", padding.im2col, (x, window, floats(1, 8, 6))
-    yield "col2im", padding.col2im, (floats(1, 8, 6), window, x)
+    yield "im2col", im2col.im2col, (x, window, floats(1, 8, 6))
+    yield "col2im", im2col.col2im, (floats(1, 8, 6), window, x)
     grid, points = floats(1, 5, 2), floats(1, 2, 5)
     for mode, align in ((0, False), (1, True), (2, False)):
         settings = (mode, 2, align)
-        yield f"grid_sampler {mode}", grid_sampler.sample, (x, grid, *settings, points)
+        yield f"grid_sampler {mode}", grid_sampler.sample_points, (x, grid, *settings, points)
         yield (f"grid_sampler backward {mode}", grid_sampler.sample_backward,
                (points, x, grid, *settings, x.copy(), grid.copy()))
     places = np.zeros(5, np.int64)
-    yield "times_band", bands.times_band, (places, places, floats(5, 2), floats(2, 4, 3), floats(2, 5, 3))
+    yield "times_band", up_sample.times_band, (places, places, floats(5, 2), floats(2, 4, 3), floats(2, 5, 3))
     where = np.zeros((1, 2, 2, 2), np.int64)
-    yield "adaptive_max_pool2d", pooling.adaptive_max_pool2d, (x, floats(1, 2, 2, 2), where)
-    yield "adaptive_max_pool2d backward", pooling.adaptive_max_pool2d_backward, (floats(1, 2, 2, 2), where, x)
+    yield "adaptive_max_pool2d", adaptive_max_pooling2d.adaptive_max_pool2d, (x, floats(1, 2, 2, 2), where)
+    yield "adaptive_max_pool2d backward", adaptive_max_pooling2d.adaptive_max_pool2d_backward, (floats(1, 2, 2, 2), where, x)
     how, volume, weight = ((1, 1, 1), (0, 0, 0), (1, 1, 1), 1), floats(1, 2, 2, 3, 3), floats(2, 2, 1, 2, 2)
     result = floats(1, 2, 2, 2, 2)
-    yield "conv3d", volumes.conv3d, (volume, weight, floats(2), *how, result)
-    yield "conv3d backward input", volumes.conv3d_backward_input, (result, weight, *how, volume)
-    yield "conv3d backward weight", volumes.conv3d_backward_weight, (result, volume, *how, weight)
+    yield "conv3d", naive_convolution_transpose3d.conv3d, (volume, weight, floats(2), *how, result)
+    yield "conv3d backward input", naive_convolution_transpose3d.conv3d_backward_input, (result, weight, *how, volume)
+    yield "conv3d backward weight", naive_convolution_transpose3d.conv3d_backward_weight, (result, volume, *how, weight)
 
 
 def combining_cases():
     index = np.zeros((3, 4), np.int64)
-    for how in combining.HOW:
+    for how in scatter_gather_kernel.HOW:
         for dtype in (np.float32, np.float64, np.int32, np.int64):
             x = np.ones((3, 4), dtype)
-            yield f"combine {how} {dtype.__name__}", combining.combine, (how, x, 1, index, x.copy())
+            yield f"combine {how} {dtype.__name__}", scatter_gather_kernel.combine, (how, x, 1, index, x.copy())
     weight, out, lengths = floats(3, 4), floats(2, 4), np.zeros(2, np.int64)
     for name, factors, takes_max, takes_mean in (
             ("sum", None, 0, 0), ("weighted sum", floats(2), 0, 0), ("mean", None, 0, 1), ("max", None, 1, 0)):
-        yield (f"bags {name}", bags.reduce_bags,
+        yield (f"bags {name}", embedding_bag.reduce_bags,
                (weight, lengths, lengths.copy(), factors, takes_max, takes_mean, -1, out, lengths.copy(), index[:2]))
-    yield "bernoulli_each", random.bernoulli_each, ((1, 4), floats(8), floats(8))
-    yield "multinomial", samples.sample, ((1, 4), weight, weight.copy(), index)
+    yield "bernoulli_each", distribution_templates.bernoulli_each, ((1, 4), floats(8), floats(8))
+    yield "multinomial", multinomial_kernel.sample, ((1, 4), weight, weight.copy(), index)
     log_probs, alpha, numbers = floats(4, 2, 3), floats(2, 4, 5), (lengths,) * 4
-    yield "ctc_loss", ctc.ctc_loss, (log_probs, *numbers, 0, alpha, floats(2))
-    yield ("ctc_loss backward", ctc.ctc_loss_backward,
+    yield "ctc_loss", loss_ctc.ctc_loss, (log_probs, *numbers, 0, alpha, floats(2))
+    yield ("ctc_loss backward", loss_ctc.ctc_loss_backward,
            (floats(2), log_probs, *numbers, floats(2), alpha, 0, True, log_probs.copy()))
 
 
@@ -230,14 +234,14 @@ def factor_cases():
     for dtype in (np.float32, np.float64):
         a, b, info = np.ones((2, 3, 3), dtype), np.ones((2, 3, 2), dtype), np.zeros(2, np.int32)
         name, pivots, taus = dtype.__name__, np.zeros((2, 3), np.int32), np.ones((2, 3), dtype)
-        yield f"cholesky {name}", factors.cholesky, (a, info)
-        yield f"lu {name}", factors.lu, (a, pivots, info)
-        yield f"exchange {name}", factors.exchange, (pivots, b)
-        yield f"solve_triangular {name}", factors.solve_triangular, (a, b, True)
-        yield f"qr {name}", factors.qr, (a, taus)
-        yield f"orthogonal {name}", factors.orthogonal, (a, taus, b)
-        yield f"eigh {name}", jacobi.eigh, (a, np.ones((2, 4, 3), dtype))
-        yield f"svd {name}", jacobi.svd, (b, np.ones((2, 2, 2), dtype))
+        yield f"cholesky {name}", batch_linear_algebra_lib.cholesky, (a, info)
+        yield f"lu {name}", batch_linear_algebra_lib.lu, (a, pivots, info)
+        yield f"exchange {name}", batch_linear_algebra_lib.exchange, (pivots, b)
+        yield f"solve_triangular {name}", batch_linear_algebra_lib.solve_triangular, (a, b, True)
+        yield f"qr {name}", batch_linear_algebra_lib.qr, (a, taus)
+        yield f"orthogonal {name}", batch_linear_algebra_lib.orthogonal, (a, taus, b)
+        yield f"eigh {name}", batch_linear_algebra_lib.eigh, (a, np.ones((2, 4, 3), dtype))
+        yield f"svd {name}", batch_linear_algebra_lib.svd, (b, np.ones((2, 2, 2), dtype))
 
 
 def volume_cases():
@@ -245,15 +249,15 @@ def volume_cases():
         x, small = np.ones((1, 2, 4, 4, 4), dtype), np.ones((1, 2, 2, 2, 2), dtype)
         where = np.zeros((1, 2, 2, 2, 2), np.int64)
         name, two = dtype.__name__, ((2, 2, 2), (2, 2, 2), (0, 0, 0))
-        yield f"avg_pool3d {name}", volume_pooling.avg_pool3d, (x, *two, True, 0, small)
-        yield f"avg_pool3d backward {name}", volume_pooling.avg_pool3d_backward, (small, *two, True, 0, x)
-        yield f"max_pool3d {name}", volume_pooling.max_pool3d, (x, *two, (1, 1, 1), small, where)
-        yield f"adaptive_max_pool3d {name}", volume_pooling.adaptive_max_pool3d, (x, small, where)
-        yield (f"fractional_max_pool {name}", volume_pooling.fractional_max_pool,
+        yield f"avg_pool3d {name}", average_pool3d.avg_pool3d, (x, *two, True, 0, small)
+        yield f"avg_pool3d backward {name}", average_pool3d.avg_pool3d_backward, (small, *two, True, 0, x)
+        yield f"max_pool3d {name}", dilated_max_pool3d.max_pool3d, (x, *two, (1, 1, 1), small, where)
+        yield f"adaptive_max_pool3d {name}", adaptive_max_pooling3d.adaptive_max_pool3d, (x, small, where)
+        yield (f"fractional_max_pool {name}", fractional_max_pool3d.fractional_max_pool,
                (x, (1, 2, 2), np.ones((1, 2, 3), dtype), (0, 1, 2), small, where))
         grid, points = np.ones((1, 5, 3), dtype), np.ones((1, 2, 5), dtype)
         for mode in (0, 1):
-            yield (f"grid_sampler of volumes {mode} {name}", grid_sampler.sample,
+            yield (f"grid_sampler of volumes {mode} {name}", grid_sampler.sample_points,
                    (x, grid, mode, 2, False, points))
             yield (f"grid_sampler of volumes backward {mode} {name}", grid_sampler.sample_backward,
                    (points, x, grid, mode, 2, False, x.copy(), grid.copy()))
@@ -264,34 +268,34 @@ def row_cases():
         x, y, name = np.ones((1, 3, 4), dtype), np.ones((1, 2, 4), dtype), dtype.__name__
         pairs, edges = np.ones((1, 3, 2), dtype), np.zeros((1, 3), np.int64)
         for p in (0.0, 1.0, 2.0, np.inf, 3.0):
-            yield f"cdist {p} {name}", distances.cdist, (x, y, p, pairs)
-            yield f"cdist backward {p} {name}", distances.cdist_backward, (pairs, x, y, p, pairs, x)
-        yield f"pdist {name}", distances.pdist, (x[0], 2.0, pairs[0, :, 0].copy())
-        yield (f"pdist backward {name}", distances.pdist_backward,
+            yield f"cdist {p} {name}", distance_kernel.cdist, (x, y, p, pairs)
+            yield f"cdist backward {p} {name}", distance_kernel.cdist_backward, (pairs, x, y, p, pairs, x)
+        yield f"pdist {name}", distance_kernel.pdist, (x[0], 2.0, pairs[0, :, 0].copy())
+        yield (f"pdist backward {name}", distance_kernel.pdist_backward,
                (pairs[0, :, 0].copy(), x[0], 2.0, pairs[0, :, 0].copy(), x[0].copy()))
-        for how in segments.HOW:
-            yield f"segments {how} {name}", segments.reduce, (how, x, edges, dtype(0), y, dtype(0))
-            yield (f"segments backward {how} {name}", segments.reduce_backward,
+        for how in segment_reduce.HOW:
+            yield f"segments {how} {name}", segment_reduce.reduce_each_segment, (how, x, edges, dtype(0), y, dtype(0))
+            yield (f"segments backward {how} {name}", segment_reduce.reduce_backward,
                    (how, y, y, x, edges, dtype(0), x.copy()))
-        yield f"logcumsumexp {name}", scan.logcumsumexp, (x, 1, x.copy())
+        yield f"logcumsumexp {name}", scan_kernels.logcumsumexp, (x, 1, x.copy())
     for dtype in (np.float32, np.float64, np.int32, np.int64):
         x = np.ones((3, 4), dtype)
-        yield (f"cummax {dtype.__name__}", scan.running_extreme,
-               (scan.at_least, x, 1, x.copy(), x.astype(np.int64)))
+        yield (f"cummax {dtype.__name__}", scan_kernels.running_extreme,
+               (scan_kernels.at_least, x, 1, x.copy(), x.astype(np.int64)))
     x = floats(3, 4)
-    yield "cummin", scan.running_extreme, (scan.at_most, x, 1, x.copy(), np.zeros((3, 4), np.int64))
+    yield "cummin", scan_kernels.running_extreme, (scan_kernels.at_most, x, 1, x.copy(), np.zeros((3, 4), np.int64))
 
 
 def sample_cases():
     doubles, state = np.ones(8), (1, 4)
     for dtype in (np.float32, np.float64):
-        yield f"geometric {dtype.__name__}", random.geometric, (state, np.ones(8, dtype), 0.5)
-        yield f"cauchy {dtype.__name__}", random.cauchy, (state, np.ones(8, dtype), 0.5)
-    yield "geometric int64", random.geometric, (state, np.ones(8, np.int64), 0.5)
-    yield "integers int32", random.narrow_integers, (state, np.ones(8, np.int32), 0, 1 << 31, 8)
-    for draw in (rejection.one_poisson, rejection.one_binomial, rejection.one_gamma):
-        yield draw.__name__, rejection.sample, (draw, state, (doubles, doubles), doubles.copy())
-    yield "shuffle_equal", permutations.shuffle_equal, (state, np.zeros(8, np.int64), np.arange(8))
+        yield f"geometric {dtype.__name__}", distribution_templates.geometric, (state, np.ones(8, dtype), 0.5)
+        yield f"cauchy {dtype.__name__}", distribution_templates.cauchy, (state, np.ones(8, dtype), 0.5)
+    yield "geometric int64", distribution_templates.geometric, (state, np.ones(8, np.int64), 0.5)
+    yield "integers int32", distribution_templates.narrow_integers, (state, np.ones(8, np.int32), 0, 1 << 31, 8)
+    for draw in (distributions.one_poisson, distributions.one_binomial, distributions.one_gamma):
+        yield draw.__name__, distributions.sample, (draw, state, (doubles, doubles), doubles.copy())
+    yield "shuffle_equal", randperm.shuffle_equal, (state, np.zeros(8, np.int64), np.arange(8))
 
 
 FAMILIES = [pointwise_cases, special_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases, indexing_cases,

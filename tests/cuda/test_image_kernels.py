@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from readtorch.aten.native.cuda import convolution, pooling
+from readtorch.aten.native.cuda import adaptive_average_pooling, average_pool2d, conv_shared, dilated_max_pool2d
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.launch import launching_by
 from tests.cuda.launches import checked, floats
@@ -42,22 +42,22 @@ def test_conv2d(case, with_bias):
     expected.backward(torch.from_numpy(grad))
     grad_input, grad_weight = np.full_like(x, np.nan), np.full_like(weight, np.nan)
     with launching_by(simulator.launch):
-        convolution.conv2d(x, weight, bias, stride, padding, dilation, groups, out)
+        conv_shared.conv2d(x, weight, bias, stride, padding, dilation, groups, out)
         close(out, expected)
         if not with_bias:
             return  # the gradients below do not know of it
-        convolution.conv2d_backward_input(grad, weight, stride, padding, dilation, groups, grad_input)
+        conv_shared.conv2d_backward_input(grad, weight, stride, padding, dilation, groups, grad_input)
         close(grad_input, leaves[0].grad)
         for parts in (None, 3):
-            convolution.conv2d_backward_weight(grad, x, stride, padding, dilation, groups, grad_weight, parts)
+            conv_shared.conv2d_backward_weight(grad, x, stride, padding, dilation, groups, grad_weight, parts)
             close(grad_weight, leaves[1].grad)
 
 
 def test_convolution_without_a_race():
     x, weight, out = floats(1, 2, 4, 4), floats(3, 2, 3, 3), np.zeros((1, 3, 4, 4), np.float32)
-    checked(convolution.conv2d, x, weight, None, (1, 1), (1, 1), (1, 1), 1, out)
-    checked(convolution.conv2d_backward_weight, out, x, (1, 1), (1, 1), (1, 1), 1, np.zeros_like(weight), 2)
-    checked(convolution.conv2d_backward_input, out, weight, (1, 1), (1, 1), (1, 1), 1, np.zeros_like(x))
+    checked(conv_shared.conv2d, x, weight, None, (1, 1), (1, 1), (1, 1), 1, out)
+    checked(conv_shared.conv2d_backward_weight, out, x, (1, 1), (1, 1), (1, 1), 1, np.zeros_like(weight), 2)
+    checked(conv_shared.conv2d_backward_input, out, weight, (1, 1), (1, 1), (1, 1), 1, np.zeros_like(x))
 
 
 POOLS = [((2, 2), (2, 2), (0, 0)), ((3, 2), (1, 2), (1, 1)), ((3, 3), (2, 1), (1, 0)),
@@ -75,10 +75,10 @@ def test_max_pool2d(window, stride, padding, dilation, ceil_mode):
     expected.backward(torch.from_numpy(grad))
     out, indices = np.zeros(expected.shape, np.float32), np.zeros(where.shape, np.int64)
     grad_input = np.zeros_like(x)
-    checked(pooling.max_pool2d, x, window, stride, padding, dilation, out, indices)
+    checked(dilated_max_pool2d.max_pool2d, x, window, stride, padding, dilation, out, indices)
     close(out, expected)
     np.testing.assert_array_equal(indices, where)
-    checked(pooling.max_pool2d_backward, grad, indices, window, stride, padding, dilation, grad_input)
+    checked(dilated_max_pool2d.max_pool2d_backward, grad, indices, window, stride, padding, dilation, grad_input)
     close(grad_input, theirs.grad)
 
 
@@ -92,9 +92,9 @@ def test_avg_pool2d(window, stride, padding, ceil_mode, include, divisor):
     grad = floats(*expected.shape, seed=1)
     expected.backward(torch.from_numpy(grad))
     out, grad_input = np.zeros(expected.shape, np.float32), np.zeros_like(x)
-    checked(pooling.avg_pool2d, x, window, stride, padding, include, divisor or 0, out)
+    checked(average_pool2d.avg_pool2d, x, window, stride, padding, include, divisor or 0, out)
     close(out, expected)
-    checked(pooling.avg_pool2d_backward, grad, window, stride, padding, include, divisor or 0, grad_input)
+    checked(average_pool2d.avg_pool2d_backward, grad, window, stride, padding, include, divisor or 0, grad_input)
     close(grad_input, theirs.grad)
 
 
@@ -106,9 +106,9 @@ def test_adaptive_avg_pool2d(size):
     grad = floats(*expected.shape, seed=1)
     expected.backward(torch.from_numpy(grad))
     out, grad_input = np.zeros(expected.shape, np.float32), np.zeros_like(x)
-    checked(pooling.adaptive_avg_pool2d, x, out)
+    checked(adaptive_average_pooling.adaptive_avg_pool2d, x, out)
     close(out, expected)
-    checked(pooling.adaptive_avg_pool2d_backward, grad, grad_input)
+    checked(adaptive_average_pooling.adaptive_avg_pool2d_backward, grad, grad_input)
     close(grad_input, theirs.grad)
 
 
@@ -116,5 +116,5 @@ def test_max_pool_keeps_nan():
     x = floats(1, 1, 4, 4)
     x[0, 0, 1, 1] = np.nan
     out, indices = np.zeros((1, 1, 2, 2), np.float32), np.zeros((1, 1, 2, 2), np.int64)
-    checked(pooling.max_pool2d, x, (2, 2), (2, 2), (0, 0), (1, 1), out, indices)
+    checked(dilated_max_pool2d.max_pool2d, x, (2, 2), (2, 2), (0, 0), (1, 1), out, indices)
     np.testing.assert_array_equal(out, F.max_pool2d(torch.from_numpy(x), 2))

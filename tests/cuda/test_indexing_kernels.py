@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from readtorch.aten.native.cuda import embedding, index_kernel, loss, scan_kernels, scatter_gather_kernel, shape
 from readtorch.aten.native.cuda import copy as copies
-from readtorch.aten.native.cuda import embedding, indexing, loss, scan
 from readtorch.c10.cuda import simulator
 from tests.cuda.launches import checked, floats
 
@@ -26,10 +26,10 @@ SHAPES = [((5,), (3,), 0), ((4, 6), (4, 9), 1), ((4, 6), (2, 6), 0), ((3, 4, 5),
 def test_gather_and_scatter(shape, index_shape, dim):
     x, index = floats(*shape), integers(shape[dim], *index_shape)
     out = np.zeros(index_shape, np.float32)
-    checked(indexing.gather, x, dim, index, out)
+    checked(scatter_gather_kernel.gather, x, dim, index, out)
     np.testing.assert_array_equal(out, torch.gather(tensor(x), dim, tensor(index)))
     source, added = floats(*index_shape, seed=1), x.copy()
-    checked(indexing.scatter_add, added, dim, index, source)
+    checked(scatter_gather_kernel.scatter_add, added, dim, index, source)
     np.testing.assert_allclose(added, tensor(x).scatter_add(dim, tensor(index), tensor(source)), rtol=1e-5,
                                atol=1e-6)
 
@@ -38,25 +38,25 @@ def test_scatter_without_repetition():
     x, source = floats(4, 6), floats(4, 6, seed=1)
     index = np.stack([np.random.default_rng(i).permutation(6) for i in range(4)])
     out = x.copy()
-    checked(indexing.scatter, out, 1, index, source)
+    checked(scatter_gather_kernel.scatter, out, 1, index, source)
     np.testing.assert_array_equal(out, tensor(x).scatter(1, tensor(index), tensor(source)))
     with pytest.raises(simulator.DataRace):
-        checked(indexing.scatter, out, 1, np.zeros_like(index), source)
+        checked(scatter_gather_kernel.scatter, out, 1, np.zeros_like(index), source)
 
 
 def test_strided_gather_and_select():
     x, index = floats(6, 8).T[::2], integers(4, 5, 12).T[::2][:, :5]
     out = np.zeros((6, 5), np.float32).T.copy().T
-    checked(indexing.gather, x, 0, index, out)
+    checked(scatter_gather_kernel.gather, x, 0, index, out)
     np.testing.assert_array_equal(out, np.take_along_axis(x[:, :5], index, 0))
     picked = np.zeros((4, 3), np.float32)
-    checked(indexing.index_select, x, 1, np.array([5, 0, 5]), picked)
+    checked(scatter_gather_kernel.index_select, x, 1, np.array([5, 0, 5]), picked)
     np.testing.assert_array_equal(picked, x[:, [5, 0, 5]])
 
 
 def test_out_of_bounds_is_seen():
     with pytest.raises(simulator.OutOfBounds):
-        checked(indexing.gather, floats(5), 0, np.array([5]), np.zeros(1, np.float32))
+        checked(scatter_gather_kernel.gather, floats(5), 0, np.array([5]), np.zeros(1, np.float32))
 
 
 @pytest.mark.parametrize("shape, indices",
@@ -67,10 +67,10 @@ def test_advanced_indexing(shape, indices):
     indices = [np.asarray(integers(n, *i, low=-n)) for n, i in zip(shape, indices)]
     expected = x[tuple(indices)]
     out = np.zeros(expected.shape, np.float32)
-    checked(indexing.index, x, indices, out)
+    checked(index_kernel.index_elements, x, indices, out)
     np.testing.assert_array_equal(out, expected)
     source, added, theirs = floats(*expected.shape, seed=1), x.copy(), x.copy()
-    checked(indexing.index_put, added, indices, np.asarray(source), accumulate=True)
+    checked(index_kernel.index_put, added, indices, np.asarray(source), accumulate=True)
     np.add.at(theirs, tuple(indices), source)
     np.testing.assert_allclose(added, theirs, rtol=1e-5, atol=1e-6)
 
@@ -79,7 +79,7 @@ def test_index_put():
     out, source = floats(5, 3), floats(2, 3, seed=1)
     expected = out.copy()
     expected[[3, 0]] = source
-    checked(indexing.index_put, out, [np.array([3, -5])], source)
+    checked(index_kernel.index_put, out, [np.array([3, -5])], source)
     np.testing.assert_array_equal(out, expected)
 
 
@@ -121,7 +121,7 @@ def test_cat(dim):
     pieces = [floats(*[n if d == dim % 3 else 4 for d in range(3)], seed=n) for n in (2, 1, 0, 3)]
     expected = np.concatenate(pieces, dim)
     out = np.zeros(expected.shape, np.float32)
-    checked(copies.cat, pieces, dim, out)
+    checked(shape.copy_parts, pieces, dim, out)
     np.testing.assert_array_equal(out, expected)
 
 
@@ -130,12 +130,12 @@ def test_cat(dim):
 def test_scans(shape, dim):
     x = floats(*shape)
     out = np.zeros(shape, np.float32)
-    checked(scan.cumsum, x, dim, out)
+    checked(scan_kernels.cumsum, x, dim, out)
     np.testing.assert_allclose(out, np.cumsum(x, dim), rtol=1e-4, atol=1e-4)
-    checked(scan.cumprod, x, dim, out)
+    checked(scan_kernels.cumprod, x, dim, out)
     np.testing.assert_allclose(out, np.cumprod(x, dim), rtol=1e-4, atol=1e-6)
     whole = np.zeros(shape, np.int64)
-    checked(scan.cumsum, x > 0, dim, whole)
+    checked(scan_kernels.cumsum, x > 0, dim, whole)
     np.testing.assert_array_equal(whole, np.cumsum(x > 0, dim))
 
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import torch
 
-from readtorch.aten.native.cuda.matmul import gelu, matmul, relu
+from readtorch.aten.native.cuda.cuda_blas import gelu, matmul, relu
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.launch import launching_by
 from tests.cuda.launches import checked, floats

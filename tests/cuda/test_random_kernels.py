@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from readtorch.aten.native.cuda import distributions as random
+from readtorch.aten.native.cuda import distribution_templates, dropout
 from tests.cuda.launches import checked, floats
 
 u64 = np.uint64
@@ -33,7 +33,7 @@ def whole(words):
 
 @pytest.mark.parametrize("counter, key, answer", KNOWN)
 def test_known_answers(counter, key, answer):
-    from readtorch.aten.native.cuda.philox import philox as ours
+    from readtorch.aten.native.cuda.philox_rng_engine import philox as ours
     with np.errstate(over="ignore"):
         assert list(ours(whole(key), whole(counter[2:]), whole(counter[:2]))) == answer
     assert philox(counter, key) == answer
@@ -48,11 +48,11 @@ def drawn(function, size, *arguments, dtype=np.float32, seed=0, offset=0, **opti
 def test_what_torch_gives():
     """Recorded: torch.manual_seed(s), then torch.rand or randn on a GPU, as PyTorch prints it."""
     close = dict(atol=5e-5, rtol=0)
-    np.testing.assert_allclose(drawn(random.uniform, 8),
+    np.testing.assert_allclose(drawn(distribution_templates.uniform, 8),
                                [0.3990, 0.5167, 0.0249, 0.9401, 0.9459, 0.7967, 0.4150, 0.8203], **close)
-    np.testing.assert_allclose(drawn(random.normal, 6), [-0.9247, -0.4253, -2.6438, 0.1452, -0.1209, -0.5797],
+    np.testing.assert_allclose(drawn(distribution_templates.normal, 6), [-0.9247, -0.4253, -2.6438, 0.1452, -0.1209, -0.5797],
                                **close)
-    np.testing.assert_allclose(drawn(random.normal, 3, seed=42), [0.1940, 2.1614, -0.1721], **close)
+    np.testing.assert_allclose(drawn(distribution_templates.normal, 3, seed=42), [0.1940, 2.1614, -0.1721], **close)
 
 
 def words(size, blocks, at_once, seed, offset):
@@ -72,45 +72,45 @@ def words(size, blocks, at_once, seed, offset):
 def test_layout(seed, offset):
     words_32 = words(1100, 1, 4, seed, offset)[:, 0]
     expected = words_32.astype(np.float32) * np.float32(2.3283064e-10) + np.float32(2.3283064e-10) / 2
-    got = drawn(random.uniform, 1100, seed=seed, offset=offset, most_blocks=1)
+    got = drawn(distribution_templates.uniform, 1100, seed=seed, offset=offset, most_blocks=1)
     np.testing.assert_array_equal(got, np.where(expected == 1, 0, expected))
     words_64 = words(600, 1, 2, seed, offset)
     expected = (words_64[:, 0] ^ words_64[:, 1] << u64(21)) * 2.0**-53 + 2.0**-54
     np.testing.assert_array_equal(
-        drawn(random.uniform, 600, dtype=np.float64, seed=seed, offset=offset, most_blocks=1), expected)
+        drawn(distribution_templates.uniform, 600, dtype=np.float64, seed=seed, offset=offset, most_blocks=1), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_distributions(dtype):
-    uniform = drawn(random.uniform, 2000, -1.0, 3.0, dtype=dtype)
+    uniform = drawn(distribution_templates.uniform, 2000, -1.0, 3.0, dtype=dtype)
     assert uniform.min() >= -1 and uniform.max() < 3 and abs(uniform.mean() - 1) < 0.1
-    normal = drawn(random.normal, 2000, 2.0, 3.0, dtype=dtype)
+    normal = drawn(distribution_templates.normal, 2000, 2.0, 3.0, dtype=dtype)
     assert abs(normal.mean() - 2) < 0.2 and abs(normal.std() - 3) < 0.2
-    exponential = drawn(random.exponential, 2000, 2.0, dtype=dtype)
+    exponential = drawn(distribution_templates.exponential, 2000, 2.0, dtype=dtype)
     assert exponential.min() > 0 and abs(exponential.mean() - 0.5) < 0.05
-    kept = drawn(random.bernoulli, 2000, 0.3, dtype=dtype)
+    kept = drawn(distribution_templates.bernoulli, 2000, 0.3, dtype=dtype)
     assert set(kept) == {0, 1} and abs(kept.mean() - 0.3) < 0.05
-    assert len(np.unique(drawn(random.uniform, 2000, dtype=dtype))) > 1990
+    assert len(np.unique(drawn(distribution_templates.uniform, 2000, dtype=dtype))) > 1990
 
 
 def test_integers():
-    np.testing.assert_array_equal(drawn(random.integers, 300, -3, 9, dtype=np.int64, most_blocks=1),
+    np.testing.assert_array_equal(drawn(distribution_templates.integers, 300, -3, 9, dtype=np.int64, most_blocks=1),
                                   words(300, 1, 4, 0, 0)[:, 0].astype(np.int64) % 12 - 3)
     pairs = words(300, 1, 2, 0, 0)
     expected = (pairs[:, 0] << u64(32) | pairs[:, 1]) % u64(1 << 40)
-    np.testing.assert_array_equal(drawn(random.integers, 300, 0, 1 << 40, dtype=np.int64, most_blocks=1),
+    np.testing.assert_array_equal(drawn(distribution_templates.integers, 300, 0, 1 << 40, dtype=np.int64, most_blocks=1),
                                   expected)
 
 
 def test_what_is_used():
-    assert [random.draws_used(n, most_blocks=2) for n in (0, 1, 512, 2048, 2049)] == [0, 4, 4, 4, 8]
-    assert random.draws_used(1025, at_once=2, most_blocks=2) == 8
+    assert [distribution_templates.draws_used(n, most_blocks=2) for n in (0, 1, 512, 2048, 2049)] == [0, 4, 4, 4, 8]
+    assert distribution_templates.draws_used(1025, at_once=2, most_blocks=2) == 8
 
 
 @pytest.mark.parametrize("size", [1, 40, 6, 1030, 257, 0])
 def test_dropout(size):
     x, out, mask = floats(size), np.zeros(size, np.float32), np.zeros(size, bool)
-    checked(random.dropout, (5, 8), x, 0.25, out, mask, most_blocks=1)
+    checked(dropout.dropout, (5, 8), x, 0.25, out, mask, most_blocks=1)
     np.testing.assert_allclose(out, x * mask / 0.75, rtol=1e-6)
     if size % 4 == 0 and size:  # neighbours share an evaluation
         expected = [w for thread in range(size // 4) for w in philox([2, 0, thread, 0], [5, 0])]
@@ -120,5 +120,5 @@ def test_dropout(size):
         expected = words(size, 1, 4, 5, 8)[:, 0]
     np.testing.assert_array_equal(mask, np.array(expected, np.float64) * 2.0**-32 < 0.75)
     grad = floats(size, seed=1)
-    checked(random.dropout_backward, grad, mask, 1 / 0.75, out)
+    checked(dropout.dropout_backward, grad, mask, 1 / 0.75, out)
     np.testing.assert_allclose(out, grad * mask / 0.75, rtol=1e-6)

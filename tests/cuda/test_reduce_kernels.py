@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from readtorch.aten.native.cuda import reduce as reductions
-from readtorch.aten.native.cuda.arg_reduce import arg_reduce, greatest, least
+from readtorch.aten.native.cuda.reduce_arg_max_kernel import arg_reduce, largest, smallest
 from readtorch.aten.native.cuda.reduce import reduce
 from tests.cuda.launches import checked, floats
 
@@ -80,7 +80,7 @@ def test_nan_wins():
         assert np.isnan(reduced(name, x, (1,))).tolist() == [False, True]
 
 
-@pytest.mark.parametrize("wins, expected", [(greatest, torch.max), (least, torch.min)])
+@pytest.mark.parametrize("wins, expected", [(largest, torch.max), (smallest, torch.min)])
 @pytest.mark.parametrize("shape, dim", [((300,), 0), ((3, 40), 1), ((40, 3), 0), ((2, 5, 3), 1), ((1, 1), 1)])
 def test_arg_reductions(wins, expected, shape, dim):
     for x in (floats(*shape), np.round(floats(*shape)), np.where(floats(*shape) > 1, np.float32(np.nan), 0)):

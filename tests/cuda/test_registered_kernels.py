@@ -15,8 +15,7 @@ import readtorch as rt
 from readtorch import cuda
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.native import cuda as room
-from readtorch.aten.native.cuda import sort
-from readtorch.aten.native.cuda.operators import registration
+from readtorch.aten.native.cuda import register_cuda, register_dispatch_key, sort  # noqa: F401  (registers all)
 from readtorch.c10.cuda import simulator
 from readtorch.c10.cuda.launch import launching_by
 from readtorch.c10.dispatch_key import CUDA
@@ -74,7 +73,7 @@ def on_host(value):
 @functools.cache
 def results_of(name):
     """(what `run` gave for each case, the operators whose CUDA kernels ran, the kernels launched)."""
-    operators, kernels, launched = set(), set(), registration.launched
+    operators, kernels, launched = set(), set(), register_dispatch_key.launched
 
     def note_operator(operator, *rest):
         operators.add(operator.name.removeprefix("aten::"))
@@ -84,13 +83,13 @@ def results_of(name):
         kernels.add((kernel.__code__.co_filename, kernel.__code__.co_firstlineno))
         simulator.check(kernel, *arguments, **settings)
 
-    registration.launched = note_operator
+    register_dispatch_key.launched = note_operator
     rt.manual_seed(SEED)
     try:
         with launching_by(note_kernel):
             return [run(name, *case[:2]) for case in cases_of(name)], operators, kernels
     finally:
-        registration.launched = launched
+        register_dispatch_key.launched = launched
 
 
 def geometry(tensor):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import torch
 
-from readtorch.aten.native.cuda import foreach, sort
+from readtorch.aten.native.cuda import multi_tensor_apply, sort
 from tests.cuda.launches import checked, floats
 
 
@@ -84,7 +84,7 @@ def test_sgd(options):
     for step in range(3):
         grads = gradients(step, theirs)
         optimizer.step()
-        checked(foreach.sgd, params, grads, buffers, 0.1, first=step == 0, **options)
+        checked(multi_tensor_apply.sgd, params, grads, buffers, 0.1, first=step == 0, **options)
     compare(params, theirs)
 
 
@@ -100,7 +100,7 @@ def test_adam(decoupled, options):
     for step in range(1, 4):
         grads = gradients(step, theirs)
         optimizer.step()
-        checked(foreach.adam, params, grads, means, squares, greatest if amsgrad else None, step, 0.1, 0.9,
+        checked(multi_tensor_apply.adam, params, grads, means, squares, greatest if amsgrad else None, step, 0.1, 0.9,
                 0.999, 1e-8,
                 decoupled=decoupled, **options)
     compare(params, theirs)

@@ -272,7 +272,7 @@ def test_numbers_of_simulated_devices(draw):
 
 
 def test_equal_keys_are_shuffled():
-    from readtorch.aten.native.cuda.permutations import shuffle_equal
+    from readtorch.aten.native.cuda.randperm import shuffle_equal
     from readtorch.aten.native.cpu.philox_kernels import _shuffle_islands
 
     class Engine:

@@ -50,7 +50,7 @@ def simulate(devices=1, memory="2GiB", **options):
 def _begin():
     """Let tensors be made on the devices of a new driver."""
     if runtime.driver().runs_kernels:
-        from ..aten.native.cuda import operators  # noqa: F401  (every operator that has a CUDA kernel gets it)
+        from ..aten.native.cuda import register_cuda  # noqa: F401  (every operator that has a CUDA kernel gets it)
     else:
         from ..aten import simulated_device  # noqa: F401  (its kernels go into the dispatcher's table)
     c10_device.backend_keys["cuda"] = _keys

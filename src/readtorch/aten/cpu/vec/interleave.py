@@ -7,8 +7,8 @@ the next turn, and hardly more. So LLVM is told to write the body of each turn f
 loop of three such functions takes an eighth longer). It knows how, but does so on its own for short loops and
 sums only.
 
-PyTorch has no such file: C++ has a pragma for it, numba nothing. What the pragma leaves in LLVM's text is a remark on the branch that
-closes the loop, and that is the next one that numba writes after the loop's last line.
+PyTorch has no such file: C++ has a pragma for it, numba nothing. What the pragma leaves in LLVM's text is a remark on
+the branch that closes the loop, and that is the next one that numba writes after the loop's last line.
 """
 from llvmlite import ir
 from llvmlite.ir.values import MDValue

@@ -1,13 +1,14 @@
 """Box-Muller in float32, with the vector logarithm, sine and cosine that PyTorch's AVX2 kernel uses.
 
 Note [The vector normal]
-`randn` of 16 or more float32 does not call libm. PyTorch's kernel computes log, sin and cos with polynomials
-that work on eight numbers at once (they go back to the Cephes library), and their last bits differ from
-libm's. So we evaluate the same polynomials in the same order, with every `a * b + c` rounded once, where
-PyTorch's compiler rounds once. All arguments are in range here (uniform numbers in (0, 1], angles in [0, 2
-pi)), so what the general functions do for negative, denormal or huge arguments is left out.
+`randn` of 16 or more float32 does not call libm. PyTorch's kernel computes log, sin and cos with polynomials that work
+on eight numbers at once (they go back to the Cephes library), and their last bits differ from libm's. So we evaluate
+the same polynomials in the same order, with every `a * b + c` rounded once, where PyTorch's compiler rounds once. All
+arguments are in range here (uniform numbers in (0, 1], angles in [0, 2 pi)), so what the general functions do for
+negative, denormal or huge arguments is left out.
 
-In PyTorch: `NormalFill16<float, true>` (`native/cpu/DistributionTemplates.h`) and `aten/src/ATen/native/cpu/avx_mathfun.h`.
+In PyTorch: `NormalFill16<float, true>` (`native/cpu/DistributionTemplates.h`) and
+`aten/src/ATen/native/cpu/avx_mathfun.h`.
 """
 import math
 

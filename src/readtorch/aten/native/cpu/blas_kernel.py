@@ -23,7 +23,7 @@ STRIP = 16
 
 @cached(nogil=True, error_model="numpy")
 def add_transposed(a, bias, out):
-    """out = aᵀ + bias, with `a` (n, m), `bias` (n) and `out` (m, n), all contiguous by rows. Strips stay in the cache."""
+    """out = aᵀ + bias, with `a` (n, m), `bias` (n) and `out` (m, n), contiguous by rows. Strips stay in the cache."""
     n, m = a.shape
     for start in range(0, n, STRIP):
         end = min(start + STRIP, n)

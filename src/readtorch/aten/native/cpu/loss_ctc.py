@@ -29,10 +29,10 @@ def may_skip(state, earlier, target):
 
 @scalar
 def log_add(a, b, c):
-    greatest = max(a, max(b, c))
-    if greatest == -np.inf:
-        return greatest
-    return math.log(math.exp(a - greatest) + math.exp(b - greatest) + math.exp(c - greatest)) + greatest
+    largest = max(a, max(b, c))
+    if largest == -np.inf:
+        return largest
+    return math.log(math.exp(a - largest) + math.exp(b - largest) + math.exp(c - largest)) + largest
 
 
 @kernel

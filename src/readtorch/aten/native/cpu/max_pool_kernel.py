@@ -11,13 +11,13 @@ from ...cpu.compile import kernel, scalar
 
 @kernel
 def search_row(volume, front, back, top, bottom, columns, steps, best, places, begin, end):
-    """The greatest number and its place for the windows begin … end of one row. See `greatest` in
+    """The largest number and its place for the windows begin … end of one row. See `largest` in
     `pooling/max.py`."""
     height, width = volume.shape[1:]
     deeper, lower, further = steps
     for j in range(begin, end):
         left, right = columns[0, j], columns[1, j]
-        greatest, place = volume.dtype.type(-np.inf), (front * height + top) * width + left
+        largest, place = volume.dtype.type(-np.inf), (front * height + top) * width + left
         d = front
         while d < back:  # not range(front, back, step), which divides to know how often
             h = top
@@ -25,12 +25,12 @@ def search_row(volume, front, back, top, bottom, columns, steps, best, places, b
                 row, w = volume[d, h], left
                 while w < right:
                     seen = row[w]
-                    if seen > greatest or seen != seen:
-                        greatest, place = seen, (d * height + h) * width + w
+                    if seen > largest or seen != seen:
+                        largest, place = seen, (d * height + h) * width + w
                     w += further
                 h += lower
             d += deeper
-        best[j], places[j] = greatest, place
+        best[j], places[j] = largest, place
 
 
 @scalar
@@ -40,19 +40,19 @@ def search_squares(plane, top, left, size, best, places, begin, end):
     width = plane.shape[1]
     for j in range(begin, end):
         first = left + 2 * (j - begin)
-        greatest, place = plane[top, first], top * width + first
+        largest, place = plane[top, first], top * width + first
         for a in range(size):
             for b in range(size):
                 seen = plane[top + a, first + b]
-                better = (seen > greatest) | (seen != seen)
-                greatest = seen if better else greatest
+                better = (seen > largest) | (seen != seen)
+                largest = seen if better else largest
                 place = (top + a) * width + first + b if better else place
-        best[j], places[j] = greatest, place
+        best[j], places[j] = largest, place
 
 
 @kernel
 def search(x, layers, rows, columns, steps, square, best, places, begin, end):
-    """The greatest number and its place for all windows of the planes begin … end.
+    """The largest number and its place for all windows of the planes begin … end.
 
     square: 2 or 3 if the windows are images of that size, two places apart, but for what the borders cut off;
     else 0.
@@ -97,7 +97,7 @@ def keep_greater(row, stride, found):
 
 @kernel
 def greatest_in_rows(x, kernel, stride, padding, dilation, best, begin, end):
-    """The greatest number of each window of the rows begin … end, without its place: many windows at once."""
+    """The largest number of each window of the rows begin … end, without its place: many windows at once."""
     for i in range(begin, end):
         row, found = x[i], best[i]
         found[:] = -np.inf

@@ -1,8 +1,8 @@
 """The numbers that a device's kernels draw, computed by NumPy for simulated devices.
 
 Which thread makes which element is part of the result: the kernels are launched with 256 threads a block and as many
-blocks as are resident on the device at once (or fewer), each thread draws four numbers at a time, and element
-`call * 4 * threads + i * threads + thread` is the thread's i-th of that call. So, with one seed, the numbers depend on how
+blocks as are resident on the device at once (or fewer), each thread draws four numbers at a time, and element `call *
+4 * threads + i * threads + thread` is the thread's i-th of that call. So, with one seed, the numbers depend on how
 many multiprocessors the device has once a tensor is larger than all its resident threads.
 
 In PyTorch: `aten/src/ATen/native/cuda/DistributionTemplates.h`, `Randperm.cu`; `ATen/core/TransformationHelper.h`.

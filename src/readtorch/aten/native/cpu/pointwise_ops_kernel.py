@@ -1,6 +1,7 @@
 """Formulas over flat float32 arrays in one pass. All arrays have one size; `out` comes last.
 
-In PyTorch: `aten/src/ATen/native/cpu/PointwiseOpsKernel.cpp`, and `UnaryOpsKernel.cpp`, `LerpKernel.cpp`, `TensorCompareKernel.cpp` there.
+In PyTorch: `aten/src/ATen/native/cpu/PointwiseOpsKernel.cpp`, and `UnaryOpsKernel.cpp`, `LerpKernel.cpp`,
+`TensorCompareKernel.cpp` there.
 """
 import math
 

@@ -1,7 +1,7 @@
 """softmax and log_softmax as loops: along rows that lie in one piece, and along any other dimension.
 
-Each is shifted by the greatest element, so that no exp overflows. A nan loses against every number when the
-greatest is looked for, but then stays in the sum.
+Each is shifted by the largest element, so that no exp overflows. A nan loses against every number when the
+largest is looked for, but then stays in the sum.
 
 In PyTorch: `aten/src/ATen/native/cpu/SoftMaxKernel.cpp`.
 """
@@ -21,11 +21,11 @@ def softmax(x, out, begin, end):
     number, width = x.dtype.type, x.shape[1]
     for i in range(begin, end):
         row, result = x[i], out[i]
-        greatest, total = number(-np.inf), number(0)
+        largest, total = number(-np.inf), number(0)
         for j in range(width):
-            greatest = vec.greater(greatest, row[j])
+            largest = vec.greater(largest, row[j])
         for j in range(width):
-            e = vec.exp(row[j] - greatest)
+            e = vec.exp(row[j] - largest)
             result[j] = e
             total += e
         share = number(1) / total
@@ -39,14 +39,14 @@ def log_softmax(x, out, begin, end):
     number, width = x.dtype.type, x.shape[1]
     for i in range(begin, end):
         row, result = x[i], out[i]
-        greatest, total = number(-np.inf), number(0)
+        largest, total = number(-np.inf), number(0)
         for j in range(width):
-            greatest = vec.greater(greatest, row[j])
+            largest = vec.greater(largest, row[j])
         for j in range(width):
-            total += vec.exp(row[j] - greatest)
+            total += vec.exp(row[j] - largest)
         log_total = number(math.log(total))
         for j in range(width):
-            result[j] = (row[j] - greatest) - log_total
+            result[j] = (row[j] - largest) - log_total
 
 
 @fast_kernel
@@ -89,23 +89,23 @@ def block(piece, inner):
 
 @fast_kernel
 def greatest_of_columns(x, outer, start, stop):
-    greatest = np.full(stop - start, -np.inf, x.dtype)
+    largest = np.full(stop - start, -np.inf, x.dtype)
     for i in range(x.shape[1]):
         row = x[outer, i, start:stop]
         for j in range(row.size):
-            greatest[j] = vec.greater(greatest[j], row[j])
-    return greatest
+            largest[j] = vec.greater(largest[j], row[j])
+    return largest
 
 
 @fast_kernel
 def softmax_strided(x, out, begin, end):
     for piece in range(begin, end):
         outer, start, stop = block(piece, x.shape[2])
-        greatest, total = greatest_of_columns(x, outer, start, stop), np.zeros(stop - start, x.dtype)
+        largest, total = greatest_of_columns(x, outer, start, stop), np.zeros(stop - start, x.dtype)
         for i in range(x.shape[1]):
             row, result = x[outer, i, start:stop], out[outer, i, start:stop]
             for j in range(row.size):
-                e = vec.exp(row[j] - greatest[j])
+                e = vec.exp(row[j] - largest[j])
                 result[j] = e
                 total[j] += e
         for i in range(x.shape[1]):
@@ -118,17 +118,17 @@ def softmax_strided(x, out, begin, end):
 def log_softmax_strided(x, out, begin, end):
     for piece in range(begin, end):
         outer, start, stop = block(piece, x.shape[2])
-        greatest, total = greatest_of_columns(x, outer, start, stop), np.zeros(stop - start, x.dtype)
+        largest, total = greatest_of_columns(x, outer, start, stop), np.zeros(stop - start, x.dtype)
         for i in range(x.shape[1]):
             row = x[outer, i, start:stop]
             for j in range(row.size):
-                total[j] += vec.exp(row[j] - greatest[j])
+                total[j] += vec.exp(row[j] - largest[j])
         for j in range(total.size):
             total[j] = vec.log(total[j])
         for i in range(x.shape[1]):
             row, result = x[outer, i, start:stop], out[outer, i, start:stop]
             for j in range(row.size):
-                result[j] = (row[j] - greatest[j]) - total[j]
+                result[j] = (row[j] - largest[j]) - total[j]
 
 
 @fast_kernel

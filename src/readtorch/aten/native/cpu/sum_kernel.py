@@ -1,7 +1,7 @@
 """Sums, sums of squares and running sums over float32 arrays.
 
-A float32 sum of many terms loses digits with its length. So at most `STEP` terms are added up in float32, and those sums
-in float64 (rows) or in a second row of float32 (columns).
+A float32 sum of many terms loses digits with its length. So at most `STEP` terms are added up in float32, and those
+sums in float64 (rows) or in a second row of float32 (columns).
 
 In PyTorch: `aten/src/ATen/native/cpu/SumKernel.cpp`, which cascades likewise, and `cpu/ReduceOpsKernel.cpp`.
 """

@@ -41,11 +41,11 @@ def far_i(x, order):
     return total / math.sqrt(type(x)(2 * math.pi) * x)
 
 
-def i0e(x, numbers):
+def i0e(x, scalars):
     return scaled_i(abs(x), 0)
 
 
-def i1e(x, numbers):
+def i1e(x, scalars):
     return math.copysign(scaled_i(abs(x), 1), x)
 
 
@@ -55,11 +55,11 @@ def unscaled(value, x):
     return value * root * root
 
 
-def i0(x, numbers):
+def i0(x, scalars):
     return unscaled(scaled_i(abs(x), 0), x)
 
 
-def i1(x, numbers):
+def i1(x, scalars):
     return unscaled(math.copysign(scaled_i(abs(x), 1), x), x)
 
 
@@ -89,26 +89,26 @@ def scaled_k(x, order):
     return total * h
 
 
-def k0(x, numbers):
+def k0(x, scalars):
     return scaled_k(x, 0) * math.exp(-x)
 
 
-def k1(x, numbers):
+def k1(x, scalars):
     return scaled_k(x, 1) * math.exp(-x)
 
 
-def k0e(x, numbers):
+def k0e(x, scalars):
     return scaled_k(x, 0)
 
 
-def k1e(x, numbers):
+def k1e(x, scalars):
     return scaled_k(x, 1)
 
 
 # -------------------------------------------------------------------------------------------------- spherical
 
 
-def spherical_j0(x, numbers):
+def spherical_j0(x, scalars):
     """sin(x) / x"""
     if x == type(x)(0):
         return type(x)(1)

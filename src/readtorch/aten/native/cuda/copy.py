@@ -1,19 +1,37 @@
-"""Copies between layouts and dtypes, and cat.
+"""Copies between layouts and dtypes, and between host and device: clone, copy_, _to_copy.
 
-A copy is a pointwise operation (loops.py) unless it transposes: then neighbours in one array are far apart in
-the other. `transpose` goes through shared memory. Grid: (columns / 32, rows / 32, matrices); block: 32 × 8
-threads, each of which moves 4 elements of a tile of 32 × 32. The tile has rows of 33: its columns then lie in
-different banks.
+A copy is a pointwise operation (loops.py) unless it transposes: then elements that are neighbors in one array are far
+apart in the other. `transpose` goes through shared memory. Grid: (columns / 32, rows / 32, matrices); block: 32 × 8
+threads, each of which moves 4 elements of a tile of 32 × 32. The tile has rows of 33: its columns then lie in different
+banks.
 
-In PyTorch: `aten/src/ATen/native/cuda/Copy.cu`, `Shape.cu` (`cat`).
+A copy between devices is one of memory, for which the elements must lie there without gaps and in the same order: where
+they do not, a kernel first copies them so. A kernel also converts, on the device that has the wider type.
+
+In PyTorch: `aten/src/ATen/native/cuda/Copy.cu`.
 """
+
 import functools
 
 from numba import cuda
+import numpy as np
 
-from ....c10.cuda.launch import launch, strided
-from . import functions
-from .loops import pointwise
+from readtorch.aten.common_device import wait_for
+from readtorch.aten.native import copy as native_copy
+from readtorch.aten.native.copy import copy_in_format
+from readtorch.aten.native.tensor_iterator import broadcast_error, inplace_shape_error, refuse_overlap
+from readtorch.aten.sparse_tensor_impl import refuse_sparse
+from readtorch.c10.cuda import runtime
+from readtorch.c10.cuda.device_memory import copy_bytes, empty_on, reach_of, tensor_on
+from readtorch.c10.cuda.launch import launch, strided
+from readtorch.c10.cuda.cuda_stream import DeviceGuard, current_stream
+from readtorch.c10.memory_format import dense_strides, is_non_overlapping_and_dense, strides_in_format
+from readtorch.c10.tensor_impl import host_array
+
+from . import functions as f
+from .loops import broadcast, pointwise
+from .register_dispatch_key import cuda_kernel, empty, here, is_on_device
+
 
 TILE, PITCH, DOWN = 32, 33, 8
 
@@ -23,7 +41,7 @@ def copy(x, out):
     if transposes(x, out):
         transpose(x.swapaxes(-1, -2), out)
     else:
-        pointwise(functions.copy, [x], out)
+        pointwise(f.copy, [x], out)
 
 
 def transposes(x, out):
@@ -60,10 +78,105 @@ def transpose_kernel(dtype):
     return transpose
 
 
-def cat(arrays, dim, out):
-    """One after another along a dimension: each is copied to its part of `out`."""
-    begin = 0
-    for x in arrays:
-        end = begin + x.shape[dim]
-        pointwise(functions.copy, [x], out[(slice(None),) * (dim % out.ndim) + (slice(begin, end),)])
-        begin = end
+def copy_elements(source, target):
+    """The elements of one tensor, converted and broadcast, into another; each may be on any device or the
+    host."""
+    if not target._array.size:
+        return
+    if not is_on_device(source):
+        from_host(source._array, target)
+    elif not is_on_device(target):
+        to_host(source, target)
+    elif source.device == target.device:
+        with DeviceGuard(target.device.index):
+            copy(broadcast(real_part(source._array, target), target._array.shape), target._array)
+    else:
+        from_peer(source, target)
+
+
+def real_part(array, target):
+    """What is converted to `target`: of complex numbers the real part, unless it is complex as well."""
+    return array.real if array.dtype.kind == "c" and target._array.dtype.kind not in "cb" else array
+
+
+def from_host(array, target):
+    """Converted and laid out by the host, sent, and copied on the device if `target` has gaps."""
+    staged = np.broadcast_to(native_copy.cast(array, target._array.dtype), target._array.shape)
+    copied_into(tensor_on(target.device, np.asarray(staged, order="C")), target)
+
+
+def to_host(source, target):
+    """Fetched without gaps, converted by the host."""
+    np.copyto(target._array, native_copy.cast(host_array(dense(source)), target._array.dtype))
+
+
+def from_peer(source, target):
+    """Laid out there, sent to a tensor here, and copied into `target`."""
+    laid_out = dense(source)
+    arrived = empty_on(
+        target.device,
+        laid_out._array.shape,
+        laid_out._array.dtype,
+        [s // laid_out._array.itemsize for s in laid_out._array.strides],
+    )
+    near, far = [(t.device.index, current_stream(t.device.index).handle) for t in (target, source)]
+    wait_for(runtime.driver(), near, far)
+    copy_bytes(target.device, arrived._array, laid_out._array, reach_of(laid_out._array))
+    wait_for(runtime.driver(), far, near)
+    copied_into(arrived, target)
+
+
+def copied_into(source, target):
+    with DeviceGuard(target.device.index):
+        copy(broadcast(source._array, target._array.shape), target._array)
+
+
+def dense(t):
+    """`t`, or a copy of it without gaps."""
+    if is_non_overlapping_and_dense(t._array):
+        return t
+    with DeviceGuard(t.device.index):
+        result = empty(t._array.shape, t._array.dtype, dense_strides(t._array))
+        copy(t._array, result._array)
+    return result
+
+
+@cuda_kernel(native_copy.clone)
+def clone_cuda(self, memory_format):
+    result = empty(self._array.shape, self._array.dtype, strides_in_format(self._array, memory_format))
+    copy_elements(self, result)
+    return result
+
+
+@cuda_kernel(native_copy._to_copy)
+def to_copy_cuda(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
+    refuse_sparse(self)
+    numpy_dtype = self._array.dtype if dtype is None else dtype.numpy
+    if not is_on_device(self):
+        array = copy_in_format(self._array, memory_format)
+        return tensor_on(
+            here(), array if array.dtype == numpy_dtype else native_copy.cast(array, numpy_dtype)
+        )
+    result = empty(self._array.shape, numpy_dtype, strides_in_format(self._array, memory_format))
+    copy_elements(self, result)
+    return result
+
+
+@cuda_kernel(native_copy.copy_)
+def copy_cuda_(self, src, non_blocking):
+    refuse_overlap(self)
+    if src._array.shape != self._array.shape:
+        check_broadcast(self._array.shape, src._array.shape)
+    copy_elements(src, self)
+    self._counter[0] += 1
+    return self
+
+
+def check_broadcast(shape, other):
+    """RuntimeError unless `other` broadcasts to `shape`."""
+    if (
+        broadcast_error(shape, other)
+        or len(other) > len(shape)
+        or any(n != 1 and n != m for n, m in zip(reversed(other), reversed(shape)))
+    ):
+        raise inplace_shape_error(shape, other)

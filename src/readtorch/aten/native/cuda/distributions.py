@@ -1,316 +1,211 @@
-"""Random tensors: uniform, normal, exponential, geometric, cauchy, integers, bernoulli, and dropout.
-(samples.py: multinomial; rejection.py: samples that take a different number of draws each; permutations.py.)
+"""Samples that take a number of random words that is not known beforehand: poisson, binomial, gamma and what is made
+of it.
 
-    uniform(state, out, low, high)        state: (seed, offset) of the device's generator
+    sample(draw, state, parameters, out)       draw: one_poisson, one_binomial or one_gamma
 
-Grid: blocks of 256 threads, as many as hold a thread for each element but at most `most_blocks`, what the
-chip holds at once. A thread draws four numbers at a time and gives them to elements that lie a whole grid
-apart; with two (float64) likewise. Which thread gives which element is part of the result: see Note [ Who
-draws which number ] in philox.py. `draws_used` is what the generator must be moved on by.
+Grid: blocks of 256 threads with a grid-stride loop. The number of an element, not of a thread, is part of the Philox
+counter, so results do not depend on the grid. Each step takes two words of an evaluation as one fraction of 53 bits.
+The methods are those of the CPU (../cpu/distributions/rejection.py); the generator moves on by DRAWS_USED.
 
-In PyTorch: `aten/src/ATen/native/cuda/DistributionTemplates.h`, `Dropout.cu`;
-`aten/src/ATen/core/TransformationHelper.h`.
+In PyTorch: `aten/src/ATen/native/cuda/Distributions.cu`, `aten/src/ATen/native/cuda/Distributions.cpp`.
 """
+
 import functools
 import math
 
-import numpy as np
 from numba import cuda
+import ml_dtypes
+import numpy as np
 
-from ....c10.cuda.launch import blocks_of, launch
-from .loops import pointwise
-from .philox import philox
-from .rows import flat
+from readtorch.aten.native.distribution_templates import DRAWN_FLOATS
+from readtorch.aten.native.distributions import FLOAT_OR_DOUBLE, check_kernel_type
+from readtorch.c10.cuda.launch import blocks_of, launch
+from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
+from readtorch.c10.tensor_impl import dtype_of
 
-THREADS = 256
-MOST_BLOCKS = 8 * 132  # what an H100 holds: 2048 threads on each of 132 multiprocessors
-f32, u64 = np.float32, np.uint64
-
-
-def grid_of(size, most_blocks):
-    return min(-(-size // THREADS), most_blocks)
-
-
-def draws_used(size, at_once=4, most_blocks=MOST_BLOCKS):
-    """How many numbers of 32 bits each thread may use for so many elements; 2 at once for float64."""
-    return ((size - 1) // (THREADS * grid_of(size, most_blocks) * at_once) + 1) * 4 if size else 0
+from .distribution_templates import unit_64
+from .loops import THREADS
+from .philox_rng_engine import philox
+from .reduce_ops import converted
+from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, operator_named
 
 
-def uniform(state, out, low=0.0, high=1.0, most_blocks=MOST_BLOCKS):
-    """In [low, high). out: contiguous, float32 or float64."""
-    number = out.dtype.type
-    run(uniform_between, state, out, (number(high - low), number(low), number(high)), most_blocks)
+DRAWS_USED = 256  # of one element; a sample that takes more (hardly ever) runs into the next call's
+u64 = np.uint64
 
 
-def normal(state, out, mean=0.0, std=1.0, most_blocks=MOST_BLOCKS):
-    run(normal_with, state, out, (out.dtype.type(std), out.dtype.type(mean)), most_blocks, of_pairs=True)
-
-
-def exponential(state, out, rate=1.0, most_blocks=MOST_BLOCKS):
-    number = out.dtype.type
-    run(exponential_with, state, out, (number(-1.0) / number(rate), number(np.finfo(number).eps / 2)),
-        most_blocks)
-
-
-def geometric(state, out, p, most_blocks=MOST_BLOCKS):
-    """Trials up to the first success. From float32 numbers, but for a float64 `out`."""
-    number = np.float64 if out.dtype == np.float64 else f32
-    run(geometric_with, state, out, (number(np.log1p(-number(p))),), most_blocks)
-
-
-def cauchy(state, out, median=0.0, sigma=1.0, most_blocks=MOST_BLOCKS):
-    number = out.dtype.type
-    edge = np.finfo(f32).eps if number == f32 else 0.0  # where float32's tangent would be infinite
-    run(cauchy_with, state, out, (number(median), number(sigma), number(math.pi), number(edge)), most_blocks)
-
-
-def bernoulli(state, out, p, most_blocks=MOST_BLOCKS):
-    """1 with probability p, else 0, from float32 numbers (float64 for a float64 `out`)."""
-    number = np.float64 if out.dtype == np.float64 else f32
-    run(below, state, out, (number(p),), most_blocks)
-
-
-def bernoulli_each(state, p, out):
-    """Likewise, each with a probability of its own. Four neighbours take the numbers of one evaluation,
-    whatever the dtype. p, out: contiguous."""
+def sample(draw, state, parameters, out):
+    """parameters: one or two float64 arrays; out: float64. All contiguous and of one size."""
     if out.size:
-        launch(bernoulli_each_kernel, blocks_of(out.size, 4 * THREADS, 1 << 30), THREADS, *map(u64, state), flat(p),
+        arrays = [p.reshape(-1) for p in parameters]
+        launch(kernel(draw), blocks_of(out.size, THREADS), THREADS, *map(u64, state), arrays[0], arrays[-1],
                out.reshape(-1))
 
 
-def integers(state, out, low, high, most_blocks=MOST_BLOCKS):
-    """low … high - 1, of 32 bits modulo the range, or of 64 if it is 2²⁸ or more."""
-    of_width(high - low >= 1 << 28, state, out, low, high, most_blocks)
-
-
-def of_width(wide, state, out, low, high, most_blocks):
-    if out.size:
-        launch(integers_kernel(wide), grid_of(out.size, most_blocks), THREADS, *map(u64, state),
-               out.reshape(-1),
-               u64(high - low), np.int64(low))
-
-
-narrow_integers = functools.partial(of_width, False)
-wide_integers = functools.partial(of_width, True)
-
-
-def run(transform, state, out, numbers, most_blocks, of_pairs=False):
-    if out.size:
-        draw = DRAWS[out.dtype == np.float64, of_pairs]
-        kernel = pairs_kernel if out.dtype == np.float64 else fours_kernel
-        launch(kernel(draw, transform), grid_of(out.size, most_blocks), THREADS, *map(u64, state),
-               out.reshape(-1),
-               numbers)
-
-
-# ----------------------------------------------------------------- from 32 bits to numbers, as cuRAND does it
-
-TO_UNIT, TO_ANGLE = f32(2.3283064e-10), f32(2.3283064e-10) * f32(6.2831855)  # 2⁻³² and 2π 2⁻³²
-TO_UNIT_64, PI = 1.1102230246251565e-16, math.pi  # 2⁻⁵³
-
-
-def unit(x):
-    """In (0, 1]: the middle of the piece that x stands for."""
-    return f32(x) * TO_UNIT + TO_UNIT / f32(2)
-
-
-def unit_64(x, y):
-    """Likewise, of 53 bits."""
-    return np.float64(u64(x) ^ (u64(y) << u64(21))) * TO_UNIT_64 + TO_UNIT_64 / 2.0
-
-
-def four_uniform(a, b, c, d):
-    return unit(a), unit(b), unit(c), unit(d)
-
-
-def two_uniform(a, b, c, d):
-    return unit_64(a, b), unit_64(c, d)
-
-
-def box_muller(x, y):
-    """Two normal numbers from two uniform ones: a radius and an angle."""
-    radius = math.sqrt(f32(-2) * math.log(unit(x)))
-    angle = f32(y) * TO_ANGLE + TO_ANGLE / f32(2)
-    sine, cosine = cuda.libdevice.fast_sincosf(angle)
-    return radius * sine, radius * cosine
-
-
-def four_normal(a, b, c, d):
-    x, y = box_muller(a, b)
-    z, w = box_muller(c, d)
-    return x, y, z, w
-
-
-def two_normal(a, b, c, d):
-    radius = math.sqrt(-2.0 * math.log(unit_64(a, b)))
-    angle = 2.0 * unit_64(c, d) * PI
-    return radius * math.sin(angle), radius * math.cos(angle)
-
-
-DRAWS = {(False, False): four_uniform, (False, True): four_normal, (True, False): two_uniform,
-         (True, True): two_normal}
-
-
-# ------------------------------------------------------------------------------------- of one number, another
-
-
-def uniform_between(x, numbers):
-    """numbers: range, low, high. (0, 1] is turned round to [0, 1): what would be `high` is `low`."""
-    y = x * numbers[0] + numbers[1]
-    return numbers[1] if y == numbers[2] else y
-
-
-def normal_with(x, numbers):
-    return x * numbers[0] + numbers[1]
-
-
-def exponential_with(x, numbers):
-    """numbers: -1 / rate, half the distance from 1 to the next number: the logarithm must not be 0."""
-    half = numbers[1]
-    return numbers[0] * (-half if x >= type(x)(1) - half else math.log(x))
-
-
-def geometric_with(x, numbers):
-    """numbers: the logarithm of the chance to fail."""
-    return type(x)(math.ceil(math.log(x) / numbers[0]))
-
-
-def cauchy_with(x, numbers):
-    """numbers: median, sigma, π, and how close to 0 and 1 the uniform number may come."""
-    x = min(max(x, numbers[3]), type(x)(1) - numbers[3])
-    return numbers[0] + numbers[1] * math.tan(numbers[2] * (x - type(x)(0.5)))
-
-
-def below(x, numbers):
-    return x < numbers[0]
-
-
-# ---------------------------------------------------------------------------------------------------- kernels
-
-
 @functools.cache
-def fours_kernel(draw, transform):
-    """Four elements for each evaluation, a grid apart."""
-    def fours(seed, offset, out, numbers):
-        thread, step = cuda.grid(1), cuda.gridsize(1)
-        count = u64(offset // u64(4))
-        for first in range(thread, out.size, 4 * step):
-            a, b, c, d = philox(seed, u64(thread), count)
-            x, y, z, w = draw(a, b, c, d)
-            count += u64(1)
-            out[first] = transform(x, numbers)
-            if first + step < out.size:
-                out[first + step] = transform(y, numbers)
-            if first + 2 * step < out.size:
-                out[first + 2 * step] = transform(z, numbers)
-            if first + 3 * step < out.size:
-                out[first + 3 * step] = transform(w, numbers)
-    return fours
+def kernel(draw):
+    def samples(seed, offset, first, second, out):
+        for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+            out[i] = draw(seed, u64(i), offset // u64(4), first[i], second[i])
+    return samples
 
 
-@functools.cache
-def pairs_kernel(draw, transform):
-    """Two elements for each evaluation."""
-    def pairs(seed, offset, out, numbers):
-        thread, step = cuda.grid(1), cuda.gridsize(1)
-        count = u64(offset // u64(4))
-        for first in range(thread, out.size, 2 * step):
-            a, b, c, d = philox(seed, u64(thread), count)
-            x, y = draw(a, b, c, d)
-            count += u64(1)
-            out[first] = transform(x, numbers)
-            if first + step < out.size:
-                out[first + step] = transform(y, numbers)
-    return pairs
+def uniform(seed, element, draw):
+    """Of (0, 1]."""
+    a, b, _, _ = philox(seed, element, draw)
+    return unit_64(a, b)
 
 
-def bernoulli_each_kernel(seed, offset, p, out):
-    thread = cuda.grid(1)
-    first = 4 * thread
-    if first < out.size:
-        a, b, c, d = philox(seed, u64(thread), u64(offset // u64(4)))
-        x, y, z, w = four_uniform(a, b, c, d)
-        out[first] = x <= p[first]
-        if first + 1 < out.size:
-            out[first + 1] = y <= p[first + 1]
-        if first + 2 < out.size:
-            out[first + 2] = z <= p[first + 2]
-        if first + 3 < out.size:
-            out[first + 3] = w <= p[first + 3]
+def normal(seed, element, draw):
+    """By Box-Muller, of two uniform numbers."""
+    a, b, c, d = philox(seed, element, draw)
+    return math.sqrt(-2.0 * math.log(unit_64(a, b))) * math.cos(2.0 * math.pi * unit_64(c, d))
 
 
-@functools.cache
-def integers_kernel(wide):
-    each = 2 if wide else 4
-
-    def integers(seed, offset, out, span, base):
-        thread, step = cuda.grid(1), cuda.gridsize(1)
-        count = u64(offset // u64(4))
-        for first in range(thread, out.size, each * step):
-            a, b, c, d = philox(seed, u64(thread), count)
-            count += u64(1)
-            if wide:
-                a, b, c, d = joined(a, b), joined(c, d), u64(0), u64(0)
-            for k in range(each):
-                x = a if k == 0 else b if k == 1 else c if k == 2 else d
-                if first + k * step < out.size:
-                    out[first + k * step] = np.int64(u64(x) % span) + base
-    return integers
-
-
-def joined(upper, lower):
-    return (u64(upper) << u64(32)) | u64(lower)
-
-
-# ---------------------------------------------------------------------------------------------------- dropout
-
-
-def dropout(state, x, p, out, mask, most_blocks=MOST_BLOCKS):
-    """out = x · mask / (1 - p), where mask (bool) is 1 with probability 1 - p. All contiguous, 0 < p < 1."""
-    if x.size:
-        keep = f32(1 - p)
-        vector = next(v for v in (4, 2, 1) if x.size % v == 0)
-        kernel = dropout_kernel if vector == 1 else dropout_vector_kernel(vector)
-        launch(kernel, grid_of(x.size, most_blocks), THREADS, *map(u64, state), flat(x), keep,
-               x.dtype.type(1) /
-               x.dtype.type(keep), out.reshape(-1), mask.reshape(-1))
+def one_poisson(seed, element, draw, rate, _):
+    """Below 10: multiply uniforms until the product is below exp(-rate). Else rejection (Hörmann 1993)."""
+    if rate == 0.0:
+        return 0.0
+    if rate < 10.0:
+        count, product = 0.0, uniform(seed, element, draw)
+        while product > math.exp(-rate):
+            draw += u64(1)
+            count, product = count + 1.0, product * uniform(seed, element, draw)
+        return count
+    b = 0.931 + 2.53 * math.sqrt(rate)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    k, accepted = 0.0, False
+    while not accepted:
+        u, v = uniform(seed, element, draw) - 0.5, uniform(seed, element, draw + u64(1))
+        draw += u64(2)
+        distance = 0.5 - abs(u)
+        k = math.floor((2 * a / max(distance, 1e-300) + b) * u + rate + 0.43) * 1.0
+        accepted = distance >= 0.07 and v <= 0.9277 - 3.6224 / (b - 2)
+        if not accepted and k >= 0 and distance > 0 and (distance >= 0.013 or v <= distance):
+            drawn = math.log(v) + math.log(inverse_alpha) - math.log(a / (distance * distance) + b)
+            accepted = drawn <= -rate + k * math.log(rate) - math.lgamma(k + 1.0)
+    return k
 
 
-def dropout_backward(grad, mask, scale, out):
-    """grad · mask · scale"""
-    pointwise(masked_scale, [grad, mask], out, (grad.dtype.type(scale),))
+def one_binomial(seed, element, draw, count, p):
+    """Successes in `count` trials; where p is above 1/2, the failures are counted."""
+    if p != p or count != count:
+        return math.nan
+    if count <= 0.0 or p <= 0.0:
+        return 0.0
+    if p >= 1.0:
+        return count
+    likely = p > 0.5
+    chance = 1.0 - p if likely else p
+    if count * chance >= 10.0:
+        found = by_rejection(seed, element, draw, count, chance)
+    else:
+        found = by_inversion(seed, element, draw, count, chance)
+    return count - found if likely else found
 
 
-def masked_scale(grad, kept, numbers):
-    return grad * numbers[0] if kept else type(grad)(0)
+def by_inversion(seed, element, draw, count, p):
+    """Few successes: leap from success to success by geometric steps."""
+    successes, reached = -1.0, 0.0
+    while reached <= count:
+        reached += math.ceil(math.log(uniform(seed, element, draw)) / math.log1p(-p))
+        draw += u64(1)
+        successes += 1.0
+    return successes
 
 
-@functools.cache
-def dropout_vector_kernel(vector):
-    """A thread takes neighbouring elements, and as many of the four numbers as it has elements."""
-    def dropout(seed, offset, x, keep, scale, out, mask):
-        thread, step = cuda.grid(1), cuda.gridsize(1)
-        count = u64(offset // u64(4))
-        for first in range(thread * vector, x.size, step * vector):
-            numbers = philox(seed, u64(thread), count)
-            count += u64(1)
-            for k in range(vector):
-                kept = unit(numbers[k]) < keep
-                mask[first + k] = kept
-                out[first + k] = x[first + k] * scale if kept else type(scale)(0)
-    return dropout
+def by_rejection(seed, element, draw, count, p):
+    """Many successes: transformed rejection with squeeze (Hörmann 1993, "BTRS")."""
+    deviation, odds = math.sqrt(count * p * (1.0 - p)), p / (1.0 - p)
+    b = 1.15 + 2.53 * deviation
+    a, alpha = -0.0873 + 0.0248 * b + 0.01 * p, (2.83 + 5.1 / b) * deviation
+    mode = math.floor((count + 1.0) * p) * 1.0
+    k, accepted = 0.0, False
+    while not accepted:
+        u, v = uniform(seed, element, draw) - 0.5, uniform(seed, element, draw + u64(1))
+        draw += u64(2)
+        distance = max(0.5 - abs(u), 1e-300)
+        k = math.floor((2 * a / distance + b) * u + count * p + 0.5) * 1.0
+        if k >= 0 and k <= count:
+            accepted = distance >= 0.07 and v <= 0.92 - 4.2 / b
+            if not accepted:
+                bound = logarithm(count, mode, k) + (k - mode) * math.log(odds)
+                accepted = math.log(v * alpha / (a / (distance * distance) + b)) <= bound
+    return k
 
 
-def dropout_kernel(seed, offset, x, keep, scale, out, mask):
-    """Elements a grid apart, where their number is odd."""
-    thread, step = cuda.grid(1), cuda.gridsize(1)
-    count = u64(offset // u64(4))
-    for first in range(thread, x.size, 4 * step):
-        numbers = philox(seed, u64(thread), count)
-        count += u64(1)
-        for k in range(4):
-            i = first + k * step
-            if i < x.size:
-                kept = unit(numbers[k]) < keep
-                mask[i] = kept
-                out[i] = x[i] * scale if kept else type(scale)(0)
+def logarithm(count, mode, k):
+    """log(count over k) - log(count over mode)."""
+    return (math.lgamma(mode + 1.0) + math.lgamma(count - mode + 1.0)
+            - math.lgamma(k + 1.0) - math.lgamma(count - k + 1.0))
+
+
+def one_gamma(seed, element, draw, shape, _):
+    """Marsaglia and Tsang (2000); a shape below 1 is raised by 1 and the sample scaled down again."""
+    if shape == 0.0:
+        return 0.0
+    scale = 1.0
+    if shape < 1.0:
+        scale = uniform(seed, element, draw) ** (1.0 / shape)
+        shape, draw = shape + 1.0, draw + u64(1)
+    d = shape - 1.0 / 3.0
+    v, accepted = 0.0, False
+    while not accepted:
+        x, u = normal(seed, element, draw), uniform(seed, element, draw + u64(1))
+        draw += u64(2)
+        root = 1.0 + x / math.sqrt(9.0 * d)
+        if root > 0.0:
+            v = root * root * root
+            accepted = math.log(u) < 0.5 * x * x + d * (1.0 - v + math.log(v))
+    return scale * d * v
+
+
+DOUBLE = np.dtype(np.float64)
+
+
+def sampled(draw, generator, dtype, shape, *parameters):
+    """Samples of `dtype` by one of the functions above; the parameters are broadcast."""
+    result = empty(shape, DOUBLE)
+    if result._array.size:
+        doubles = [converted(t, DOUBLE).expand(shape).contiguous()._array for t in parameters]
+        sample(draw, generator.philox_state(DRAWS_USED), doubles, result._array)
+    return converted(result, dtype)
+
+
+@cuda_kernel(operator_named("poisson"))
+def poisson_cuda(self, generator):
+    """The rates stay unchecked: to look at them, the host would have to wait."""
+    check_kernel_type(self, "poisson_cuda", DRAWN_FLOATS)
+    return sampled(one_poisson, generator, self._array.dtype, self._array.shape, self)
+
+
+@cuda_kernel(operator_named("binomial"))
+def binomial_cuda(count, prob, generator):
+    for name, t in (("count", count), ("prob", prob)):
+        if not dtype_of(t).is_floating_point:
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: "
+                             f"{SCALAR_TYPE_NAMES[dtype_of(t)]}")
+    check_kernel_type(count, "binomial_cuda", FLOAT_OR_DOUBLE)
+    shape = broadcast_shape(count._array.shape, prob._array.shape)
+    return sampled(one_binomial, generator, count._array.dtype, shape, count, prob)
+
+
+def positive(t):
+    """At least the type's smallest positive number, so that a logarithm can follow."""
+    return t.clamp(min=float(ml_dtypes.finfo(t._array.dtype).smallest_normal))
+
+
+@cuda_kernel(operator_named("_standard_gamma"))
+def standard_gamma_cuda(self, generator):
+    check_kernel_type(self, "gamma_cuda", FLOAT_OR_DOUBLE)
+    return positive(sampled(one_gamma, generator, self._array.dtype, self._array.shape, self))
+
+
+@cuda_kernel(operator_named("_sample_dirichlet"))
+def sample_dirichlet_cuda(self, generator):
+    check_kernel_type(self, "dirichlet", FLOAT_OR_DOUBLE)
+    gamma = sampled(one_gamma, generator, DOUBLE, self._array.shape, self)
+    share = converted(gamma / gamma.sum(-1, True), self._array.dtype)
+    below_one = np.nextafter(self._array.dtype.type(1), self._array.dtype.type(0))
+    return positive(share).clamp(max=float(below_one))

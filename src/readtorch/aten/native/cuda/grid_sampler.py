@@ -1,27 +1,37 @@
-"""grid_sampler of images and of volumes: each point of a grid says where to look, and what lies there is
-mixed from its neighbours.
+"""grid_sampler of images and of volumes: each point of a grid says where to look, and its value is
+interpolated between the neighbors there.
 
     sample(x, grid, mode, padding, align_corners, out)             out: zeros
     sample_backward(grad, x, grid, …, grad_x, grad_grid)           grad_x: zeros
 
-What the neighbours are along one dimension, with what weights and slopes, is told in Note [ Taps ] in
+What the neighbors are along one dimension, with what weights and slopes, says Note [ Taps ] in
 ../grid_sampler_utils.py. Grid: blocks of 256 threads with a grid-stride loop, a thread for each point; it
-goes over the taps and the channels. Gradients of elements are added atomically: points may share them.
+goes over the neighbors and the channels. Gradients of elements are added atomically: points may share them.
 
-In PyTorch: `aten/src/ATen/native/cuda/GridSampler.{cu,cuh}`.
+In PyTorch: `aten/src/ATen/native/cuda/GridSampler.cuh`, `aten/src/ATen/native/cuda/GridSampler.cu`,
+`aten/src/ATen/native/AffineGridGenerator.cpp`.
 """
+
 import functools
 import math
 
 from numba import cuda
 
-from ....c10.cuda.launch import blocks_of, launch
-from ..grid_sampler_utils import BICUBIC, NEAREST, REFLECTION, ZEROS
+from readtorch.aten.native.grid_sampler import (
+    base_grid, check_dimensions as check_dimensions_of_grid, check_dtypes, check_shapes,
+)
+from readtorch.aten.native.grid_sampler_utils import BICUBIC, NEAREST, REFLECTION, ZEROS
+from readtorch.c10.cuda.launch import blocks_of, launch
+
+from .fill_kernel import filled
 from .loops import THREADS
+from .reduce_ops import converted
+from .register_dispatch_key import cuda_kernel, empty, operator_named, owned
 from .rows import contiguous
+from .softmax import wide
 
 
-def sample(x, grid, mode, padding, align_corners, out):
+def sample_points(x, grid, mode, padding, align_corners, out):
     """x (N, C, H, W), grid (N, points, 2), out (N, C, points); or x (N, C, D, H, W), grid (N, points, 3)."""
     if out.size:
         make = sample_kernel if x.ndim == 4 else volume_kernel
@@ -40,76 +50,73 @@ def points(grid):
     return blocks_of(grid.shape[0] * grid.shape[1], THREADS)
 
 
-# ------------------------------------------------------------------------------------------- device functions
-
-
 @functools.cache
 def reflection(align_corners, dtype):
-    def reflect(place, size):
-        """A place mirrored at the image's edges as often as needed, and whether it then runs backwards (-1)."""
+    def reflect(position, size):
+        """A position reflected at the image's edges as often as needed, and whether it then runs backwards (-1)."""
         low, span = (dtype(0), dtype(size - 1)) if align_corners else (dtype(-0.5), dtype(size))
         if span == dtype(0):
             return dtype(0), dtype(0)
-        distance = abs(place - low)
-        turns = int(math.floor(distance / span))
-        beyond = distance - dtype(turns) * span
-        sign = dtype(-1) if place < low else dtype(1)
-        if turns % 2 == 0:
+        distance = abs(position - low)
+        flips = int(math.floor(distance / span))
+        beyond = distance - dtype(flips) * span
+        sign = dtype(-1) if position < low else dtype(1)
+        if flips % 2 == 0:
             return beyond + low, sign
         return span - beyond + low, -sign
     return reflect
 
 
-def clip(place, size):
-    number = type(place)
-    return min(place, number(size - 1)) if place > number(0) else number(0)
+def clip(position, size):
+    number = type(position)
+    return min(position, number(size - 1)) if position > number(0) else number(0)
 
 
 @functools.cache
-def placing(padding, align_corners, dtype):
+def source_index_of(padding, align_corners, dtype):
     reflect = reflection(align_corners, dtype)
 
-    def place_of(coordinate, size):
+    def source_index(coordinate, size):
         """Where a point lies, counted in elements, and the slope of that."""
         slope = dtype(size - 1) / dtype(2) if align_corners else dtype(size) / dtype(2)
-        place = (coordinate + dtype(1)) * slope
+        position = (coordinate + dtype(1)) * slope
         if not align_corners:
-            place -= dtype(0.5)
+            position -= dtype(0.5)
         if padding == REFLECTION:
-            place, sign = reflect(place, size)
+            position, sign = reflect(position, size)
             slope *= sign
         if padding != ZEROS:
-            if not (place > dtype(0) and place < dtype(size - 1)):
+            if not (position > dtype(0) and position < dtype(size - 1)):
                 slope = dtype(0)
-            place = clip(place, size)
-        return place, slope
-    return place_of
+            position = clip(position, size)
+        return position, slope
+    return source_index
 
 
 @functools.cache
-def tapping(mode, padding, align_corners, dtype):
-    """tap(k, coordinate, size): of the k-th neighbour the index (-1: there is none), the weight and its
+def neighbors(mode, padding, align_corners, dtype):
+    """neighbor(k, coordinate, size): of the k-th neighbor the index (-1: there is none), the weight and its
     slope."""
     if mode == BICUBIC:
-        return cubic_tapping(padding, align_corners, dtype)
-    place_of = placing(padding, align_corners, dtype)
+        return cubic_neighbors(padding, align_corners, dtype)
+    source_index = source_index_of(padding, align_corners, dtype)
 
-    def tap(k, coordinate, size):
-        place, slope = place_of(coordinate, size)
+    def neighbor(k, coordinate, size):
+        position, slope = source_index(coordinate, size)
         if mode == NEAREST:
-            return inside(rounded(place), size), dtype(1), dtype(0)
-        before = int(math.floor(place))
-        part = place - dtype(before)
+            return inside(rounded(position), size), dtype(1), dtype(0)
+        before = int(math.floor(position))
+        part = position - dtype(before)
         if k == 0:
             return inside(before, size), dtype(1) - part, -slope
         return inside(before + 1, size), part, slope
-    return tap
+    return neighbor
 
 
-def rounded(place):
+def rounded(position):
     """The nearest whole number, of two the even one."""
-    number, below = type(place), int(math.floor(place))
-    part = place - number(below)
+    number, below = type(position), int(math.floor(position))
+    part = position - number(below)
     if part > number(0.5) or (part == number(0.5) and below % 2 == 1):
         return below + 1
     return below
@@ -120,8 +127,8 @@ def inside(i, size):
 
 
 @functools.cache
-def cubic_tapping(padding, align_corners, dtype):
-    place_of, reflect = placing(ZEROS, align_corners, dtype), reflection(align_corners, dtype)
+def cubic_neighbors(padding, align_corners, dtype):
+    source_index, reflect = source_index_of(ZEROS, align_corners, dtype), reflection(align_corners, dtype)
 
     def inner(x):
         """The weight at a distance up to 1, and its slope."""
@@ -135,10 +142,10 @@ def cubic_tapping(padding, align_corners, dtype):
         weight = ((a * x - dtype(5) * a) * x + dtype(8) * a) * x - dtype(4) * a
         return weight, (dtype(3) * a * x - dtype(10) * a) * x + dtype(8) * a
 
-    def tap(k, coordinate, size):
-        place, slope = place_of(coordinate, size)
-        before = int(math.floor(place))
-        t, position = place - dtype(before), dtype(before + k - 1)
+    def neighbor(k, coordinate, size):
+        position, slope = source_index(coordinate, size)
+        before = int(math.floor(position))
+        t, position = position - dtype(before), dtype(before + k - 1)
         weight, steep = outer(t + dtype(1) if k == 0 else dtype(2) - t)
         if k == 1 or k == 2:
             weight, steep = inner(t if k == 1 else dtype(1) - t)
@@ -149,28 +156,25 @@ def cubic_tapping(padding, align_corners, dtype):
         if padding != ZEROS:
             position = clip(position, size)
         return inside(int(position), size), weight, slope * steep
-    return tap
+    return neighbor
 
 
-# ---------------------------------------------------------------------------------------------------- kernels
-
-
-def taps_in(mode):
+def neighbors_in(mode):
     return 4 if mode == BICUBIC else 1 if mode == NEAREST else 2
 
 
 @functools.cache
 def sample_kernel(mode, padding, align_corners, dtype):
-    tap, taps = tapping(mode, padding, align_corners, dtype), taps_in(mode)
+    neighbor, per_axis = neighbors(mode, padding, align_corners, dtype), neighbors_in(mode)
 
     def sample(x, grid, out):
         count = grid.shape[1]
         for e in range(cuda.grid(1), grid.shape[0] * count, cuda.gridsize(1)):
             n, p = e // count, e % count
-            for j in range(taps):
-                iy, wy, _ = tap(j, grid[n, p, 1], x.shape[2])
-                for i in range(taps):
-                    ix, wx, _ = tap(i, grid[n, p, 0], x.shape[3])
+            for j in range(per_axis):
+                iy, wy, _ = neighbor(j, grid[n, p, 1], x.shape[2])
+                for i in range(per_axis):
+                    ix, wx, _ = neighbor(i, grid[n, p, 0], x.shape[3])
                     if iy >= 0 and ix >= 0:
                         for c in range(x.shape[1]):
                             out[n, c, p] += wy * wx * x[n, c, iy, ix]
@@ -179,17 +183,17 @@ def sample_kernel(mode, padding, align_corners, dtype):
 
 @functools.cache
 def backward_kernel(mode, padding, align_corners, dtype):
-    tap, taps = tapping(mode, padding, align_corners, dtype), taps_in(mode)
+    neighbor, per_axis = neighbors(mode, padding, align_corners, dtype), neighbors_in(mode)
 
     def backward(grad, x, grid, grad_x, grad_grid):
         count = grid.shape[1]
         for e in range(cuda.grid(1), grid.shape[0] * count, cuda.gridsize(1)):
             n, p = e // count, e % count
             to_x, to_y = dtype(0), dtype(0)
-            for j in range(taps):
-                iy, wy, sy = tap(j, grid[n, p, 1], x.shape[2])
-                for i in range(taps):
-                    ix, wx, sx = tap(i, grid[n, p, 0], x.shape[3])
+            for j in range(per_axis):
+                iy, wy, sy = neighbor(j, grid[n, p, 1], x.shape[2])
+                for i in range(per_axis):
+                    ix, wx, sx = neighbor(i, grid[n, p, 0], x.shape[3])
                     if iy >= 0 and ix >= 0:
                         for c in range(x.shape[1]):
                             g = grad[n, c, p]
@@ -202,16 +206,16 @@ def backward_kernel(mode, padding, align_corners, dtype):
 
 @functools.cache
 def volume_kernel(mode, padding, align_corners, dtype):
-    tap, taps = tapping(mode, padding, align_corners, dtype), taps_in(mode)
+    neighbor, per_axis = neighbors(mode, padding, align_corners, dtype), neighbors_in(mode)
 
     def sample(x, grid, out):
         count = grid.shape[1]
         for e in range(cuda.grid(1), grid.shape[0] * count, cuda.gridsize(1)):
             n, p = e // count, e % count
-            for corner in range(taps * taps * taps):
-                iz, wz, _ = tap(corner // (taps * taps), grid[n, p, 2], x.shape[2])
-                iy, wy, _ = tap(corner // taps % taps, grid[n, p, 1], x.shape[3])
-                ix, wx, _ = tap(corner % taps, grid[n, p, 0], x.shape[4])
+            for corner in range(per_axis * per_axis * per_axis):
+                iz, wz, _ = neighbor(corner // (per_axis * per_axis), grid[n, p, 2], x.shape[2])
+                iy, wy, _ = neighbor(corner // per_axis % per_axis, grid[n, p, 1], x.shape[3])
+                ix, wx, _ = neighbor(corner % per_axis, grid[n, p, 0], x.shape[4])
                 if iz >= 0 and iy >= 0 and ix >= 0:
                     for c in range(x.shape[1]):
                         out[n, c, p] += wz * wy * wx * x[n, c, iz, iy, ix]
@@ -220,17 +224,17 @@ def volume_kernel(mode, padding, align_corners, dtype):
 
 @functools.cache
 def volume_backward_kernel(mode, padding, align_corners, dtype):
-    tap, taps = tapping(mode, padding, align_corners, dtype), taps_in(mode)
+    neighbor, per_axis = neighbors(mode, padding, align_corners, dtype), neighbors_in(mode)
 
     def backward(grad, x, grid, grad_x, grad_grid):
         count = grid.shape[1]
         for e in range(cuda.grid(1), grid.shape[0] * count, cuda.gridsize(1)):
             n, p = e // count, e % count
             to_x, to_y, to_z = dtype(0), dtype(0), dtype(0)
-            for corner in range(taps * taps * taps):
-                iz, wz, sz = tap(corner // (taps * taps), grid[n, p, 2], x.shape[2])
-                iy, wy, sy = tap(corner // taps % taps, grid[n, p, 1], x.shape[3])
-                ix, wx, sx = tap(corner % taps, grid[n, p, 0], x.shape[4])
+            for corner in range(per_axis * per_axis * per_axis):
+                iz, wz, sz = neighbor(corner // (per_axis * per_axis), grid[n, p, 2], x.shape[2])
+                iy, wy, sy = neighbor(corner // per_axis % per_axis, grid[n, p, 1], x.shape[3])
+                ix, wx, sx = neighbor(corner % per_axis, grid[n, p, 0], x.shape[4])
                 if iz >= 0 and iy >= 0 and ix >= 0:
                     for c in range(x.shape[1]):
                         g, v = grad[n, c, p], grad[n, c, p] * x[n, c, iz, iy, ix]
@@ -240,3 +244,45 @@ def volume_backward_kernel(mode, padding, align_corners, dtype):
                         to_z += v * sz * wy * wx
             grad_grid[n, p, 0], grad_grid[n, p, 1], grad_grid[n, p, 2] = to_x, to_y, to_z
     return backward
+
+
+def points_of(grid):
+    n, *sizes, dims = grid._array.shape
+    return contiguous(wide(grid)._array).reshape(n, math.prod(sizes), dims)
+
+
+def samplers(dims):
+    name = f"grid_sampler_{dims}d"
+
+    @cuda_kernel(operator_named(name))
+    def sample(input, grid, mode, padding_mode, align_corners):
+        check_shapes(input._array.shape, grid._array.shape)
+        check_dimensions_of_grid(input._array.shape, grid._array.shape, dims)
+        check_dtypes(input, grid, dims)
+        n, *sizes, _ = grid._array.shape
+        x = wide(input)
+        result = filled(empty((n, x._array.shape[1], *sizes), x._array.dtype), 0)
+        sample_points(x._array, points_of(grid), mode, padding_mode, align_corners,
+                            result._array.reshape(n, -1, math.prod(sizes)))
+        return converted(result, input._array.dtype)
+
+    @cuda_kernel(operator_named(f"{name}_backward"))
+    def backward(grad_output, input, grid, mode, padding_mode, align_corners, output_mask):
+        x, g, points = wide(input), contiguous(wide(grad_output)._array), points_of(grid)
+        grad_x = filled(empty(x._array.shape, x._array.dtype), 0)
+        grad_grid = empty(grid._array.shape, x._array.dtype)
+        sample_backward(g.reshape(*g.shape[:2], points.shape[1]), x._array, points, mode,
+                                     padding_mode, align_corners, grad_x._array,
+                                     grad_grid._array.reshape(points.shape))
+        wanted = zip((grad_x, grad_grid), output_mask)
+        return tuple(converted(t, input._array.dtype) if is_wanted else None for t, is_wanted in wanted)
+
+
+samplers(2)
+samplers(3)
+
+
+@cuda_kernel(operator_named("affine_grid_generator"))
+def affine_grid_cuda(theta, size, align_corners):
+    points = base_grid(theta, size, align_corners).bmm(theta.transpose(1, 2))
+    return owned(points.view(size[0], *size[2:], len(size) - 2))

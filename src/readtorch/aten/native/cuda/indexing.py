@@ -1,147 +1,127 @@
-"""gather, scatter, index_select and advanced indexing: elements named by integers.
+"""index_select, index_add, index_copy, index_fill and index_reduce: slices named by a vector of indices.
 
-    gather(x, dim, index, out)      scatter(out, dim, index, source)    scatter_add(out, dim, index, source)
-    index(x, indices, out)          index_put(out, indices, source, accumulate)
-
-Grid: blocks of 256 threads, one thread for each element of `index` (or of the result), with a grid-stride
-loop. An index below 0 counts from the end; one out of bounds is an error that only the simulator reports.
-Sums go by atomic additions: where an index occurs twice, the order, and so the last digit, is not fixed.
-
-In PyTorch: `aten/src/ATen/native/cuda/{ScatterGatherKernel,IndexKernel,Indexing}.cu`.
+In PyTorch: `aten/src/ATen/native/cuda/Indexing.cu`.
 """
-import numpy as np
-from numba import cuda
 
-from ....c10.cuda.launch import blocks_of, launch, scratch
-from .functions import add
-from .loops import broadcast, pointwise
-from .offsets import laid_out, offset, without
+from readtorch.aten.native.tensor_advanced_indexing.index import INT, check_index_reduce, check_index_vector
+from readtorch.aten.native.tensor_iterator import refuse_overlap
+from readtorch.c10.overflows import number_as
+from readtorch.c10.tensor_impl import dtype_of
+from readtorch.c10.wrap_dim import wrap_dim
 
-THREADS = 256
-
-
-def gather(x, dim, index, out):
-    """out[…, i, …] = x[…, index[…, i, …], …]. index (int64) and out have one shape; x is at least as large
-    elsewhere.
-    """
-    along(gather_kernel, x, dim, index, out)
+from .copy import clone_cuda
+from .fill_kernel import filled
+from .loops import broadcast
+from .reduce_ops import LONG, converted
+from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .scatter_gather_kernel import gather, reduce_into, scatter, scatter_add
+from .tensor_compare import operand
 
 
-def scatter(out, dim, index, source):
-    """out[…, index[…, i, …], …] = source[…, i, …]; of several for one place any may win."""
-    along(scatter_kernel, out, dim, index, source)
+def index_along(index, dim, shape):
+    """A vector of indices as an index of `shape` along `dim`."""
+    row = (
+        index._array.reshape([1] * dim + [-1] + [1] * (len(shape) - dim - 1))
+        if shape
+        else index._array.reshape(())
+    )
+    return broadcast(row, shape)
 
 
-def scatter_add(out, dim, index, source):
-    along(scatter_add_kernel, out, dim, index, source)
+@cuda_kernel(operator_named("index_select"))
+def index_select_cuda(self, dim, index):
+    dim = wrap_dim(dim, self._array.ndim)
+    shape = list(self._array.shape)
+    if shape:
+        shape[dim] = index._array.size
+    out = empty(shape, self._array.dtype)
+    gather(self._array, dim, index_along(index, dim, tuple(shape)), out._array)
+    return out
 
 
-def index_select(x, dim, index, out):
-    """index: one dimension."""
-    dim %= x.ndim
-    shape = [1] * dim + [index.size] + [1] * (x.ndim - dim - 1)
-    gather(x, dim, broadcast(index.reshape(shape), out.shape), out)
+def along_vector(name, run):
+    operator = operator_named(name)
+
+    def write(self, dim, index, source, *alpha):
+        dim = check_index_vector(self, dim, index, source, name)
+        source = source if alpha in ((), (1,)) else source * alpha[0]
+        shape = source._array.shape if self._array.ndim else ()
+        run(self._array, dim, index_along(index, dim, shape), broadcast(source._array, shape))
+        return self
+
+    def kernel_(self, dim, index, source, *alpha):
+        write(self, dim, index, source, *alpha)
+        self._counter[0] += 1
+        return self
+
+    cuda_kernel(operator)(
+        lambda self, dim, index, source, *alpha: write(clone_cuda(self, None), dim, index, source, *alpha)
+    )
+    cuda_kernel(operator.inplace)(kernel_)
 
 
-def along(kernel, x, dim, index, other):
-    if index.size == 0:
-        return
-    if x.ndim == 0:
-        x, index, other = (broadcast(a, (1,)) for a in (x, index, other))
-    dim %= x.ndim
-    flat_x, steps_x = laid_out(x)
-    flat_index, steps_index = laid_out(index)
-    flat_other, steps_other = laid_out(other)
-    launch(kernel, blocks_of(index.size, THREADS), THREADS, flat_x, without(steps_x, dim), steps_x[dim],
-           x.shape[dim],
-           flat_index, steps_index, flat_other, steps_other, index.shape, index.size)
+along_vector("index_add", scatter_add)
+along_vector("index_copy", scatter)
 
 
-def index(x, indices, out):
-    """out = x[indices[0], indices[1], …]: integer arrays (broadcast together) for the first dimensions of x.
-    """
-    elements(take_kernel, x, indices, out)
+def writes(name, change):
+    """An operator that changes elements of a copy, and its in-place form: `change(self, *arguments)`."""
+    operator = operator_named(name)
+
+    def kernel(self, *arguments):
+        result = clone_cuda(self, None)
+        change(result, *arguments)
+        return result
+
+    def kernel_(self, *arguments):
+        refuse_overlap(self)
+        change(self, *arguments)
+        self._counter[0] += 1
+        return self
+
+    cuda_kernel(operator)(kernel)
+    cuda_kernel(operator.inplace)(kernel_)
 
 
-def index_put(out, indices, source, accumulate=False):
-    """out[indices] = source, or += source."""
-    elements(add_kernel if accumulate else put_kernel, out, indices, source)
+def fill_slices(self, dim, index, value):
+    """value: an array without dimensions."""
+    dim = wrap_dim(dim, self._array.ndim)
+    if index._array.dtype not in (LONG, INT):
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index._array.ndim > 1:
+        raise IndexError("Index has to be a vector/scalar")
+    shape = list(self._array.shape)
+    if shape:
+        shape[dim] = index._array.size
+    scatter(self._array, dim, index_along(index, dim, tuple(shape)), broadcast(value, tuple(shape)))
 
 
-def elements(kernel, x, indices, other):
-    """The indices become one array of offsets; an element of `other` belongs to an offset and to a place
-    behind it.
-    """
-    if other.size == 0:
-        return
-    flat_x, steps_x = laid_out(x)
-    picked = np.broadcast_shapes(*(i.shape for i in indices))
-    rest = x.shape[len(indices):]
-    other = broadcast(other, (*picked, *rest))
-    flat_other, steps_other = laid_out(other)
-    offsets = total_offsets(indices, x.shape, steps_x, picked)
-    inside = max(1, int(np.prod(rest)))
-    launch(kernel, blocks_of(other.size, THREADS), THREADS, flat_x, offsets.reshape(-1), rest or (1,),
-           steps_x[len(indices):] or (0,), inside, flat_other, other.shape or (1,), steps_other or (0,),
-           other.size)
+def fill_with_number(self, dim, index, value):
+    if isinstance(value, complex) and self._array.dtype.kind != "c":
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    number = number_as(value, dtype_of(self))[()]
+    fill_slices(self, dim, index, filled(empty((), self._array.dtype), number)._array)
 
 
-def total_offsets(indices, sizes, steps, shape):
-    """Σ index · stride, as one int64 array."""
-    total = scratch(indices[0], shape, np.int64)
-    for d, index in enumerate(indices):
-        numbers = (np.int64(sizes[d]), np.int64(steps[d]))
-        if d == 0:
-            pointwise(stride_of_index, [index], total, numbers)
-        else:
-            step = scratch(total, shape, np.int64)
-            pointwise(stride_of_index, [index], step, numbers)
-            pointwise(add, [total, step], total, (np.int64(1),))
-    return total
+def fill_with_tensor(self, dim, index, value):
+    if value._array.ndim:
+        raise RuntimeError("Only supports 0-dimension value tensor, but got tensor with "
+                           f"{value._array.ndim} dimension(s).")
+    fill_slices(self, dim, index, operand(value, self._array.dtype))
 
 
-def stride_of_index(index, numbers):
-    """numbers: size, stride."""
-    return (index + numbers[0] if index < 0 else index) * numbers[1]
+writes("index_fill.int_Scalar", fill_with_number)
+writes("index_fill.int_Tensor", fill_with_tensor)
 
 
-# ---------------------------------------------------------------------------------------------------- kernels
+def index_reduce(self, dim, index, source, reduce, include_self):
+    """scatter_reduce with one index for each slice of the source."""
+    dim = check_index_reduce(self, dim, index, source, reduce)
+    own, other = (t if t._array.ndim else t.unsqueeze(0) for t in (self, source))
+    sizes = [1] * own._array.ndim
+    sizes[dim] = -1
+    places = converted(index, LONG).reshape(sizes).expand(other._array.shape)
+    reduce_into(own, dim, places, other, reduce, include_self)
 
 
-def from_the_front(index, size):
-    return index + size if index < 0 else index
-
-
-def gather_kernel(x, steps_x, step, size, index, steps_index, out, steps_out, shape, count):
-    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        k = from_the_front(index[offset(i, shape, steps_index)], size)
-        out[offset(i, shape, steps_out)] = x[offset(i, shape, steps_x) + k * step]
-
-
-def scatter_kernel(out, steps_out, step, size, index, steps_index, source, steps_source, shape, count):
-    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        k = from_the_front(index[offset(i, shape, steps_index)], size)
-        out[offset(i, shape, steps_out) + k * step] = source[offset(i, shape, steps_source)]
-
-
-def scatter_add_kernel(out, steps_out, step, size, index, steps_index, source, steps_source, shape, count):
-    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        k = from_the_front(index[offset(i, shape, steps_index)], size)
-        cuda.atomic.add(out, offset(i, shape, steps_out) + k * step, source[offset(i, shape, steps_source)])
-
-
-def take_kernel(x, offsets, rest, steps_rest, inside, out, shape, steps_out, count):
-    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        out[offset(i, shape, steps_out)] = x[offsets[i // inside] + offset(i % inside, rest, steps_rest)]
-
-
-def put_kernel(out, offsets, rest, steps_rest, inside, source, shape, steps_source, count):
-    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        place = offsets[i // inside] + offset(i % inside, rest, steps_rest)
-        out[place] = source[offset(i, shape, steps_source)]
-
-
-def add_kernel(out, offsets, rest, steps_rest, inside, source, shape, steps_source, count):
-    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        place = offsets[i // inside] + offset(i % inside, rest, steps_rest)
-        cuda.atomic.add(out, place, source[offset(i, shape, steps_source)])
+writes("index_reduce", index_reduce)

@@ -1,8 +1,8 @@
 """A function of single elements, applied to whole arrays.
 
-    pointwise(function, [a, b], out, numbers)     out = function(a, b, numbers), the inputs broadcast to `out`
+    pointwise(function, [a, b], out, scalars)     out = function(a, b, scalars), the inputs broadcast to `out`
 
-`function` takes one element of each input (one to four) and the tuple `numbers`. Grid: enough blocks of 256
+`function` takes one element of each input (one to four) and the tuple `scalars`. Grid: enough blocks of 256
 threads to give each thread four elements; a grid-stride loop does the rest. Contiguous float32 arrays move
 four elements at a time. Others are brought to four dimensions, and each thread works out where its element
 lies.
@@ -15,12 +15,12 @@ import numpy as np
 from numba import cuda
 
 from ....c10.cuda.launch import blocks_of, launch, strided
-from .vectors import in_fours, load4, store4
+from .memory_access import in_fours, load4, store4
 
 THREADS = 256
 
 
-def pointwise(function, inputs, out, numbers=(np.float32(0),)):
+def pointwise(function, inputs, out, scalars=(np.float32(0),)):
     """Shapes: inputs broadcast to out's. Any strides and dtypes."""
     if out.size == 0:
         return
@@ -29,10 +29,10 @@ def pointwise(function, inputs, out, numbers=(np.float32(0),)):
     fours = flat and in_fours(*arrays)
     grid = blocks_of(out.size, THREADS * 4 if fours else THREADS)
     if fours or flat:
-        launch(kernel(len(inputs), function, fours), grid, THREADS, *arrays, numbers)
+        launch(kernel(len(inputs), function, fours), grid, THREADS, *arrays, scalars)
         return
     for block in blocks_of_four_dimensions(arrays):
-        launch(strided_kernel(len(inputs), function), grid, THREADS, *block, numbers)
+        launch(strided_kernel(len(inputs), function), grid, THREADS, *block, scalars)
 
 
 # --------------------------------------------------------------------------------------------------- geometry
@@ -82,59 +82,59 @@ def kernel(inputs, function, fours):
 
 
 def flat_1(function):
-    def flat(a, out, numbers):
+    def flat(a, out, scalars):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            out[i] = function(a[i], numbers)
+            out[i] = function(a[i], scalars)
     return flat
 
 
 def flat_2(function):
-    def flat(a, b, out, numbers):
+    def flat(a, b, out, scalars):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            out[i] = function(a[i], b[i], numbers)
+            out[i] = function(a[i], b[i], scalars)
     return flat
 
 
 def flat_3(function):
-    def flat(a, b, c, out, numbers):
+    def flat(a, b, c, out, scalars):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            out[i] = function(a[i], b[i], c[i], numbers)
+            out[i] = function(a[i], b[i], c[i], scalars)
     return flat
 
 
 def fours_1(function):
-    def fours(a, out, numbers):
+    def fours(a, out, scalars):
         for q in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
             x = load4(a, 4 * q)
-            store4(out, 4 * q, function(x[0], numbers), function(x[1], numbers), function(x[2], numbers),
-                   function(x[3], numbers))
+            store4(out, 4 * q, function(x[0], scalars), function(x[1], scalars), function(x[2], scalars),
+                   function(x[3], scalars))
         i = out.size // 4 * 4 + cuda.grid(1)
         if i < out.size:
-            out[i] = function(a[i], numbers)
+            out[i] = function(a[i], scalars)
     return fours
 
 
 def fours_2(function):
-    def fours(a, b, out, numbers):
+    def fours(a, b, out, scalars):
         for q in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
             x, y = load4(a, 4 * q), load4(b, 4 * q)
-            store4(out, 4 * q, function(x[0], y[0], numbers), function(x[1], y[1], numbers),
-                   function(x[2], y[2], numbers), function(x[3], y[3], numbers))
+            store4(out, 4 * q, function(x[0], y[0], scalars), function(x[1], y[1], scalars),
+                   function(x[2], y[2], scalars), function(x[3], y[3], scalars))
         i = out.size // 4 * 4 + cuda.grid(1)
         if i < out.size:
-            out[i] = function(a[i], b[i], numbers)
+            out[i] = function(a[i], b[i], scalars)
     return fours
 
 
 def fours_3(function):
-    def fours(a, b, c, out, numbers):
+    def fours(a, b, c, out, scalars):
         for q in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
             x, y, z = load4(a, 4 * q), load4(b, 4 * q), load4(c, 4 * q)
-            store4(out, 4 * q, function(x[0], y[0], z[0], numbers), function(x[1], y[1], z[1], numbers),
-                   function(x[2], y[2], z[2], numbers), function(x[3], y[3], z[3], numbers))
+            store4(out, 4 * q, function(x[0], y[0], z[0], scalars), function(x[1], y[1], z[1], scalars),
+                   function(x[2], y[2], z[2], scalars), function(x[3], y[3], z[3], scalars))
         i = out.size // 4 * 4 + cuda.grid(1)
         if i < out.size:
-            out[i] = function(a[i], b[i], c[i], numbers)
+            out[i] = function(a[i], b[i], c[i], scalars)
     return fours
 
 
@@ -158,26 +158,26 @@ def strided_kernel(inputs, function):
 
 
 def strided_1(function):
-    def strided(a, out, numbers):
+    def strided(a, out, scalars):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
             at = place(i, out.shape)
-            out[at] = function(a[at], numbers)
+            out[at] = function(a[at], scalars)
     return strided
 
 
 def strided_2(function):
-    def strided(a, b, out, numbers):
+    def strided(a, b, out, scalars):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
             at = place(i, out.shape)
-            out[at] = function(a[at], b[at], numbers)
+            out[at] = function(a[at], b[at], scalars)
     return strided
 
 
 def strided_3(function):
-    def strided(a, b, c, out, numbers):
+    def strided(a, b, c, out, scalars):
         for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
             at = place(i, out.shape)
-            out[at] = function(a[at], b[at], c[at], numbers)
+            out[at] = function(a[at], b[at], c[at], scalars)
     return strided
 
 

@@ -1,22 +1,32 @@
-"""nll_loss, forward and backward.
+"""mse_loss, smooth_l1_loss, huber_loss, soft_margin_loss, binary cross-entropy, and nll_loss by kernels of its own.
 
-Scores are (N, C) or (N, C, …); a thread takes one sample and position. Sums over samples go through reduce.py: no
-atomics.
+nll_loss: scores are (N, C) or (N, C, …); a thread takes one sample and position. Sums over samples go through
+reduce.py: no atomics.
 
-In PyTorch: `aten/src/ATen/native/cuda/Loss.cu`, `aten/src/ATen/native/cuda/NLLLoss2d.cu`.
+In PyTorch: `aten/src/ATen/native/cuda/Loss.cu`, `aten/src/ATen/native/cuda/NLLLoss2d.cu`,
+`aten/src/ATen/native/cuda/BinaryMiscOpsKernels.cu`.
 """
-import functools
 
-import numpy as np
+import functools
+import math
+
 from numba import cuda
 
-from ..loss import MEAN, NONE
-from ....c10.cuda.launch import blocks_of, launch, scratch
-from .batch_norm import by_channel
+from readtorch.aten.functions import at
+from readtorch.aten.native.loss import MEAN, NONE, SUM as TOTAL
+from readtorch.aten.native.loss_nll import check_target_type, check_weight
+from readtorch.c10.cuda.launch import blocks_of, launch, scratch
+
+from . import more_functions as g
+from .fill_kernel import filled
 from .functions import div
 from .loops import pointwise
+from .normalization import by_channel
 from .reduce import SUM, reduce
+from .register_dispatch_key import cuda_kernel, empty, operator_named, owned
 from .rows import flat
+from .tensor_iterator import apply
+
 
 THREADS = 256
 
@@ -51,9 +61,6 @@ def nll_loss_backward(grad, target, weight, reduction, ignore_index, total_weigh
            flat(grad),
            flat(target), flat(total_weight) if weight is None else weight, ignore_index, flat(total_weight),
            result)
-
-
-# ---------------------------------------------------------------------------------------------------- kernels
 
 
 def listed(weight, c):
@@ -97,3 +104,124 @@ def nll_backward_kernel(has_weight, reduction):
                     value /= total_weight[0]
             out[n, c, s] = value
     return backward
+
+
+def reduced(losses, reduction):
+    return losses if reduction == NONE else losses.mean() if reduction == MEAN else losses.sum()
+
+
+def elementwise(name, function, backward, factor=1):
+    """A loss of each pair of elements. `factor`: of its gradient."""
+
+    @cuda_kernel(operator_named(name))
+    def forward(self, target, reduction, *given):
+        return reduced(apply(function, [self, target], given), reduction)
+
+    @cuda_kernel(operator_named(f"{name}_backward"))
+    def gradient(grad_output, self, target, reduction, *given):
+        count = (
+            max(1, math.prod(at.broadcast_tensors([self, target])[0]._array.shape))
+            if reduction == MEAN
+            else 1
+        )
+        return apply(backward, [grad_output, self, target], (factor / count, *given))
+
+
+elementwise("mse_loss", g.squared_difference, g.squared_difference_backward, factor=2)
+elementwise("smooth_l1_loss", g.smooth_l1, g.smooth_l1_backward)
+elementwise("huber_loss", g.huber, g.huber_backward)
+elementwise("soft_margin_loss", g.soft_margin, g.soft_margin_backward)
+
+
+@cuda_kernel(operator_named("binary_cross_entropy"))
+def binary_cross_entropy_cuda(self, target, weight, reduction):
+    """Logarithms are not less than -100."""
+    losses = (target - 1) * (1 - self).log().clamp(min=-100) - target * self.log().clamp(min=-100)
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+@cuda_kernel(operator_named("binary_cross_entropy_backward"))
+def binary_cross_entropy_backward_cuda(grad_output, self, target, weight, reduction):
+    grad = grad_output * (self - target) / ((1 - self) * self).clamp(min=1e-12)
+    grad = grad if weight is None else grad * weight
+    return grad / max(1, self._array.size) if reduction == MEAN else grad
+
+
+@cuda_kernel(operator_named("binary_cross_entropy_with_logits"))
+def binary_cross_entropy_with_logits_cuda(self, target, weight, pos_weight, reduction):
+    log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
+    losses = (1 - target) * self - log_weight * at.log_sigmoid_forward(self)[0]
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+def nll_forward(self, target, weight, reduction, ignore_index, shape):
+    """The loss, of `shape` if it is not reduced, and the sum of the weights."""
+    number = self._array.dtype
+    output, total = filled(empty(shape if reduction == NONE else (), number), 0), filled(empty((), number), 0)
+    if target._array.size:
+        nll_loss(
+            self._array,
+            target._array,
+            None if weight is None else weight._array,
+            reduction,
+            ignore_index,
+            output._array,
+            total._array,
+        )
+    elif reduction == MEAN:
+        filled(output, math.nan)
+    return output, total
+
+
+def nll_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
+    result = filled(empty(self._array.shape, self._array.dtype), 0)
+    nll_loss_backward(
+        grad_output._array,
+        target._array,
+        None if weight is None else weight._array,
+        reduction,
+        ignore_index,
+        total_weight._array,
+        result._array,
+    )
+    return result
+
+
+@cuda_kernel(operator_named("nll_loss_forward"))
+def nll_loss_forward_cuda(self, target, weight, reduction, ignore_index):
+    x, t = self._array, target._array
+    if not 0 < x.ndim <= 2:
+        raise RuntimeError("input tensor should be 1D or 2D")
+    if t.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if not (x.ndim == 1 and t.size == 1) and x.shape[0] != t.shape[0]:
+        raise RuntimeError(f"size mismatch (got input: {list(x.shape)}, target: {list(t.shape)})")
+    check_weight(self, weight, x.shape[-1])
+    check_target_type(target)
+    if x.ndim == 1:  # one sample: nothing to reduce
+        return nll_forward(as_batch(self), target.reshape(-1), weight, reduction or TOTAL, ignore_index, ())
+    return nll_forward(self, target, weight, reduction, ignore_index, t.shape)
+
+
+def as_batch(self):
+    return self.unsqueeze(0) if self._array.ndim == 1 else self
+
+
+@cuda_kernel(operator_named("nll_loss_backward"))
+def nll_loss_backward_cuda(grad_output, self, target, weight, reduction, ignore_index, total_weight):
+    grad = nll_backward(
+        grad_output, as_batch(self), target.reshape(-1), weight, reduction, ignore_index, total_weight
+    )
+    return owned(grad.view(self._array.shape))
+
+
+@cuda_kernel(operator_named("nll_loss2d_forward"))
+def nll_loss2d_forward_cuda(self, target, weight, reduction, ignore_index):
+    check_weight(self, weight, self._array.shape[1])
+    check_target_type(target)
+    return nll_forward(self, target, weight, reduction, ignore_index, target._array.shape)
+
+
+@cuda_kernel(operator_named("nll_loss2d_backward"))
+def nll_loss2d_backward_cuda(grad_output, self, target, weight, reduction, ignore_index, total_weight):
+    return nll_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight)

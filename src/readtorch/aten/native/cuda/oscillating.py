@@ -64,24 +64,24 @@ def far(x):
     return j0, falling * p1 + rising * q1, y0, falling * q1 - rising * p1
 
 
-def j0(x, numbers):
+def j0(x, scalars):
     return type(x)(waves(abs(float(x)))[0]) if x != type(x)(0) else type(x)(1)
 
 
-def j1(x, numbers):
+def j1(x, scalars):
     if x == type(x)(0):
         return x
     value = type(x)(waves(abs(float(x)))[1])
     return -value if x < type(x)(0) else value
 
 
-def y0(x, numbers):
+def y0(x, scalars):
     if x > type(x)(0):
         return type(x)(waves(float(x))[2])
     return type(x)(-math.inf) if x == type(x)(0) else type(x)(math.nan)
 
 
-def y1(x, numbers):
+def y1(x, scalars):
     if x > type(x)(0):
         return type(x)(waves(float(x))[3])
     return type(x)(-math.inf) if x == type(x)(0) else type(x)(math.nan)

@@ -32,13 +32,13 @@ def value(name):
 def steps(first, step):
     """From number 1 up to n; a nan stays one."""
 
-    def polynomial(x, n, numbers):
+    def polynomial(x, n, scalars):
         one = type(x)(1)
         if not -UNLIMITED < n < UNLIMITED or n <= -one:
             return type(x)(0)
         if n < one:
             return one
-        if n >= numbers[0] + one:
+        if n >= scalars[0] + one:
             return type(x)(math.nan)
         before, last = one, type(x)(first(x))
         k = 2
@@ -53,20 +53,20 @@ def steps(first, step):
 def by_angle(few, beyond, inside, right, left):
     """few(x, n), but above a number by the angle whose cosine x is, and by formulas of n where x is 1 or -1."""
 
-    def polynomial(x, n, numbers):
+    def polynomial(x, n, scalars):
         if beyond + 1 <= n < UNLIMITED and abs(x) <= type(x)(1):
             whole = type(x)(int(n))
             if abs(x) < type(x)(1):
                 return type(x)(inside(whole, math.acos(x)))
             return type(x)(right(whole) if x > 0 else left(whole) if int(n) % 2 == 0 else -left(whole))
-        return few(x, n, numbers)
+        return few(x, n, scalars)
 
     return polynomial
 
 
 def shifted(polynomial):
-    def of_shifted(x, n, numbers):
-        return polynomial(type(x)(2 * x - 1), n, numbers)
+    def of_shifted(x, n, scalars):
+        return polynomial(type(x)(2 * x - 1), n, scalars)
 
     return of_shifted
 

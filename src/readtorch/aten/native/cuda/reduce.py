@@ -26,7 +26,7 @@ from ....c10.cuda.launch import launch, scratch, strided
 from . import block_reduce as combining
 from .block_reduce import block_reduce, whole_warps
 from .functions import copy
-from .loops import collapse, pointwise
+from .loops import pointwise
 
 MOST_BLOCKS = 2048
 LEAST_PART = 2048  # elements that are worth a block of their own

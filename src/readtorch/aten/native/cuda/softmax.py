@@ -7,18 +7,27 @@ Grid: one block for each row (a grid-stride loop where there are more than 65535
 exponentials, the result; the second and third time it is in the cache. A dimension that is not the last one
 is read with the stride that it has. Sums are float32.
 
-In PyTorch: `aten/src/ATen/native/cuda/SoftMax.cu` (`cunn_SoftMaxForward`), `PersistentSoftmax.cuh` for short
-rows.
+In PyTorch: `aten/src/ATen/native/cuda/SoftMax.cu`, `aten/src/ATen/native/cuda/PersistentSoftmax.cuh`.
 """
+
 import functools
 import math
 
-import numpy as np
 from numba import cuda
+import numpy as np
 
-from ....c10.cuda.launch import launch
+from readtorch.aten.functions import at
+from readtorch.aten.native.tensor_iterator import WIDENED, not_implemented
+from readtorch.aten.native.transformers import transformer as layers
+from readtorch.c10.cuda.launch import launch
+from readtorch.c10.scalar_type import bool as bool_type
+from readtorch.c10.tensor_impl import dtype_of
+from readtorch.c10.wrap_dim import wrap_dim
+
 from .block_reduce import block_max, block_sum, whole_warps
-from .rows import as_rows
+from .reduce_ops import converted
+from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .rows import as_rows, flat
 
 
 def softmax(x, dim, out, log=False):
@@ -50,16 +59,16 @@ def forward_kernel(log, dtype):
         n, inner = x.shape[1], x.shape[2]
         for r in range(cuda.blockIdx.x, x.shape[0] * inner, cuda.gridDim.x):
             i, j = r // inner, r % inner
-            greatest, total = lowest, dtype(0)
+            largest, total = lowest, dtype(0)
             for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
                 v = x[i, k, j]
-                greatest = v if v > greatest or v != v else greatest
-            greatest = block_max(greatest, shared, lowest)
+                largest = v if v > largest or v != v else largest
+            largest = block_max(largest, shared, lowest)
             for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-                total += math.exp(x[i, k, j] - greatest)
+                total += math.exp(x[i, k, j] - largest)
             total = block_sum(total, shared, dtype(0))
             for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-                out[i, k, j] = result(x[i, k, j] - greatest, total)
+                out[i, k, j] = result(x[i, k, j] - largest, total)
     return forward
 
 
@@ -104,3 +113,64 @@ def plain_gradient(grad, y, total):
 
 def log_gradient(grad, y, total):
     return grad - math.exp(y) * total
+
+
+def wide(t):
+    """The tensor in the dtype to compute in: float32 for 16-bit floats."""
+    return None if t is None else converted(t, WIDENED.get(t._array.dtype, t._array.dtype))
+
+
+def row(t):
+    """A parameter as one contiguous row, or None."""
+    return None if t is None else flat(wide(t)._array)
+
+
+def softmax_of(name, log):
+    @cuda_kernel(operator_named(f"_{name}"))
+    def forward(self, dim, half_to_float):
+        dim = wrap_dim(dim, self._array.ndim)
+        if not dtype_of(self).is_floating_point:
+            raise not_implemented(f"{name}_cuda")(dtype_of(self))
+        x = wide(self)
+        out = empty(x._array.shape, x._array.dtype)
+        softmax(x._array, dim, out._array, log)
+        return out if half_to_float else converted(out, self._array.dtype)
+
+    @cuda_kernel(operator_named(f"_{name}_backward_data"))
+    def backward(grad_output, output, dim, input_dtype):
+        grad, y = wide(grad_output), wide(output)
+        out = empty(y._array.shape, y._array.dtype)
+        softmax_backward(grad._array, y._array, wrap_dim(dim, y._array.ndim), out._array, log)
+        return converted(out, input_dtype.numpy)
+
+
+softmax_of("softmax", log=False)
+softmax_of("log_softmax", log=True)
+
+
+@cuda_kernel(operator_named("_safe_softmax"))
+def safe_softmax_cuda(self, dim, dtype):
+    """Zeros where a row is -inf throughout, in place of nans."""
+    out = at.softmax(self, dim, dtype)
+    hopeless = at.eq(self, -math.inf).all(dim, True)
+    return at.where(hopeless, at.zeros((), dtype=out.dtype, device=out.device), out)
+
+
+@cuda_kernel(operator_named("_masked_softmax"))
+def masked_softmax_cuda(self, mask, dim, mask_type):
+    """softmax over what the mask does not hide. A row that is hidden as a whole gives nan."""
+    if dtype_of(mask) is not bool_type:
+        raise RuntimeError("Mask should be a boolean tensor")
+    if mask._array.shape != self._array.shape:
+        mask = layers.expanded_mask(mask, self._array.shape, mask_type)
+    if not dtype_of(self).is_floating_point:
+        raise not_implemented("masked_softmax")(dtype_of(self))
+    return at.softmax(self.masked_fill(mask, -math.inf), -1 if dim is None else dim)
+
+
+@cuda_kernel(operator_named("_masked_softmax_backward"))
+def masked_softmax_backward_cuda(grad_output, output, mask, dim):
+    if grad_output._array.shape != mask._array.shape:
+        raise RuntimeError("Mask shape should match grad shape")
+    grad = at._softmax_backward_data(grad_output, output, -1 if dim is None else dim, output.dtype)
+    return grad.masked_fill(mask, 0)

@@ -10,18 +10,25 @@ pair. Of longer rows the pieces are merged: the steps with j beyond a piece run 
 for each, those within it again in shared memory. What is compared is (value, place): equal elements keep
 their order, and what fills a row up to a power of two comes last.
 
-In PyTorch: `aten/src/ATen/native/cuda/Sort.cu` (CUB's radix sort, and a bitonic sort for short rows),
-`TensorTopK.cu`.
+In PyTorch: `aten/src/ATen/native/cuda/Sort.cu`, `aten/src/ATen/native/cuda/SortUtils.cuh`,
+`aten/src/ATen/native/cuda/TensorTopK.cu`.
 """
+
 import functools
 
-import numpy as np
 from numba import cuda
+import numpy as np
 
-from ....c10.cuda.launch import launch, scratch, strided
-from . import functions
+from readtorch.aten.native import return_types
+from readtorch.c10.cuda.launch import launch, scratch, strided
+from readtorch.c10.wrap_dim import wrap_dim
+
+from . import functions as f
 from .loops import pointwise
+from .reduce_ops import LONG
+from .register_dispatch_key import cuda_kernel, empty, operator_named
 from .rows import as_rows
+
 
 PIECE = 1024
 
@@ -41,7 +48,7 @@ def topk(x, k, dim, largest, values, indices):
         size, length = rows.itemsize, rows.shape[1]
         # (outer, inner), each `length` long
         steps = (out.shape[2] * length * size, size, length * size)
-        pointwise(functions.copy, [strided(rows, out.shape, steps)], out)
+        pointwise(f.copy, [strided(rows, out.shape, steps)], out)
 
 
 def sorted_rows(x, descending):
@@ -158,3 +165,35 @@ def exchange_in(before):
             keys[i], keys[j] = keys[j], keys[i]
             places[i], places[j] = places[j], places[i]
     return exchange
+
+
+def sorted_first(result, self, k, dim, largest):
+    """The first `k` of the sorted rows, with their places."""
+    shape = list(self._array.shape)
+    dim = wrap_dim(dim, len(shape))
+    if shape:
+        shape[dim] = k
+    values, indices = empty(shape, self._array.dtype), empty(shape, LONG)
+    topk(self._array, k, dim if shape else 0, largest, values._array, indices._array)
+    return result(values, indices)
+
+
+def length_along(self, dim):
+    return self._array.shape[wrap_dim(dim, self._array.ndim)] if self._array.ndim else 1
+
+
+@cuda_kernel(operator_named("sort"))
+def sort_cuda(self, dim, descending):
+    return sorted_first(return_types.sort, self, length_along(self, dim), dim, descending)
+
+
+@cuda_kernel(operator_named("sort.stable"))
+def stable_sort_cuda(self, stable, dim, descending):
+    return sort_cuda(self, dim, descending)
+
+
+@cuda_kernel(operator_named("topk"))
+def topk_cuda(self, k, dim, largest, sorted):
+    if not 0 <= k <= length_along(self, dim):
+        raise RuntimeError("selected index k out of range")
+    return sorted_first(return_types.topk, self, k, dim, largest)

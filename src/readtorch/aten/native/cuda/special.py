@@ -15,33 +15,33 @@ import math
 LOG_2 = math.log(2)
 
 
-def logit(x, numbers):
+def logit(x, scalars):
     """log of the odds."""
     return math.log(x / (type(x)(1) - x))
 
 
-def logit_inside(x, numbers):
-    """numbers: least and greatest probability."""
-    low, high = type(x)(numbers[0]), type(x)(numbers[1])
+def logit_inside(x, scalars):
+    """scalars: least and largest probability."""
+    low, high = type(x)(scalars[0]), type(x)(scalars[1])
     p = low if x < low else x
     p = high if p > high else p
     return math.log(p / (type(x)(1) - p))
 
 
-def entropy(x, numbers):
+def entropy(x, scalars):
     if x > type(x)(0):
         return -x * math.log(x)
     return x if x != x else (type(x)(0) if x == type(x)(0) else type(x)(-math.inf))
 
 
-def xlog1py(x, y, numbers):
+def xlog1py(x, y, scalars):
     """0 where x is 0, but for a nan in y."""
     if y != y:
         return y
     return x * math.log1p(y) if x != type(x)(0) else type(x)(0)
 
 
-def logaddexp(x, y, numbers):
+def logaddexp(x, y, scalars):
     """log(exp x + exp y), from the larger one."""
     if x == y:
         return x + type(x)(LOG_2)
@@ -49,7 +49,7 @@ def logaddexp(x, y, numbers):
     return larger + math.log1p(math.exp(-abs(x - y)))
 
 
-def logaddexp2(x, y, numbers):
+def logaddexp2(x, y, scalars):
     """log2(2 ** x + 2 ** y)"""
     if x == y:
         return x + type(x)(1)
@@ -57,7 +57,7 @@ def logaddexp2(x, y, numbers):
     return larger + math.log1p(type(x)(2) ** -abs(x - y)) * type(x)(1 / LOG_2)
 
 
-def sinc(x, numbers):
+def sinc(x, scalars):
     product = x * type(x)(math.pi)
     return math.sin(product) / product if x != type(x)(0) else type(x)(1)
 
@@ -96,7 +96,7 @@ def erfcinv_small(q):
     return x
 
 
-def erfinv(y, numbers):
+def erfinv(y, scalars):
     size = abs(y)
     if size <= type(y)(0.5):
         return erfinv_inside(y)
@@ -105,7 +105,7 @@ def erfinv(y, numbers):
     return type(y)(math.nan)
 
 
-def ndtri(p, numbers):
+def ndtri(p, scalars):
     """Where the normal distribution's cumulative function is p."""
     root, one = type(p)(math.sqrt(2)), type(p)(1)
     if p >= type(p)(0.25) and p <= type(p)(0.75):
@@ -142,11 +142,11 @@ def scaled_erfc(x):
     return type(x)(math.inf) if x == x else x
 
 
-def erfcx(x, numbers):
+def erfcx(x, scalars):
     return scaled_erfc(x)
 
 
-def log_ndtr(x, numbers):
+def log_ndtr(x, scalars):
     """log of the normal distribution's cumulative function, also where that is too small for a number."""
     t, half = x * type(x)(math.sqrt(0.5)), type(x)(0.5)
     if x < type(x)(-1):
@@ -157,7 +157,7 @@ def log_ndtr(x, numbers):
 # ------------------------------------------------------------------------------------------- gamma functions
 
 
-def lgamma(x, numbers):
+def lgamma(x, scalars):
     return math.lgamma(x)
 
 
@@ -173,7 +173,7 @@ def digamma_above_zero(x):
     return total + math.log(x) - type(x)(0.5) / x - rest
 
 
-def digamma(x, numbers):
+def digamma(x, scalars):
     """Below 0 mirrored: ψ(1 - x) - π / tan(πx), and a nan at whole numbers."""
     zero, one, pi = type(x)(0), type(x)(1), type(x)(math.pi)
     if x > zero:
@@ -184,7 +184,7 @@ def digamma(x, numbers):
     return digamma_above_zero(one - x) - pi / math.tan(pi * beyond) if beyond != zero else type(x)(math.nan)
 
 
-def trigamma(x, numbers):
+def trigamma(x, scalars):
     """The derivative of digamma: six steps up, and the asymptotic series there; mirrored below 1/2."""
     one, pi = type(x)(1), type(x)(math.pi)
     mirrored = x < type(x)(0.5)
@@ -207,10 +207,10 @@ TERMS = 12
 def even_bernoulli_numbers(count):
     """B₂, B₄, …: each from those before it, as their sums with binomial coefficients are 0."""
     from fractions import Fraction
-    numbers = [Fraction(1), Fraction(-1, 2)]
+    scalars = [Fraction(1), Fraction(-1, 2)]
     for n in range(2, 2 * count + 1):
-        numbers.append(-sum((math.comb(n + 1, k) * b for k, b in enumerate(numbers)), Fraction(0)) / (n + 1))
-    return numbers[2::2]
+        scalars.append(-sum((math.comb(n + 1, k) * b for k, b in enumerate(scalars)), Fraction(0)) / (n + 1))
+    return scalars[2::2]
 
 
 DIVISORS = tuple(float(math.factorial(2 * i + 2) / b) for i, b in enumerate(even_bernoulli_numbers(TERMS)))
@@ -239,8 +239,8 @@ def hurwitz(s, q, divisors):
     return total
 
 
-def zeta(s, q, numbers):
-    """numbers: DIVISORS."""
+def zeta(s, q, scalars):
+    """scalars: DIVISORS."""
     if s <= type(s)(1):
         return type(s)(math.inf) if s == type(s)(1) else type(s)(math.nan)
     if q <= type(q)(0):
@@ -248,12 +248,12 @@ def zeta(s, q, numbers):
             return type(q)(math.inf)  # the poles, and what is infinitely far
         if math.fmod(s, type(q)(1)) != type(q)(0):
             return type(q)(math.nan)
-    return hurwitz(s, q, numbers)
+    return hurwitz(s, q, scalars)
 
 
-def polygamma(x, numbers):
-    """numbers: the order + 1, its factorial with a sign, then DIVISORS."""
-    return numbers[1] * zeta(numbers[0], x, numbers[2:])
+def polygamma(x, scalars):
+    """scalars: the order + 1, its factorial with a sign, then DIVISORS."""
+    return scalars[1] * zeta(scalars[0], x, scalars[2:])
 
 
 # --------------------------------------------------------------------------------- incomplete gamma functions
@@ -312,9 +312,9 @@ def shares(a, x):
     return one - above, above
 
 
-def igamma(a, x, numbers):
+def igamma(a, x, scalars):
     return shares(a, x)[0]
 
 
-def igammac(a, x, numbers):
+def igammac(a, x, scalars):
     return shares(a, x)[1]

@@ -1,4 +1,5 @@
-"""Distributions without a closed form: samples by rejection, and the derivatives of gamma and beta samples by their parameters.
+"""Distributions without a closed form: samples by rejection, and the derivatives of gamma and beta samples by their
+parameters.
 
 In PyTorch: `aten/src/ATen/native/Distributions.h`.
 """

@@ -1,9 +1,10 @@
-"""How a part of a Dirichlet number moves with its concentration: the derivative that lets gradients pass through the sampling.
+"""How a part of a Dirichlet number moves with its concentration: the derivative that lets gradients pass through the
+sampling.
 
 Each part x alone is a beta number, with shapes a and b = total - a. It stays at the same quantile when a changes, so
-dx/da = -(dF/da) / (dF/dx) with F the beta distribution's function; what is computed here is that, over 1 - x. No closed form:
-four approximations share the plane, as in PyTorch, and their numbers are its own. In PyTorch: `dirichlet_grad_one`
-(`aten/src/ATen/native/Distributions.h`).
+dx/da = -(dF/da) / (dF/dx) with F the beta distribution's function; what is computed here is that, over 1 - x. No
+closed form: four approximations share the plane, as in PyTorch, and their numbers are its own. In PyTorch:
+`dirichlet_grad_one` (`aten/src/ATen/native/Distributions.h`).
 """
 import math
 
@@ -84,8 +85,8 @@ def stirling(n):
 def by_saddle_point(x, a, b):
     """Both shapes large: Rice's expansion."""
     total = a + b
-    mean, spread = a / total, math.sqrt(a * b / (total + 1)) / total
-    if abs(x - mean) <= 0.1 * spread:
+    mean, std = a / total, math.sqrt(a * b / (total + 1)) / total
+    if abs(x - mean) <= 0.1 * std:
         return at_the_mean(x, a, b)
     distance = b * x - a * (1 - x)
     entropy = b * math.log(b / (total * (1 - x))) + a * math.log(a / (total * x))

@@ -1,0 +1,73 @@
+"""adaptive_max_pool2d, forward and backward.
+
+In PyTorch: `aten/src/ATen/native/cuda/AdaptiveMaxPooling2d.cu`.
+"""
+
+from numba import cuda
+
+from readtorch.aten.native.pooling.adaptive import check_dimensions, check_not_empty
+from readtorch.aten.tensor_utils import check_like_indices
+from readtorch.c10.memory_format import format_strides
+
+from .kernel_utils import begin_of, end_of, position, run
+from .pool import empty_like_format, planes
+from .reduce_ops import LONG
+from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .rows import contiguous
+
+
+def adaptive_max_pool2d(x, out, indices):
+    """The largest element of each of these windows, and where in its image it lies."""
+    run(adaptive_max_kernel, out, contiguous(x), out, indices)
+
+
+def adaptive_max_pool2d_backward(grad, indices, grad_input):
+    run(adaptive_max_backward_kernel, grad_input, contiguous(grad), contiguous(indices), grad_input)
+
+
+def adaptive_max_kernel(x, out, indices):
+    height, width = x.shape[2], x.shape[3]
+    for e in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        n, c, oy, ox = position(e, out.shape)
+        top, left = begin_of(oy, out.shape[2], height), begin_of(ox, out.shape[3], width)
+        largest, index = x[n, c, top, left], top * width + left
+        for iy in range(top, end_of(oy, out.shape[2], height)):
+            for ix in range(left, end_of(ox, out.shape[3], width)):
+                v = x[n, c, iy, ix]
+                if v > largest or v != v:
+                    largest, index = v, iy * width + ix
+        out[n, c, oy, ox], indices[n, c, oy, ox] = largest, index
+
+
+def adaptive_max_backward_kernel(grad, indices, out):
+    down, across = grad.shape[2], grad.shape[3]
+    height, width = out.shape[2], out.shape[3]
+    for e in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        n, c, iy, ix = position(e, out.shape)
+        total = grad.dtype.type(0)
+        for oy in range(iy * down // height, ((iy + 1) * down + height - 1) // height):
+            for ox in range(ix * across // width, ((ix + 1) * across + width - 1) // width):
+                if indices[n, c, oy, ox] == iy * width + ix:
+                    total += grad[n, c, oy, ox]
+        out[n, c, iy, ix] = total
+
+
+@cuda_kernel(operator_named("adaptive_max_pool2d"))
+def adaptive_max_pool2d_cuda(self, output_size):
+    shape = self._array.shape
+    check_dimensions("adaptive_max_pool2d", shape, 2, ":")
+    check_not_empty("adaptive_max_pool2d", shape)
+    sizes = (*shape[:-2], *output_size)
+    strides = format_strides(self._array, sizes)
+    values, indices = empty(sizes, self._array.dtype, strides), empty(sizes, LONG, strides)
+    adaptive_max_pool2d(planes(self), planes(values), planes(indices))
+    return values, indices
+
+
+@cuda_kernel(operator_named("adaptive_max_pool2d_backward"))
+def adaptive_max_pool2d_backward_cuda(grad_output, self, indices):
+    check_not_empty("adaptive_max_pool2d_backward", grad_output._array.shape, what="grad_output")
+    check_like_indices("adaptive_max_pooling2d_backward", grad_output, indices, self, 2, "grad_output")
+    result = empty_like_format(self, self._array.shape)
+    adaptive_max_pool2d_backward(planes(grad_output), planes(indices), planes(result))
+    return result

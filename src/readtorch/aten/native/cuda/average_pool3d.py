@@ -1,0 +1,93 @@
+"""avg_pool3d, forward and backward: a thread adds up the window of one result, or the shares of one element of the
+input.
+
+All arrays are (N, C, D, H, W).
+
+In PyTorch: `aten/src/ATen/native/cuda/AveragePool3d.cu`.
+"""
+
+from numba import cuda
+
+from readtorch.aten.native.pooling.average import window_of_3d
+from readtorch.aten.tensor_utils import check_pooled
+from readtorch.c10.memory_format import format_strides
+
+from .average_pool2d import extent
+from .kernel_utils import first_window, run, voxel
+from .pool import check_floating, in_type_of, volumes
+from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .rows import contiguous
+from .softmax import wide
+
+
+def avg_pool3d(x, window, stride, padding, count_include_pad, divisor, out):
+    """divisor: what to divide by, or 0 for the number of elements in the window."""
+    scalars = (*window, *stride, *padding, int(count_include_pad), divisor)
+    run(average_kernel, out, contiguous(x), scalars, out)
+
+
+def avg_pool3d_backward(grad, window, stride, padding, count_include_pad, divisor, grad_input):
+    scalars = (*window, *stride, *padding, int(count_include_pad), divisor)
+    run(average_backward_kernel, grad_input, contiguous(grad), scalars, grad_input)
+
+
+def divided_by(seen, covered, include_padding, divisor):
+    return divisor if divisor != 0 else covered if include_padding else max(seen, 1)
+
+
+def average_kernel(x, scalars, out):
+    wd, wh, ww, sz, sy, sx, pz, py, px, include_padding, divisor = scalars
+    for e in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        n, c, oz, oy, ox = voxel(e, out.shape)
+        front, back, layers = extent(oz, wd, sz, pz, x.shape[2])
+        top, bottom, rows = extent(oy, wh, sy, py, x.shape[3])
+        left, right, columns = extent(ox, ww, sx, px, x.shape[4])
+        total = x.dtype.type(0)
+        for z in range(front, back):
+            for y in range(top, bottom):
+                for i in range(left, right):
+                    total += x[n, c, z, y, i]
+        seen = (back - front) * (bottom - top) * (right - left)
+        count = divided_by(seen, layers * rows * columns, include_padding, divisor)
+        out[n, c, oz, oy, ox] = total / x.dtype.type(count)
+
+
+def average_backward_kernel(grad, scalars, out):
+    wd, wh, ww, sz, sy, sx, pz, py, px, include_padding, divisor = scalars
+    for e in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        n, c, iz, iy, ix = voxel(e, out.shape)
+        total = grad.dtype.type(0)
+        for oz in range(first_window(iz + pz, wd, sz, wd), min((iz + pz) // sz + 1, grad.shape[2])):
+            front, back, layers = extent(oz, wd, sz, pz, out.shape[2])
+            for oy in range(first_window(iy + py, wh, sy, wh), min((iy + py) // sy + 1, grad.shape[3])):
+                top, bottom, rows = extent(oy, wh, sy, py, out.shape[3])
+                for ox in range(first_window(ix + px, ww, sx, ww), min((ix + px) // sx + 1, grad.shape[4])):
+                    left, right, columns = extent(ox, ww, sx, px, out.shape[4])
+                    seen = (back - front) * (bottom - top) * (right - left)
+                    count = divided_by(seen, layers * rows * columns, include_padding, divisor)
+                    total += grad[n, c, oz, oy, ox] / grad.dtype.type(count)
+        out[n, c, iz, iy, ix] = total
+
+
+@cuda_kernel(operator_named("avg_pool3d"))
+def avg_pool3d_cuda(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    slide, outputs = window_of_3d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
+    check_floating("avg_pool3d_out_cuda", self)
+    x, sizes = wide(self), (*self._array.shape[:-3], *outputs)
+    result = empty(sizes, x._array.dtype, format_strides(self._array, sizes))
+    avg_pool3d(volumes(x), slide.kernel, slide.stride, slide.padding, count_include_pad,
+                       divisor_override or 0, volumes(result))
+    return in_type_of(self, result)
+
+
+@cuda_kernel(operator_named("avg_pool3d_backward"))
+def avg_pool3d_backward_cuda(
+    grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+):
+    slide, outputs = window_of_3d(self._array, kernel_size, stride, padding, ceil_mode, divisor_override)
+    check_pooled((*self._array.shape[:-3], *outputs), 3, grad_output)
+    grad, sizes = wide(grad_output), self._array.shape
+    result = empty(sizes, grad._array.dtype, format_strides(self._array, sizes))
+    avg_pool3d_backward(volumes(grad), slide.kernel, slide.stride, slide.padding, count_include_pad,
+                                divisor_override or 0, volumes(result))
+    return in_type_of(self, result)

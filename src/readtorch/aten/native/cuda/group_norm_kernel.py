@@ -1,0 +1,83 @@
+"""Group normalization, by the kernels of layer_norm_kernel.py: the groups are its rows.
+
+In PyTorch: `aten/src/ATen/native/cuda/group_norm_kernel.cu`.
+"""
+
+import math
+
+from readtorch.aten.native.group_norm import check as check_groups
+from readtorch.aten.native.normalization import statistics_type
+from readtorch.c10.cuda.launch import scratch, strided
+
+from .fill_kernel import filled
+from .functions import copy
+from .layer_norm_kernel import in_types_of, run_backward, run_forward, wanted
+from .loops import pointwise
+from .normalization import channel_sums
+from .reduce_ops import converted
+from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .rows import contiguous, flat, matrix
+from .softmax import row, wide
+
+
+def group_norm(x, groups, weight, bias, eps, out, mean, rstd):
+    """x: (N, C, …). weight, bias: C elements or None. mean, rstd: (N · groups)."""
+    n, each = row_of_group(x, groups)
+    run_forward(matrix(x, n), weight, bias, eps, matrix(out, n), mean, rstd, each)
+
+
+def group_norm_backward(grad, x, groups, mean, rstd, weight, grad_input, grad_weight, grad_bias):
+    n, each = row_of_group(x, groups)
+    grad, x = contiguous(grad), contiguous(x)
+    if grad_input is not None:
+        run_backward(matrix(grad, n), matrix(x, n), mean, rstd, weight, matrix(grad_input, n), each)
+    if grad_weight is not None or grad_bias is not None:
+        batch, channels = x.shape[:2]
+        by_channel = [for_channels(s, batch, groups, channels) for s in (mean, rstd)]
+        channel_sums(grad, x, *by_channel, grad_bias, grad_weight)
+
+
+def row_of_group(x, groups):
+    """(elements in a row, (elements with weights of their own, elements that share one))."""
+    channels = x.shape[1] // groups
+    spatial = x.size // max(1, x.shape[0] * x.shape[1])
+    return channels * spatial, (channels, spatial)
+
+
+def for_channels(statistic, batch, groups, channels):
+    """A number for each (sample, group) as one for each (sample, channel): a matrix of its own."""
+    repeated = scratch(statistic, (batch, groups, channels // groups), statistic.dtype)
+    size = statistic.itemsize
+    pointwise(copy, [strided(statistic, (batch, groups, 1), (groups * size, size, 0))], repeated)
+    return strided(repeated, (batch, channels), (channels * repeated.itemsize, repeated.itemsize))
+
+
+@cuda_kernel(operator_named("native_group_norm"))
+def native_group_norm_cuda(input, weight, bias, N, C, HxW, group, eps):
+    """The result, and the mean and 1 / deviation of each group: (N, group)."""
+    check_groups(input, weight, bias, C, group)
+    kept, x = statistics_type(input, weight, bias), wide(input)
+    out = empty(input._array.shape, x._array.dtype)
+    mean, rstd = (filled(empty((N, group), x._array.dtype), number) for number in (0, math.nan))
+    if x._array.size:
+        group_norm(
+            x._array, group, row(weight), row(bias), eps, out._array, flat(mean._array), flat(rstd._array)
+        )
+    return converted(out, input._array.dtype), converted(mean, kept), converted(rstd, kept)
+
+
+@cuda_kernel(operator_named("native_group_norm_backward"))
+def native_group_norm_backward_cuda(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
+    x, grad = wide(input), wide(grad_out)
+    grads = wanted(output_mask, [input._array.shape, (C,), (C,)], x._array.dtype)
+    if x._array.size:
+        group_norm_backward(
+            grad._array,
+            x._array,
+            group,
+            row(mean),
+            row(rstd),
+            row(weight),
+            *[None if g is None else g._array for g in grads],
+        )
+    return in_types_of(grads, input, weight)

@@ -1,0 +1,110 @@
+"""Pseudo-inverse, rank, matrix exponential and cross product, made of operators.
+
+In PyTorch: `aten/src/ATen/native/LinearAlgebra.cpp`, `aten/src/ATen/native/cuda/CrossKernel.cu`.
+"""
+
+import math
+
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native.linear_algebra_utils import check_floating, check_square
+from readtorch.aten.native.tensor_iterator import result_type
+from readtorch.c10.wrap_dim import wrap_dim
+
+from .batch_linear_algebra import eigh_cuda, svd_cuda, units, zeros
+from .fill_kernel import filled
+from .reduce_ops import LONG
+from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, operator_named
+
+
+def on_this_device(number, dtype):
+    return filled(empty((), dtype), number) if isinstance(number, (int, float)) else number
+
+
+def tolerance(A, values, atol, rtol):
+    """Singular values up to this count as zero: see `tolerance` in ../../linear_algebra/pinv.py."""
+    dtype = values._array.dtype
+    eps = float(np.finfo(dtype).eps) * max(A._array.shape[-2:])
+    atol, rtol = (None if t is None else on_this_device(t, dtype) for t in (atol, rtol))
+    if rtol is None:
+        rtol = on_this_device(eps, dtype) if atol is None else at.where(atol > 0, 0.0, eps).to(values.dtype)
+    relative = values.amax(-1) * rtol
+    return relative if atol is None else at.maximum(relative, atol.to(values.device))
+
+
+@cuda_kernel(operator_named("linalg_pinv.atol_rtol_tensor"))
+def pinv_cuda(self, atol, rtol, hermitian):
+    check_floating(self, "linalg.pinv")
+    *batch, m, n = self._array.shape
+    if not self._array.size:
+        return empty((*batch, n, m), self._array.dtype)
+    if hermitian:
+        values, U = eigh_cuda(self, "L", True)
+        Vh = U.mT
+    else:
+        U, values, Vh = svd_cuda(self, False, True, None)
+    limit = tolerance(self, values.abs(), atol, rtol).unsqueeze(-1)
+    inverse = at.where(values.abs() > limit, 1 / values, 0.0).to(self.dtype)
+    return (Vh.mT * inverse.unsqueeze(-2)) @ U.mT
+
+
+def rank(A, atol, rtol, hermitian):
+    check_floating(A, "linalg.matrix_rank")
+    if not A._array.size:
+        return zeros(A._array.shape[:-2], LONG)
+    values = eigh_cuda(A, "L", False)[0].abs() if hermitian else svd_cuda(A, False, False, None)[1]
+    return (values > tolerance(A, values, atol, rtol).unsqueeze(-1)).sum(-1)
+
+
+cuda_kernel(operator_named("linalg_matrix_rank.atol_rtol_tensor"))(rank)
+cuda_kernel(operator_named("linalg_matrix_rank.atol_rtol_float"))(rank)
+
+
+@cuda_kernel(operator_named("linalg_matrix_rank"))
+def rank_by_tolerance(self, tol, hermitian):
+    return rank(self, tol, 0.0, hermitian)
+
+
+def series(A):
+    """The power series of exp up to A¹⁵ with six products: four polynomials in A, A² and A³, which are those
+    in A⁴. For a norm up to 1/2, more terms would change nothing."""
+    powers = [units(A._array.shape, A._array.dtype), A, A @ A]
+    powers.append(powers[2] @ A)
+    fourth, result = powers[2] @ powers[2], None
+    for first in (12, 8, 4, 0):
+        part = sum(power / math.factorial(first + k) for k, power in enumerate(powers))
+        result = part if result is None else part + fourth @ result
+    return result
+
+
+@cuda_kernel(operator_named("linalg_matrix_exp"))
+def matrix_exp_cuda(self):
+    """exp(A) = exp(A / 2ˢ) squared s times. The host waits for the norm. (In PyTorch: polynomials of degree
+    1 to 18, each matrix's by its norm.)"""
+    check_square(self, "linalg.matrix_exp")
+    check_floating(self, "linalg.matrix_exp", low_precision=True)
+    if not self._array.size:
+        return at.empty_like(self)
+    norm = self.abs().sum(-2).max().item()
+    if not math.isfinite(norm):
+        return at.full_like(self, math.nan)
+    squarings = max(0, math.ceil(math.log2(norm)) + 1) if norm else 0
+    result = series(self / 2.0 ** squarings)
+    for _ in range(squarings):
+        result = result @ result
+    return result.contiguous()
+
+
+@cuda_kernel(operator_named("linalg_cross"))
+def cross_cuda(self, other, dim):
+    shapes = self._array.shape, other._array.shape
+    if len(shapes[0]) != len(shapes[1]):
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    axis = wrap_dim(dim, len(shapes[0]))
+    if shapes[0][axis] != 3 or shapes[1][axis] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {shapes[0][axis]} "
+                           f"and {shapes[1][axis]}")
+    common, shape = result_type(self, other), broadcast_shape(*shapes)
+    x, y = (t.to(common).expand(shape) for t in (self, other))
+    return x.roll(-1, axis) * y.roll(-2, axis) - x.roll(-2, axis) * y.roll(-1, axis)

@@ -1,0 +1,77 @@
+"""repeat and repeat_interleave.
+
+    repeat_indices(ends, out)                              0, 0, 1, 2, 2, 2 … by the running sum of the counts
+
+Grid: blocks of 256 threads with a grid-stride loop, a thread for each index.
+
+In PyTorch: `aten/src/ATen/native/cuda/Repeat.cu`.
+"""
+
+from numba import cuda
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native.tensor_factories import check_size
+from readtorch.aten.native.tensor_iterator import not_implemented
+from readtorch.c10.cuda.launch import blocks_of, launch
+from readtorch.c10.tensor_impl import dtype_of
+
+from .copy import copy as copy_kernel
+from .loops import THREADS
+from .reduce_ops import LONG
+from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .rows import contiguous
+
+
+def repeat_indices(ends, out):
+    """ends: the running sum of how often each index is repeated."""
+    if out.size:
+        launch(repeat_kernel, blocks_of(ends.size, THREADS), THREADS, ends, out)
+
+
+def repeat_kernel(ends, out):
+    """Each index writes its own run."""
+    for i in range(cuda.grid(1), ends.size, cuda.gridsize(1)):
+        for place in range(ends[i - 1] if i > 0 else 0, ends[i]):
+            out[place] = i
+
+
+INT = np.dtype(np.int32)
+
+
+@cuda_kernel(operator_named("repeat"))
+def repeat_cuda(self, repeats):
+    """Each dimension of the result is seen as (copies, size): one copy of a broadcast view fills it."""
+    added = len(repeats) - self._array.ndim
+    if added < 0:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
+        )
+    sizes = (*[1] * added, *self._array.shape)
+    check_size([n * size for n, size in zip(repeats, sizes)])
+    result = empty([n * size for n, size in zip(repeats, sizes)], self._array.dtype)
+    if result._array.size:
+        pairs = [n for pair in zip(repeats, sizes) for n in pair]
+        source = contiguous(self._array).reshape([n for size in sizes for n in (1, size)])
+        copy_kernel(np.broadcast_to(source, pairs), result._array.reshape(pairs))
+    return result
+
+
+@cuda_kernel(operator_named("repeat_interleave.Tensor"))
+def repeat_interleave_cuda(repeats, output_size):
+    """The host waits for the size of the result, unless the caller tells it."""
+    counts = repeats._array
+    if counts.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if counts.dtype not in (LONG, INT):
+        raise not_implemented("repeat_interleave_cuda")(dtype_of(repeats))
+    if not counts.size:
+        return empty((0,), counts.dtype)
+    ends = repeats.cumsum(0)
+    if output_size is None:
+        if not at.ge(repeats, 0).all().item():
+            raise RuntimeError("repeats can not be negative")
+        output_size = ends[-1].item()
+    result = empty((output_size,), counts.dtype)
+    repeat_indices(ends._array, result._array)
+    return result

@@ -1,0 +1,264 @@
+"""gather and scatter, also with a reduction: elements named by an index along one dimension.
+
+    gather(x, dim, index, out)      scatter(out, dim, index, source)    scatter_add(out, dim, index, source)
+    combine(how, out, dim, index, source)      scatter with a product, a minimum or a maximum
+
+Grid: blocks of 256 threads with a grid-stride loop, a thread for each element of `index`. An index below 0 counts from
+the end; one out of bounds is an error that only the simulator reports. Sums are added atomically: where an index
+occurs twice, the order, and so the last digit, is not fixed. Products and extremes are combined by compare-and-swap on
+the bits.
+
+In PyTorch: `aten/src/ATen/native/cuda/ScatterGatherKernel.cu`.
+"""
+
+import functools
+
+from numba import cuda
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native.tensor_advanced_indexing.scatter_gather import check_index, neutral, reduction
+from readtorch.c10.cuda.launch import blocks_of, launch
+from readtorch.c10.scalar_type import int64
+
+from .block_reduce import greater, smaller, times
+from .copy import clone_cuda, copy_elements
+from .fill_kernel import filled
+from .loops import broadcast
+from .offset_calculator import laid_out, offset, without
+from .reduce_ops import LONG, converted, wide_enough
+from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .rows import contiguous
+
+
+THREADS = 256
+
+
+def gather(x, dim, index, out):
+    """out[…, i, …] = x[…, index[…, i, …], …]. index (int64) and out have one shape; x is at least as large
+    elsewhere.
+    """
+    along(gather_kernel, x, dim, index, out)
+
+
+def scatter(out, dim, index, source):
+    """out[…, index[…, i, …], …] = source[…, i, …]; of several for one place any may win."""
+    along(scatter_kernel, out, dim, index, source)
+
+
+def scatter_add(out, dim, index, source):
+    along(scatter_add_kernel, out, dim, index, source)
+
+
+def index_select(x, dim, index, out):
+    """index: one dimension."""
+    dim %= x.ndim
+    shape = [1] * dim + [index.size] + [1] * (x.ndim - dim - 1)
+    gather(x, dim, broadcast(index.reshape(shape), out.shape), out)
+
+
+def along(kernel, x, dim, index, other):
+    if index.size == 0:
+        return
+    if x.ndim == 0:
+        x, index, other = (broadcast(a, (1,)) for a in (x, index, other))
+    dim %= x.ndim
+    flat_x, steps_x = laid_out(x)
+    flat_index, steps_index = laid_out(index)
+    flat_other, steps_other = laid_out(other)
+    launch(kernel, blocks_of(index.size, THREADS), THREADS, flat_x, without(steps_x, dim), steps_x[dim],
+           x.shape[dim],
+           flat_index, steps_index, flat_other, steps_other, index.shape, index.size)
+
+
+def gather_kernel(x, steps_x, step, size, index, steps_index, out, steps_out, shape, count):
+    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+        k = from_the_front(index[offset(i, shape, steps_index)], size)
+        out[offset(i, shape, steps_out)] = x[offset(i, shape, steps_x) + k * step]
+
+
+def scatter_kernel(out, steps_out, step, size, index, steps_index, source, steps_source, shape, count):
+    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+        k = from_the_front(index[offset(i, shape, steps_index)], size)
+        out[offset(i, shape, steps_out) + k * step] = source[offset(i, shape, steps_source)]
+
+
+def scatter_add_kernel(out, steps_out, step, size, index, steps_index, source, steps_source, shape, count):
+    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+        k = from_the_front(index[offset(i, shape, steps_index)], size)
+        cuda.atomic.add(out, offset(i, shape, steps_out) + k * step, source[offset(i, shape, steps_source)])
+
+
+def from_the_front(index, size):
+    return index + size if index < 0 else index
+
+
+HOW = {"prod": times, "amax": greater, "amin": smaller}
+BITS = {"float32": np.int32, "float64": np.int64}
+
+
+def combine(how, out, dim, index, source):
+    """how: a key of HOW. out, source: of 32 or 64 bits."""
+    name = out.dtype.name
+    bits = out.view(BITS[name]) if name in BITS else out
+    along(combine_kernel(HOW[how], name), bits, dim, index, source)
+
+
+def float_to_bits(x):
+    return cuda.libdevice.float_as_int(x)
+
+
+def bits_to_float(bits):
+    return cuda.libdevice.int_as_float(bits)
+
+
+def double_to_bits(x):
+    return cuda.libdevice.double_as_longlong(x)
+
+
+def bits_to_double(bits):
+    return cuda.libdevice.longlong_as_double(bits)
+
+
+def itself(x):
+    return x
+
+
+CONVERSIONS = {"float32": (float_to_bits, bits_to_float), "float64": (double_to_bits, bits_to_double)}
+
+
+@functools.cache
+def combine_kernel(function, name):
+    """See Note [ Compare and swap ]."""
+    to_bits, from_bits = CONVERSIONS.get(name, (itself, itself))
+
+    def combine(bits, steps_bits, step, size, index, steps_index, source, steps_source, shape, count):
+        for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+            k = from_the_front(index[offset(i, shape, steps_index)], size)
+            place, value = offset(i, shape, steps_bits) + k * step, source[offset(i, shape, steps_source)]
+            found, done = cuda.atomic.cas(bits, place, 0, 0), False
+            while not done:
+                expected = found
+                found = cuda.atomic.cas(bits, place, expected, to_bits(function(from_bits(expected), value)))
+                done = found == expected
+    return combine
+
+
+@cuda_kernel(operator_named("gather"))
+def gather_cuda(self, dim, index, sparse_grad):
+    dim = check_index(self, dim, index, "gather")
+    out = empty(index._array.shape, self._array.dtype)
+    gather(self._array, dim, index._array, out._array)
+    return out
+
+
+def window(array, shape):
+    """The part of `array` as large as an index."""
+    if not shape or array.ndim != len(shape):  # NumPy would read the element of an array without dimensions
+        return array
+    return array[tuple(slice(n) for n in shape)]
+
+
+def scatters(name, run):
+    """An operator that writes or adds `src` where an index says, and its in-place form."""
+    operator = operator_named(name)
+
+    def write(self, dim, index, src):
+        dim = check_index(self, dim, index, "scatter")
+        run(self._array, dim, index._array, window(source_of(self, index, src), index._array.shape))
+        return self
+
+    def kernel_(self, dim, index, src):
+        write(self, dim, index, src)
+        self._counter[0] += 1
+        return self
+
+    cuda_kernel(operator)(lambda self, dim, index, src: write(clone_cuda(self, None), dim, index, src))
+    cuda_kernel(operator.inplace)(kernel_)
+
+
+def source_of(self, index, src):
+    """The array of what is scattered: a tensor, or a number for each index."""
+    if hasattr(src, "_array"):
+        return src._array
+    return broadcast(filled(empty((), self._array.dtype), src)._array, index._array.shape)
+
+
+scatters("scatter.src", scatter)
+scatters("scatter.value", scatter)
+scatters("scatter_add", scatter_add)
+
+
+REDUCTIONS = {"add": "sum", "multiply": "prod"}
+
+
+def reduce_into(self, dim, index, src, reduce, include_self=True):
+    """`self`, each place combined with what `src` sends there."""
+    dim = check_index(self, dim, index, "scatter")
+    if hasattr(src, "_array") and src._array.dtype != self._array.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    shape, own = index._array.shape, self._array.dtype
+    if not index._array.size:
+        return self
+    work = converted(self, wide_enough(own))
+    number = work._array.dtype
+    source = window(contiguous(source_of(self, index, src)), shape)
+    if source.dtype != number:
+        source = converted_array(source, number)
+    if not include_self:
+        start = filled(empty((), number), neutral(reduce, number))
+        copy_elements(at.where(arrivals(work, dim, index) > 0, start, work), work)
+    if reduce in ("sum", "mean"):
+        scatter_add(work._array, dim, index._array, source)
+    else:
+        combine(reduce, work._array, dim, index._array, source)
+    if reduce == "mean":
+        work = divided_by_counts(work, dim, index, include_self)
+    if work is not self:
+        copy_elements(work, self)
+    return self
+
+
+def converted_array(array, numpy_dtype):
+    from .copy import copy
+
+    result = empty(array.shape, numpy_dtype)
+    copy(array, result._array)
+    return result._array
+
+
+def arrivals(work, dim, index):
+    """How many elements are sent to each place."""
+    zeros = filled(empty(work._array.shape, LONG), 0)
+    return at.scatter_add(zeros, dim, index, at.ones_like(index, dtype=int64))
+
+
+def divided_by_counts(work, dim, index, include_self):
+    counts = (arrivals(work, dim, index) + int(include_self)).clamp(min=1)
+    if work._array.dtype.kind in "iu":
+        return at.div(work, counts, rounding_mode="floor").to(work.dtype)
+    return work / counts.to(work.dtype)
+
+
+def combining(name, call, allowed):
+    operator = operator_named(name)
+
+    def kernel(self, *arguments):
+        return in_place(clone_cuda(self, None), *arguments)
+
+    def in_place(self, dim, index, src, reduce, *include_self):
+        reduction(reduce, allowed)  # or an error
+        return reduce_into(self, dim, index, src, call(reduce), *include_self)
+
+    def kernel_(self, *arguments):
+        in_place(self, *arguments)
+        self._counter[0] += 1
+        return self
+
+    cuda_kernel(operator)(kernel)
+    cuda_kernel(operator.inplace)(kernel_)
+
+
+combining("scatter.reduce", REDUCTIONS.get, ("add", "multiply"))
+combining("scatter.value_reduce", REDUCTIONS.get, ("add", "multiply"))
+combining("scatter_reduce.two", str, ("sum", "mean", "prod", "amax", "amin"))

@@ -1,0 +1,126 @@
+"""kthvalue, median and mode: an element of each sorted row.
+
+    pick(rank, x, dim, values, indices, scalars)           rank: kth, median, nanmedian or mode
+
+Grid: blocks of 256 threads with a grid-stride loop, a thread for each row.
+
+In PyTorch: `aten/src/ATen/native/cuda/Sorting.cpp`, `aten/src/ATen/native/cuda/TensorModeKernel.cu`.
+"""
+
+import functools
+import math
+
+from numba import cuda
+import numpy as np
+
+from readtorch.aten.native import return_types
+from readtorch.aten.native.tensor_iterator import not_implemented
+from readtorch.c10.cuda.launch import blocks_of, launch
+from readtorch.c10.scalar_type import BOOL
+from readtorch.c10.tensor_impl import dtype_of
+from readtorch.c10.wrap_dim import wrap_dim
+
+from .fill_kernel import filled
+from .loops import THREADS
+from .reduce_ops import LONG
+from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .rows import as_rows
+from .sort import sorted_rows
+
+
+def pick(rank, x, dim, values, indices, scalars=(0,)):
+    """Of each row the element that `rank(sorted row, length, scalars)` names, and its place. Both contiguous."""
+    if values.size:
+        length = as_rows(x, dim).shape[1]
+        keys, places = sorted_rows(as_rows(x, dim), False)
+        launch(pick_kernel(rank), blocks_of(values.size, THREADS), THREADS, keys, places, length, scalars,
+               values.reshape(-1), indices.reshape(-1))
+
+
+def kth(row, n, scalars):
+    """scalars: k, counted from 0."""
+    return scalars[0]
+
+
+def median(row, n, scalars):
+    """The lower one of two in the middle; the first nan if there is one, and a nan comes last."""
+    known = without_nans(row, n)
+    return known if known < n else (n - 1) // 2
+
+
+def nanmedian(row, n, scalars):
+    return (max(1, without_nans(row, n)) - 1) // 2
+
+
+def without_nans(row, n):
+    """How many elements come before the first nan."""
+    while n > 0 and row[n - 1] != row[n - 1]:
+        n -= 1
+    return n
+
+
+def mode(row, n, scalars):
+    """The end of the first among the longest runs of equal elements."""
+    best, longest, begin = 0, 0, 0
+    for i in range(n):
+        if row[i] != row[begin]:
+            begin = i
+        if i - begin + 1 > longest:
+            best, longest = i, i - begin + 1
+    return best
+
+
+@functools.cache
+def pick_kernel(rank):
+    def pick(keys, places, length, scalars, values, indices):
+        for r in range(cuda.grid(1), values.size, cuda.gridsize(1)):
+            k = rank(keys[r], length, scalars)
+            values[r], indices[r] = keys[r, k], places[r, k]
+    return pick
+
+
+def picked(name, self, dim, keepdim, rank, *scalars):
+    """(values, indices): of each row one element, named by its rank."""
+    shape = list(self._array.shape)
+    dim = wrap_dim(dim, len(shape))
+    if shape:
+        if not shape[dim]:
+            raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+        shape[dim:dim + 1] = [1] if keepdim else []
+    values, indices = empty(shape, self._array.dtype), empty(shape, LONG)
+    pick(rank, self._array, dim, values._array, indices._array, scalars or (0,))
+    return getattr(return_types, name)(values, indices)
+
+
+@cuda_kernel(operator_named("kthvalue"))
+def kthvalue_cuda(self, k, dim, keepdim):
+    shape, place = self._array.shape, wrap_dim(dim, self._array.ndim)
+    if not 1 <= k <= (shape[place] if shape else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {place}")
+    return picked("kthvalue", self, dim, keepdim, kth, k - 1)
+
+
+@cuda_kernel(operator_named("mode"))
+def mode_cuda(self, dim, keepdim):
+    return picked("mode", self, dim, keepdim, mode)
+
+
+def median_operators(name, rank):
+    @cuda_kernel(operator_named(f"{name}.dim"))
+    def along(self, dim, keepdim):
+        if dtype_of(self).category == BOOL:
+            raise not_implemented("median_out")(dtype_of(self))
+        return picked(name, self, dim, keepdim, rank)
+
+    @cuda_kernel(operator_named(name))
+    def of_all(self):
+        dtype = self._array.dtype
+        if dtype_of(self).is_complex or dtype_of(self).category == BOOL:
+            raise not_implemented("median")(dtype_of(self))
+        if not self._array.size:
+            return filled(empty((), dtype), math.nan if dtype.kind not in "iu" else np.iinfo(dtype).min)
+        return along(self.reshape(-1), 0, False)[0]
+
+
+median_operators("median", median)
+median_operators("nanmedian", nanmedian)

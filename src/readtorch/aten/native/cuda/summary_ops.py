@@ -1,0 +1,58 @@
+"""bincount and histc.
+
+In PyTorch: `aten/src/ATen/native/cuda/SummaryOps.cu`.
+"""
+
+import numpy as np
+
+from readtorch.aten.functions import at
+from readtorch.aten.native.histogram import histogram_range
+from readtorch.aten.native.tensor_iterator import not_implemented
+from readtorch.c10.scalar_type import BOOL, FLOAT, int64, op_math_type
+from readtorch.c10.tensor_impl import dtype_of
+
+from .fill_kernel import filled
+from .reduce_ops import LONG, converted
+from .register_dispatch_key import cuda_kernel, empty, operator_named, owned
+
+
+@cuda_kernel(operator_named("bincount"))
+def bincount_cuda(self, weights, minlength):
+    """Atomic additions; of floating-point weights the last digit may differ from call to call."""
+    x, dtype = self._array, dtype_of(self)
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if dtype.category in (BOOL, FLOAT) or dtype.is_complex:
+        raise not_implemented("bincount_cuda")(dtype)
+    if x.ndim != 1 or (x.size and self.min().item() < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is not None and weights._array.shape != x.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    bins = max(minlength, self.max().item() + 1 if x.size else 0)
+    if weights is None:
+        weights = at.ones_like(self, dtype=int64)
+    elif weights._array.dtype != np.float32:
+        weights = converted(weights, np.dtype(np.float64))
+    result = filled(empty((bins,), weights._array.dtype), 0)
+    return result.scatter_add_(0, converted(self, LONG), weights)
+
+
+@cuda_kernel(operator_named("histc"))
+def histc_cuda(self, bins, min, max):
+    """Elements outside of the range are counted as 0, in some bin. The host waits for the range if none is
+    given."""
+    dtype = dtype_of(self)
+    if not dtype.is_floating_point:
+        raise not_implemented("histc_cuda")(dtype)
+    if bins <= 0:
+        raise RuntimeError("bins must be > 0")
+    low, high = float(min), float(max)
+    if low == high and self._array.size:
+        low, high = self.min().item(), self.max().item()
+    low, high = histogram_range(self._array[:0], low, high)
+    x = self.reshape(-1).to(op_math_type(dtype))
+    inside = at.logical_and(x >= low, x <= high)
+    places = ((x - low) * (bins / (high - low))).masked_fill(at.logical_not(inside), 0)
+    places = places.long().clamp(max=bins - 1)
+    result = filled(empty((bins,), self._array.dtype), 0)
+    return owned(result.scatter_add_(0, places, inside.to(self.dtype)))

@@ -1,0 +1,123 @@
+"""where and masked_fill, clamp, isclose, equal and isin.
+
+In PyTorch: `aten/src/ATen/native/cuda/TensorCompare.cu`, `aten/src/ATen/native/TensorCompare.cpp`.
+"""
+
+from readtorch.aten.functions import at
+from readtorch.aten.native.tensor_advanced_indexing.index import BOOL
+from readtorch.aten.native.tensor_advanced_indexing.masked import mask_error
+from readtorch.aten.native.tensor_iterator import refuse_overlap, result_type, scalar_tensor as weak
+from readtorch.c10 import scalar_type
+from readtorch.c10.scalar_type import FLOAT, uint8
+from readtorch.c10.tensor_impl import dtype_of, type_name
+
+from . import functions as f, more_functions as g
+from .binary_ops import binary
+from .loops import pointwise
+from .reduce_ops import converted
+from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, is_on_device, operator_named
+from .tensor_iterator import apply, on_this_device
+from .unary_ops_kernel import unary
+
+
+def operand(t, numpy_dtype):
+    """The array of an operand on the current device, of this dtype; a number is brought there."""
+    return converted(t, numpy_dtype)._array if is_on_device(t) else on_this_device(t._array, numpy_dtype)
+
+
+@cuda_kernel(operator_named("where.self"))
+def where_cuda(condition, self, other):
+    if condition._array.dtype != bool and dtype_of(condition) is not uint8:
+        raise RuntimeError(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{type_name(condition)}"
+        )
+    common = result_type(self, other).numpy
+    out = empty(broadcast_shape(*[t._array.shape for t in (condition, self, other)]), common)
+    mask = operand(condition, condition._array.dtype)
+    pointwise(f.where, [mask, operand(self, common), operand(other, common)], out._array)
+    return out
+
+
+def fill_where(self, mask, value, out):
+    if mask._array.dtype != bool:
+        raise mask_error(mask)
+    number = self._array.dtype.type(value)
+    pointwise(g.masked_fill, [self._array, operand(mask, BOOL)], out._array, (number,))
+    return out
+
+
+@cuda_kernel(operator_named("masked_fill.Scalar"))
+def masked_fill_cuda(self, mask, value):
+    shape = broadcast_shape(self._array.shape, mask._array.shape)
+    return fill_where(self, mask, value, empty(shape, self._array.dtype))
+
+
+@cuda_kernel(operator_named("masked_fill.Scalar").inplace)
+def masked_fill_cuda_(self, mask, value):
+    refuse_overlap(self)
+    broadcast_shape(self._array.shape, mask._array.shape)
+    fill_where(self, mask, value, self)
+    self._counter[0] += 1
+    return self
+
+
+@cuda_kernel(operator_named("masked_fill.Tensor"))
+def masked_fill_tensor_cuda(self, mask, value):
+    return where_cuda(mask, value.to(self.dtype), self)
+
+
+@cuda_kernel(operator_named("clamp"))
+def clamp_cuda(self, min, max):
+    scalars = [weak(n) for n in (min, max) if n is not None]
+    common = result_type(self, *scalars)
+    if min is not None and max is not None:
+        return apply(f.clamp, [self], (min, max), common)
+    return apply(g.clamp_min if max is None else g.clamp_max, [self], (min if max is None else max,), common)
+
+
+@cuda_kernel(operator_named("clamp.Tensor"))
+def clamp_tensors_cuda(self, min, max):
+    common = result_type(*[t for t in (self, min, max) if t is not None])
+    if min is not None and max is not None:
+        return apply(g.clamp_between, [self, min, max], (), common)
+    bound = max if min is None else min
+    return apply(f.minimum if min is None else f.maximum, [self, bound], (), common)
+
+
+for _name, _function in {"clamp_min": g.clamp_min, "clamp_max": g.clamp_max}.items():
+    unary(_name, _function, scalars=lambda bound: (bound,))
+binary("clamp_min.Tensor", f.maximum)
+binary("clamp_max.Tensor", f.minimum)
+
+
+@cuda_kernel(operator_named("isclose"))
+def isclose_cuda(self, other, rtol, atol, equal_nan):
+    common = result_type(self, other)
+    if common.category < FLOAT:
+        common = scalar_type.float64
+    return apply(g.is_close, [self, other], (rtol, atol, equal_nan), common, scalar_type.bool)
+
+
+@cuda_kernel(operator_named("equal"))
+def equal_cuda(self, other):
+    """One bool, for which the host waits."""
+    return self._array.shape == other._array.shape and bool(at.all(at.eq(self, other)))
+
+
+@cuda_kernel(operator_named("isin.Tensor_Tensor"))
+def isin_cuda(elements, test_elements, assume_unique, invert):
+    """Everything is compared with everything."""
+    found = at.eq(elements.unsqueeze(-1), test_elements.reshape(-1)).any(-1)
+    return at.logical_not(found) if invert else found
+
+
+@cuda_kernel(operator_named("isin.Tensor_Scalar"))
+def isin_number_cuda(elements, test_element, assume_unique, invert):
+    return at.ne(elements, test_element) if invert else at.eq(elements, test_element)
+
+
+@cuda_kernel(operator_named("isin.Scalar_Tensor"))
+def is_number_in_cuda(element, test_elements, assume_unique, invert):
+    found = at.eq(test_elements, element).any()
+    return at.logical_not(found) if invert else found

@@ -1,0 +1,137 @@
+"""Functions of single elements on tensors: promotion, broadcasting and the result, around `pointwise`
+(loops.py).
+
+    apply(functions.mul, [self, other])                    in their common dtype
+    apply(functions.less, [self, other], result=bool)      computed in the common dtype, stored in another
+    apply(functions.add, [self, other], (alpha,), out=t)   into a tensor that is there
+
+Note [ Adapted functions ]
+A kernel's function computes in the width of its arguments. If tensors have other dtypes than that to compute
+in, the function is wrapped in one that converts them as they are read, so that no converted copy is made; a
+number (a tensor without dimensions on the host) becomes one of the kernel's scalars. Adapted functions are
+kept, for each becomes a kernel that must be compiled once.
+
+In PyTorch: `aten/src/ATen/TensorIterator.cpp`.
+"""
+
+import functools
+
+import numpy as np
+
+from readtorch.aten.native.copy import cast
+from readtorch.aten.native.tensor_iterator import cast_error, inplace_shape_error, refuse_overlap, result_type
+from readtorch.c10 import scalar_type
+from readtorch.c10.memory_format import fastest_first, strides_in_order
+from readtorch.c10.scalar_type import op_math_type
+from readtorch.c10.tensor_impl import contiguous_strides, dtype_of
+
+from .fill_kernel import fill
+from .loops import broadcast, pointwise
+from .register_dispatch_key import broadcast_shape, empty, is_on_device
+
+
+def apply(function, tensors, scalars=(), common=None, result=None, out=None):
+    """The tensor `function(*tensors, scalars)`. common: the dtype to compute in, result: that of the tensor
+    made."""
+    common = common or result_type(*tensors)
+    shape = broadcast_shape(*[t._array.shape for t in tensors])
+    if out is None:
+        out = empty(shape, (result or common).numpy, result_strides(shape, tensors))
+    run(function, tensors, scalars, common, out._array)
+    return out
+
+
+def apply_(function, self, others, scalars=(), common=None):
+    """The in-place form: `self = function(self, *others, scalars)`."""
+    common = common or result_type(self, *others)
+    refuse_overlap(self)
+    own = dtype_of(self)
+    if common is not own and not scalar_type.can_cast(common, own):
+        raise cast_error(common, own)
+    shapes = [t._array.shape for t in others]
+    if any(
+        shape != self._array.shape and broadcast_shape(self._array.shape, shape) != self._array.shape
+        for shape in shapes
+    ):
+        raise inplace_shape_error(self._array.shape, *shapes)
+    run(function, [self, *others], scalars, common, self._array)
+    self._counter[0] += 1
+    return self
+
+
+def result_strides(shape, tensors):
+    """Contiguous, unless all the tensors of this shape have their elements in another order."""
+    arrays = [t._array for t in tensors if t._array.ndim and is_on_device(t)]
+    if all(a.flags.c_contiguous for a in arrays) or not arrays:
+        return contiguous_strides(shape)
+    strides = [broadcast(a, shape).strides for a in arrays]
+    return strides_in_order(shape, fastest_first(shape, *strides))
+
+
+def as_number(n):
+    """`n`; of a tensor that was given for a number, the number, for which the host waits."""
+    return n.item() if hasattr(n, "_array") else n
+
+
+def run(function, tensors, scalars, common, out):
+    """Launch `function`, adapted to the tensors: Note [ Adapted functions ]."""
+    if not out.size:
+        return
+    number = op_math_type(common).numpy.type
+    arrays = [t._array for t in tensors]
+    given = tuple(number(as_number(n)) for n in scalars) or (number(0),)
+    for place in reversed(range(len(tensors))):
+        if not is_on_device(tensors[place]):
+            if len(arrays) == 2:
+                function, given = (
+                    with_number(function, place),
+                    (cast(arrays[place], np.dtype(number))[()], given),
+                )
+                del arrays[place]
+            else:
+                arrays[place] = on_this_device(arrays[place], np.dtype(number))
+    if any(a.dtype.type is not number for a in arrays):
+        function = converting(function, number, len(arrays))
+    pointwise(function, arrays, out, given)
+
+
+def on_this_device(array, numpy_dtype):
+    """A number as an array on the current device."""
+    there = empty((), numpy_dtype)._array
+    fill(there, cast(array, numpy_dtype)[()])
+    return there
+
+
+@functools.cache
+def with_number(function, place):
+    """A function of two elements as one of one: `scalars` is (the other one, the function's scalars)."""
+
+    def number_first(y, scalars):
+        return function(scalars[0], y, scalars[1])
+
+    def number_second(x, scalars):
+        return function(x, scalars[0], scalars[1])
+
+    return number_second if place else number_first
+
+
+@functools.cache
+def converting(function, number, count):
+    """The function of `count` elements, each converted to the type `number`."""
+    if number is np.bool_:
+        number = truth
+
+    def one(x, scalars):
+        return function(number(x), scalars)
+
+    def two(x, y, scalars):
+        return function(number(x), number(y), scalars)
+
+    def three(x, y, z, scalars):
+        return function(number(x), number(y), number(z), scalars)
+
+    return {1: one, 2: two, 3: three}[count]
+
+
+def truth(x):
+    return x != 0

@@ -1,0 +1,202 @@
+"""Functions of one tensor, element by element.
+
+In PyTorch: `aten/src/ATen/native/cuda/UnaryOpsKernel.cu`.
+"""
+
+import math
+
+import ml_dtypes
+
+from readtorch.aten.dispatcher import registry
+from readtorch.aten.functions import at
+from readtorch.aten.native import return_types
+from readtorch.aten.native.tensor_iterator import not_implemented
+from readtorch.c10 import scalar_type
+from readtorch.c10.scalar_type import BOOL, FLOAT
+from readtorch.c10.tensor_impl import dtype_of
+
+from . import bits, functions as f, more_functions as g
+from .copy import clone_cuda
+from .fill_kernel import filled
+from .register_dispatch_key import cuda_kernel, empty, operator_named
+from .tensor_iterator import apply, apply_
+
+
+NEVER = ()
+
+
+def declare(name, kernel, kernel_=None):
+    """`kernel` for the operator, `kernel_` for its in-place form, whether derived from it or declared for
+    itself."""
+    operator = operator_named(name)
+    cuda_kernel(operator)(kernel)
+    base, dot, overload = name.partition(".")
+    inplace = operator.inplace or registry.get(f"aten::{base}_{dot}{overload}")
+    if kernel_ is not None and inplace is not None:
+        cuda_kernel(inplace)(kernel_)
+
+
+def own_float(t):
+    """The dtype of functions like exp: the tensor's, the default one for integers."""
+    dtype = dtype_of(t)
+    return dtype if dtype.category >= FLOAT else scalar_type.get_default_dtype()
+
+
+def unary(name, function, dtype=dtype_of, result=None, scalars=lambda *arguments: NEVER):
+    """`scalars(*arguments)`: the function's scalars, from the schema's arguments behind the tensor."""
+
+    def kernel(self, *arguments):
+        return apply(chosen(function, self), [self], scalars(*arguments), dtype(self), result)
+
+    def kernel_(self, *arguments):
+        return apply_(chosen(function, self), self, [], scalars(*arguments), dtype(self))
+
+    declare(name, kernel, None if result else kernel_)
+
+
+def chosen(function, self):
+    """Rounding leaves integers as they are. The sign of a complex number is a direction."""
+    if function is f.sign and dtype_of(self).is_complex:
+        return bits.direction
+    return g.itself if function in ROUNDING and dtype_of(self).category < FLOAT else function
+
+
+ROUNDING = {f.floor, f.ceil, g.trunc, g.nearest}
+
+
+for _name, _function in {
+    "neg": f.neg,
+    "sign": f.sign,
+    "sgn": f.sign,
+    "floor": f.floor,
+    "ceil": f.ceil,
+    "trunc": g.trunc,
+    "round": g.nearest,
+}.items():
+    unary(_name, _function)
+
+
+def abs_cuda(self):
+    dtype = dtype_of(self)
+    return apply(f.absolute, [self], (), dtype, dtype.to_real() if dtype.is_complex else dtype)
+
+
+def abs_cuda_(self):
+    if dtype_of(self).is_complex:
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return apply_(f.absolute, self, [])
+
+
+declare("abs", abs_cuda, abs_cuda_)
+
+
+for _name, _function in {
+    "exp": f.exp,
+    "exp2": g.exp2,
+    "expm1": g.expm1,
+    "log": f.log,
+    "log2": g.log2,
+    "log10": g.log10,
+    "log1p": g.log1p,
+    "sqrt": f.sqrt,
+    "rsqrt": f.rsqrt,
+    "reciprocal": f.reciprocal,
+    "sin": f.sin,
+    "cos": f.cos,
+    "tan": g.tan,
+    "asin": g.asin,
+    "acos": g.acos,
+    "atan": g.atan,
+    "sinh": g.sinh,
+    "cosh": g.cosh,
+    "tanh": f.tanh,
+    "asinh": g.asinh,
+    "acosh": g.acosh,
+    "atanh": g.atanh,
+    "erf": f.erf,
+    "erfc": g.erfc,
+    "sigmoid": f.sigmoid,
+}.items():
+    unary(_name, _function, own_float)
+
+
+for _name, _function in {
+    "logical_not": g.logical_not,
+    "isnan": g.isnan,
+    "isfinite": g.isfinite,
+    "isinf": g.isinf,
+}.items():
+    unary(_name, _function, result=scalar_type.bool)
+
+
+@cuda_kernel(operator_named("round.decimals"))
+def round_decimals_cuda(self, decimals):
+    return apply(
+        g.round_to_parts if decimals >= 0 else g.round_to_multiples, [self], (10.0 ** abs(decimals),)
+    )
+
+
+def constant(self, value):
+    return filled(empty(self._array.shape, scalar_type.bool.numpy), value)
+
+
+@cuda_kernel(operator_named("signbit"))
+def signbit_cuda(self):
+    dtype = dtype_of(self)
+    if dtype.is_complex:
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
+    if dtype is scalar_type.bool:
+        return constant(self, False)
+    function = bits.signbit if dtype.category == FLOAT else bits.is_negative
+    return apply(function, [self], (), dtype, scalar_type.bool)
+
+
+def which_infinity(name, value):
+    @cuda_kernel(operator_named(name))
+    def kernel(self):
+        dtype = dtype_of(self)
+        if dtype.is_complex:
+            raise RuntimeError(f"{name} does not support complex inputs.")
+        if dtype.category < FLOAT:
+            return constant(self, False)
+        return apply(bits.is_infinite, [self], (value,), dtype, scalar_type.bool)
+
+
+which_infinity("isposinf", math.inf)
+which_infinity("isneginf", -math.inf)
+
+
+@cuda_kernel(operator_named("isreal"))
+def isreal_cuda(self):
+    return at.imag(self) == 0 if dtype_of(self).is_complex else constant(self, True)
+
+
+@cuda_kernel(operator_named("frac"))
+def frac_cuda(self):
+    if not dtype_of(self).is_floating_point:
+        raise not_implemented("frac_cuda")(dtype_of(self))
+    return apply(bits.fraction, [self])
+
+
+@cuda_kernel(operator_named("frexp.Tensor"))
+def frexp_cuda(self):
+    if not dtype_of(self).is_floating_point:
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    return return_types.frexp(
+        apply(bits.mantissa, [self]), apply(bits.exponent, [self], result=scalar_type.int32)
+    )
+
+
+@cuda_kernel(operator_named("bitwise_not"))
+def bitwise_not_cuda(self):
+    return at.logical_not(self) if dtype_of(self).category == BOOL else -1 - self
+
+
+@cuda_kernel(operator_named("nan_to_num"))
+def nan_to_num_cuda(self, nan, posinf, neginf):
+    if dtype_of(self).category < FLOAT:
+        return clone_cuda(self, None)
+    most = float(ml_dtypes.finfo(self._array.dtype).max)
+    self = at.where(self != self, 0.0 if nan is None else nan, self)
+    self = at.where(self == math.inf, most if posinf is None else posinf, self)
+    return at.where(self == -math.inf, -most if neginf is None else neginf, self)

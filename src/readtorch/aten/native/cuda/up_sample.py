@@ -1,0 +1,119 @@
+"""Products with banded matrices along one dimension: interpolation, forward and backward, and adaptive average pooling
+of volumes.
+
+    times_band(start, count, weights, x, out)     out[…, o, …] = Σ weights[o, k] x[…, start[o] + k, …]
+
+`start`, `count` and `weights` say for each element of the result which elements it is made of: Note [ Resizing is a
+banded matrix ].
+
+Grid: blocks of 256 threads with a grid-stride loop, a thread for each element of the result.
+
+In PyTorch: `aten/src/ATen/native/cuda/UpSample.cuh`, `aten/src/ATen/native/cuda/UpSampleBilinear2d.cu`,
+`aten/src/ATen/native/cuda/UpSampleNearest2d.cu`, `aten/src/ATen/native/cuda/UpSampleBicubic2d.cu`.
+"""
+
+import math
+
+from numba import cuda
+import numpy as np
+
+from readtorch.aten.native import upsample
+from readtorch.aten.native.tensor_iterator import not_implemented
+from readtorch.aten.tensor_utils import check_resized
+from readtorch.c10.cuda.device_memory import tensor_on
+from readtorch.c10.cuda.launch import blocks_of, launch
+from readtorch.c10.memory_format import format_strides
+from readtorch.c10.tensor_impl import dtype_of
+
+from .copy import copy as copy_kernel
+from .loops import THREADS
+from .register_dispatch_key import cuda_kernel, empty, here, operator_named
+from .rows import contiguous
+from .softmax import wide
+
+
+def times_band(start, count, weights, x, out):
+    """x, out: (outer, n, inner)."""
+    if out.size:
+        launch(band_kernel, blocks_of(out.size, THREADS), THREADS, start, count, weights, x, out)
+
+
+def band_kernel(start, count, weights, x, out):
+    rows, inner = out.shape[1], out.shape[2]
+    for e in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        i, o, j = e // (rows * inner), e // inner % rows, e % inner
+        total = x.dtype.type(0)
+        for k in range(count[o]):
+            total += weights[o, k] * x[i, start[o] + k, j]
+        out[i, o, j] = total
+
+
+def times_bands(t, bands_of_axes, last_first=False):
+    """The product of `t` (N, C, *sizes) with a band for each of the sizes, in its dtype and memory format."""
+    x, axes = wide(t), list(enumerate(bands_of_axes, 2))
+    for axis, one in reversed(axes) if last_first else axes:
+        x = product_along(x, axis, one)
+    return in_format_of(t, x)
+
+
+def product_along(x, axis, one):
+    """The band depends on sizes alone: the host works it out and sends it."""
+    array, rows = contiguous(x._array), len(one.start)
+    before, size, after = array.shape[:axis], array.shape[axis], array.shape[axis + 1:]
+    result = empty((*before, rows, *after), array.dtype)
+    sent = [tensor_on(here(), np.ascontiguousarray(a)) for a in one]
+    outer, inner = math.prod(before), math.prod(after)
+    times_band(*[t._array for t in sent], array.reshape(outer, size, inner),
+                     result._array.reshape(outer, rows, inner))
+    return result
+
+
+def in_format_of(t, x):
+    """The elements of `x` with the dtype and the memory format of `t`."""
+    strides = format_strides(t._array, x._array.shape)
+    result = empty(x._array.shape, t._array.dtype, strides)
+    copy_kernel(x._array, result._array)
+    return result
+
+
+METHODS = {
+    **{f"upsample_nearest{d}d": ("nearest", d) for d in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{d}d": ("nearest_exact", d) for d in (1, 2, 3)},
+    "upsample_linear1d": ("linear", 1),
+    "upsample_bilinear2d": ("linear", 2),
+    "upsample_trilinear3d": ("linear", 3),
+    "upsample_bicubic2d": ("cubic", 2),
+    "_upsample_bilinear2d_aa": ("linear_aa", 2),
+    "_upsample_bicubic2d_aa": ("cubic_aa", 2),
+    "_upsample_lanczos2d_aa": ("lanczos_aa", 2),
+}
+
+
+def resizing(name, method, dims):
+    has_corners = not method.startswith("nearest")
+
+    def bands_for(make, input_size, output_size, dtype, settings):
+        wide_dtype = np.dtype(np.float64) if dtype == np.float64 else np.dtype(np.float32)
+        return upsample.bands_of(make, method, input_size, output_size, has_corners and settings[0],
+                                 settings[has_corners:], wide_dtype)
+
+    @cuda_kernel(operator_named(name))
+    def forward(self, output_size, *settings):
+        x = self._array
+        upsample.check_sizes(x.shape, output_size, dims)
+        upsample.check_not_empty(x)
+        if not dtype_of(self).is_floating_point:
+            raise not_implemented(f"{name.removeprefix('_')}_out_frame")(dtype_of(self))
+        found = bands_for(upsample.band, x.shape, output_size, x.dtype, settings)
+        return times_bands(self, found, last_first=True)
+
+    @cuda_kernel(operator_named(f"{name}_backward"))
+    def backward(grad_output, output_size, input_size, *settings):
+        upsample.check_sizes(input_size, output_size, dims)
+        check_resized(grad_output, (*input_size[:2], *output_size))
+        found = bands_for(upsample.transposed_band, input_size, output_size, grad_output._array.dtype, settings)
+        return times_bands(grad_output, found)
+
+
+for _name, _arguments in METHODS.items():
+    resizing(_name, *_arguments)
