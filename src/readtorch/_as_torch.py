@@ -274,5 +274,5 @@ _own_preparation_data = multiprocessing.spawn.get_preparation_data
 
 
 def _preparation_data(name):
-    """What a process that multiprocessing starts anew is told first."""
+    """The first thing that a process that multiprocessing starts anew runs."""
     return {**_own_preparation_data(name), "name": _InNewProcess(name)}

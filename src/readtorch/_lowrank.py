@@ -13,7 +13,7 @@ def get_approximate_basis(A, q, niter=2, M=None):
     """Q (*, m, q) with orthonormal columns, so that Q Qᴴ (A - M) is nearly A - M.
 
     Random combinations of the columns; each of `niter` rounds of multiplying with Aᴴ and A turns them further
-    towards the directions of the greatest singular values.
+    towards the directions of the largest singular values.
     """
 
     def apply(matrix, mean, x):

@@ -108,7 +108,7 @@ class _RefersToStorages:
         self.dtypes = {}  # address -> dtype
 
     def persistent_id(self, obj):
-        # Asked of every object in the pickle: this question takes much of the time that pickling takes.
+        # Called for every object in the pickle: this test takes much of the time that pickling takes.
         cls = type(obj)
         if cls is not TypedStorage and cls is not UntypedStorage:
             return None

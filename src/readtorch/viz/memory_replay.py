@@ -79,9 +79,9 @@ class Replay:
         self._begin()
         for self.now, event in enumerate(history.events, 1):
             recorded = event.get("reason")
-            told = explain(self, event) if recorded is None else None   # looks at what is there before it
+            reason_after = explain(self, event) if recorded is None else None   # looks at what is there before it
             done = self.EVENTS.get(event["action"], Replay._nothing)(self, event)
-            self.reasons.append(told(done) if told else recorded)
+            self.reasons.append(reason_after(done) if reason_after else recorded)
         self._end()
 
     # -- what the rows hold

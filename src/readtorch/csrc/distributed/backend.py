@@ -78,7 +78,7 @@ class QueuedProcessGroup(ProcessGroup):
 
     def notify_others(self, reason):
         """Let the other ranks know that this one will come to no further collective."""
-        with contextlib.suppress(Exception):  # they may have gone: then nobody is left to be told
+        with contextlib.suppress(Exception):  # they may have gone: then nobody is left to notify
             announce_failure(self, self.mailbox, reason)
 
     def give_up(self, reason):

@@ -85,7 +85,7 @@ class Transport:
         try:
             _send_all(self.sockets[peer], [_HEADER.pack(channel, tag, data.nbytes), data], deadline)
         except OSError as error:
-            # part of the message may have gone: what would follow could not be told from its rest
+            # part of the message may have gone: what follows could not be told from its rest
             with contextlib.suppress(OSError):
                 self.sockets[peer].shutdown(socket.SHUT_RDWR)
             self._lose(peer, f"it took no more messages ({error})")

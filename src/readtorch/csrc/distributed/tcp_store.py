@@ -81,7 +81,7 @@ class TCPStore(Store):
         deadline = time.monotonic() + timeout.total_seconds()
         while True:
             left = max(0, deadline - time.monotonic())
-            # a short wait there, so that other threads of this process get their turn
+            # a short wait there, so that other threads of this process can ask meanwhile
             if self._ask("wait", keys, int(1000 * min(left, 0.1))):
                 return
             if left == 0:

@@ -159,7 +159,7 @@ class ConcatDataset(Dataset[_T_co]):
 class ChainDataset(IterableDataset):
     """The samples of several iterable datasets, one dataset after the other.
 
-    AssertionError when another kind's turn comes.
+    AssertionError when a dataset of another kind is reached.
     """
 
     def __init__(self, datasets):

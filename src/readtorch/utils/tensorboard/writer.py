@@ -1,4 +1,4 @@
-"""SummaryWriter: what a training run has to tell, as event files that TensorBoard reads.
+"""SummaryWriter: the course of a training run as event files that TensorBoard reads.
 
 In PyTorch: `torch/utils/tensorboard/writer.py`. Explained in the chapter "Multiprocessing, TensorBoard,
 ONNX".

@@ -186,7 +186,7 @@ class Connection:
         self.sock = sock
         self.unsent = collections.deque()  # (bytes, descriptors, Message, which keeps them open)
         self._incoming = _messages(sock)
-        self._hang_up = self._poll_for(0)  # asks for nothing: that the other end is gone is always told
+        self._hang_up = self._poll_for(0)  # for no event: that the other end is gone is always reported
         self._readable = self._poll_for(select.POLLIN)
 
     @classmethod
