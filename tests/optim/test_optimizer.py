@@ -1,5 +1,6 @@
 """`Optimizer` next to the reference: groups, errors word for word, repr, checkpoints, hooks."""
 import copy
+import inspect
 import pickle
 from importlib import import_module
 
@@ -272,3 +273,21 @@ def test_a_wrapper_that_passes_on_what_it_is_asked_for():
         outer.step()
         show(p)
     same(program)
+
+
+FUNCTIONAL = {  # module of the algorithm -> its class
+    "sgd": "SGD", "adam": "Adam", "adadelta": "Adadelta", "adagrad": "Adagrad", "adamax": "Adamax", "asgd": "ASGD",
+    "nadam": "NAdam", "radam": "RAdam", "rmsprop": "RMSprop", "rprop": "Rprop", "_adafactor": "Adafactor", "_muon": "Muon",
+}
+NOT_IN_THE_FORMULA = {"sgd": {"differentiable"}, "adagrad": {"initial_accumulator_value"}, "rprop": {"lr"}}
+
+
+@pytest.mark.parametrize("module", FUNCTIONAL)
+def test_every_setting_reaches_the_functional_form(module):
+    """A step passes the settings that the function's signature names: one that it does not name would be lost silently."""
+    function = getattr(import_module(f"readtorch.optim.{module}"), module.strip("_"))
+    optimizer = getattr(readtorch.optim, FUNCTIONAL[module])([readtorch.nn.Parameter(readtorch.ones(2, 2))])
+    passed = optimizer._settings(function, optimizer.param_groups[0])
+    assert passed.keys() <= inspect.signature(function).parameters.keys()
+    lost = optimizer.defaults.keys() - passed.keys() - optimizer._pairs.keys()
+    assert lost == NOT_IN_THE_FORMULA.get(module, set())

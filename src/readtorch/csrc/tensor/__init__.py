@@ -1,1 +1,1 @@
-"""The old tensor types by name. In PyTorch: `torch/csrc/tensor`."""
+"""The old tensor types by name. PyTorch has no such file: C++ has the folder `torch/csrc/tensor`."""
