@@ -1,6 +1,6 @@
 """What the allocator did, in order, with the stack of who asked and the reason of each decision.
 
-Off by default and then without cost: the allocator asks only whether there is a History. With one, an entry
+Off by default and then without cost: the allocator only checks whether there is a History. With one, an entry
 keeps the facts of the moment; words are made of them (reasons.py) when the entries are read.
 
 In PyTorch: `TraceEntry` in `c10/core/CachingDeviceAllocator.h`, `RingBuffer` in

@@ -1,4 +1,4 @@
-"""The allocator that everybody asks: one for each device, and the blocks that are handed out, by address.
+"""The allocator of all devices: a DeviceCachingAllocator for each, and the blocks in use by address.
 
 In PyTorch: `NativeCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`. Explained in the chapter "The
 caching allocator".

@@ -1,4 +1,4 @@
-"""A picture of all that an allocator holds: segments, and the blocks in them.
+"""A snapshot of all that an allocator holds: segments, and the blocks in them.
 
 In PyTorch: `snapshot` in `c10/cuda/CUDACachingAllocator.cpp`, and `THCPModule_memorySnapshot` in
 `torch/csrc/cuda/Module.cpp`, which makes dictionaries of it. Explained in the chapter "The caching
