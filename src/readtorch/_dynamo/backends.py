@@ -1,4 +1,4 @@
-"""Backends: what turns a captured graph into something that runs.
+"""Backends: what makes something that runs of a captured graph.
 
 A backend is a function of (graph, example inputs) that returns a function of the graph's inputs, which
 returns the outputs.

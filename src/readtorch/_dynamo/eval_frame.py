@@ -66,14 +66,14 @@ class CompiledFunction:
 
     def reset(self):
         self.entries = []
-        self.fronts = []  # for calls with positional arguments alone: the entries' `fast` functions
+        self.fast_entries = []  # for calls with positional arguments alone: the entries' `fast` functions
         self.reasons = []
         self.given_up = False
 
     # -------------------------------------------------------------------------------------------------- calls
 
     def miss(self, args, kwargs):
-        """A call that no front function took."""
+        """A call that no fast function accepted."""
         if trace_under_way() is not None or self.given_up:
             return self.function(*args, **kwargs)
         for entry in self.entries:  # most calls need not be flattened
@@ -194,7 +194,7 @@ class CompiledFunction:
 
     def update_fronts(self):
         """Kernels whose own guards say all that an entry's guards say of the arguments: only the others stand before them."""
-        self.fronts = [entry.fast for entry in self.entries if entry.fast is not NOTHING]
+        self.fast_entries = [entry.fast for entry in self.entries if entry.fast is not NOTHING]
 
 
 def _is_plain(capture):
@@ -307,7 +307,7 @@ def optimize(function, backend="inductor", fullgraph=False, dynamic=None, recomp
 
     def compiled(*args, **kwargs):
         if not kwargs:
-            for holds, fast in state.fronts:
+            for holds, fast in state.fast_entries:
                 for function in fast if holds() else NOTHING:
                     try:
                         result = function(*args)

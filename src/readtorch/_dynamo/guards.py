@@ -54,7 +54,7 @@ def unchanged(value, before):
 
 
 def same_number(a, b):
-    """Equal values of one type, 0.0 and -0.0 told apart."""
+    """Equal values of one type, 0.0 and -0.0 are different."""
     return a == b and (type(a) is not float or a != 0 or math.copysign(1, a) == math.copysign(1, b))
 
 
@@ -148,8 +148,8 @@ class Guards:
         """The dtype and device of tensors for which none is named."""
         module = self.name(scalar_type, "H")
         self.add(f"{module}._default is {self.name(scalar_type.get_default_dtype(), 'V')}", "the default dtype is the same")
-        place = self.name(default_device, "H")
-        self.add(f"not {place}.stack and {place}.chosen is None", "no default device is set")
+        device = self.name(default_device, "H")
+        self.add(f"not {device}.stack and {device}.chosen is None", "no default device is set")
 
     def expression(self):
         return " and ".join(f"({text})" if " and " in text else text for text in self.texts) or "True"
@@ -160,7 +160,7 @@ class Guards:
         return compile_function("holds", source, dict(self.names))
 
     def first_that_fails(self, **arguments):
-        """What a reader is told of the first condition that does not hold; None if all hold."""
+        """What is reported of the first condition that does not hold; None if all hold."""
         for text, shown in zip(self.texts, self.explain):
             try:
                 if not eval(text, {**self.names, **arguments}):

@@ -1,4 +1,4 @@
-"""Turns one call of a function into a graph, while the function runs as usual.
+"""Makes a graph of one call of a function, while the function runs as usual.
 
 The tracer of the chapter "JIT: tracing" records it. Three things are different from `jit.trace`:
 

@@ -1,7 +1,7 @@
 """Everything that a function may read, found in its bytecode before it runs.
 
 Note [ What a graph may stand for ]
-A graph does the tensor operators of one call. It may run in the place of another call only if the function would do the same
+A graph does the tensor operators of one call. It may stand for another call only if the function would do the same
 operators again, and nothing else. So:
 
     what the function may read   is guarded, value by value, or the function runs as it is written;
@@ -42,7 +42,7 @@ from readtorch.nn.modules import module as nn_module
 from readtorch.nn.modules.module import Module
 
 ONE_OF_A_KIND = (dtype, layout, memory_format, type(...), type(NotImplemented))
-MOST_PARTS = 1000  # of a list or dictionary: a guard would look at each
+MAX_PARTS = 1000  # of a list or dictionary: a guard would look at each
 
 GLOBAL_HOOKS = [hooks for name, hooks in vars(nn_module).items() if name.startswith("_global_") and isinstance(hooks, dict)]
 NO_GLOBAL_HOOKS = "there are no hooks of all modules"
@@ -150,7 +150,7 @@ class Reads:
         self.object(name, value)
 
     def nest(self, name, value):
-        if len(value) > MOST_PARTS:
+        if len(value) > MAX_PARTS:
             raise CannotTell(f"it reads {name}, which has {len(value)} parts")
         if self.remember(value):
             return

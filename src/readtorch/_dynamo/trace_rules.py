@@ -143,7 +143,7 @@ def is_ours(function_or_class):
 
 # ------------------------------------------------------------------------------------- attributes of tensors
 
-# What they tell is decided by numbers, which no guard covers, and no operator of a graph tells it.
+# Their results depend on elements of tensors, which no guard covers and no operator of a graph computes.
 VALUE_READERS = set(
     "equal allclose is_inference is_nonzero is_same_size is_set_to item tolist numpy from_numpy frombuffer as_tensor".split()
 )

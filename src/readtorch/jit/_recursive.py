@@ -166,7 +166,7 @@ class ConcreteModuleType:
         return _OfInterface(interface) if interface is not None else concrete_type_of(child)
 
     def _type_of(self, name, value):
-        """By the class's annotation, else by the value. Raises RuntimeError if neither tells."""
+        """By the class's annotation, else by the value. Raises RuntimeError if neither determines it."""
         if name in self.annotations and not is_final(self.annotations[name]):
             return annotation_to_type(self.annotations[name])
         if isinstance(value, readtorch.jit.Attribute):

@@ -153,7 +153,7 @@ def script_if_tracing(fn):
 
 
 class Attribute:
-    """`self.x = torch.jit.Attribute(value, type)`: an attribute with a type that its value does not tell."""
+    """`self.x = torch.jit.Attribute(value, type)`: an attribute with a type that does not follow from its value."""
 
     def __init__(self, value, type):
         self.value = value
@@ -371,7 +371,7 @@ class RecursiveScriptModule(ScriptModule):
 
     @property
     def inlined_graph(self):
-        """The same, with the graphs of all calls in the place of the calls."""
+        """The same, with all calls replaced by the graphs of what they call."""
         return inlined(self.graph)
 
     @property

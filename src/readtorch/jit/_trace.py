@@ -617,7 +617,7 @@ def flatten(thing):
 
 
 def rebuild(thing, tensors):
-    """The same nest with the next of `tensors` in the place of each."""
+    """The same nest with each tensor replaced by the next of `tensors`."""
     if isinstance(thing, readtorch.Tensor):
         return next(tensors)
     if isinstance(thing, dict):

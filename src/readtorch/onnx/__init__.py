@@ -1,6 +1,6 @@
 """ONNX: a model as a file that other programs run.
 
-The model is traced; each operator of the trace is said in ONNX's operators by a symbolic function; the graph
+The model is traced; each operator of the trace is written in ONNX's operators by a symbolic function; the graph
 is written as a protobuf message. Needs the package `onnx`, which only an export loads.
 
 In PyTorch: `torch/onnx/__init__.py`, and `torch/onnx/_internal/torchscript_exporter/` for all that is done

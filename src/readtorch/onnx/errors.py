@@ -37,7 +37,7 @@ class UnsupportedOperatorError(OnnxExporterError):
 
 
 class SymbolicValueError(OnnxExporterError):
-    """A symbolic function cannot do with the Value that it was given: a size that only a run tells, say."""
+    """A symbolic function cannot do with the Value that it was given: a size that is known at run time only, say."""
 
     def __init__(self, msg, value):
         node = value.node()

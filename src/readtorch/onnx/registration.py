@@ -7,9 +7,9 @@ from readtorch.onnx import _constants
 
 
 class SymbolicRegistry:
-    """`functions[name][version]`: how the operator `name` is said in ONNX since `version`.
+    """`functions[name][version]`: how the operator `name` is written in ONNX since `version`.
 
-    A function that a user registers stands in front of ours, and can be taken away again.
+    A function that a user registers has priority over ours, and can be removed again.
     """
 
     def __init__(self):
@@ -42,7 +42,7 @@ registry = SymbolicRegistry()
 
 
 def onnx_symbolic(*names, opset=_constants.ONNX_MIN_OPSET):
-    """Decorator: `function(g, *values)` says the operators `names` in ONNX, from version `opset` on."""
+    """Decorator: `function(g, *values)` writes the operators `names` in ONNX, from version `opset` on."""
 
     def register(function):
         for name in names:

@@ -1,4 +1,4 @@
-"""Other shapes for the same numbers. A view is a copy in ONNX: nobody can tell, as nobody writes.
+"""Other shapes for the same numbers. A view is a copy in ONNX: that makes no difference, as nothing is written in place.
 
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,
 and what later versions changed in `symbolic_opset11.py`, `symbolic_opset13.py`.
@@ -129,7 +129,7 @@ def expand_as(g, self, other):
 
 @onnx_symbolic("aten::repeat", "aten::tile")
 def repeat(g, self, repeats):
-    """Dimensions that are added stand in front."""
+    """Dimensions that are added come first."""
     times = as_shape(g, repeats)
     more = dim_size(times, 0) - rank(self)
     if more > 0:

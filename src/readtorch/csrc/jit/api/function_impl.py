@@ -98,7 +98,7 @@ class GraphFunction:
 
 
 def default_schema(function):
-    """The signature that a function's graph tells."""
+    """The signature that follows from a function's graph."""
     graph = function.graph
     names = function.argument_names or [v.debugNameBase() if v.hasDebugName() else f"argument_{i}"
                                         for i, v in enumerate(graph.inputs())]

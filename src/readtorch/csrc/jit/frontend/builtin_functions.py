@@ -1,4 +1,4 @@
-"""Operators that are written in TorchScript themselves: a number in front of a tensor, `//`, `x.T`.
+"""Operators that are written in TorchScript themselves: a number as first operand of a tensor, `//`, `x.T`.
 
 A call of one is replaced by its body.
 
@@ -88,7 +88,7 @@ def _definitions():
 
 
 _functions = {}
-_loading = []  # while one of them is compiled, there are none
+_loading = []  # not empty while one of them is compiled: none is available then
 
 
 def builtin_functions(name):

@@ -28,7 +28,7 @@ from .source_range import Source, SourceRange
 
 
 class Text:
-    """A source, and the ranges of its trees. blanks: how far `ast` has seen the lines shifted to the left."""
+    """A source, and the ranges of its trees. blanks: by how many characters the lines were dedented for `ast`."""
 
     def __init__(self, text, filename=None, first_line=1, blanks=0):
         self.source = Source(text, filename, first_line)
@@ -144,20 +144,20 @@ def build_definition(node, text, name=None, defaults=None):
 
 
 def _starred(text, argument):
-    """The range of `*args`: the star stands in front of what the tree is of."""
+    """The range of `*args`: the tree begins behind the star."""
     range = text.range(argument)
     return SourceRange(range.source, range.start - (not isinstance(argument, ast.Constant)), range.end)
 
 
 class NotSupportedError(Exception):
-    """A part of Python that TorchScript has not."""
+    """A part of Python that TorchScript does not support."""
 
     def __init__(self, range, message):
         super().__init__(report_text(range, message).lstrip())
 
 
 class UnsupportedNodeError(NotSupportedError):
-    """A whole kind of statement or expression that TorchScript has not."""
+    """A kind of statement or expression that TorchScript does not support."""
 
 
 def definition_of(function, name=None):
@@ -245,12 +245,12 @@ def _take_type_comment(definition):
             f"not match the number of parameters on the function ({len(parameters)})!",
         )
     for parameter, annotation in zip(parameters, annotations):
-        parameter.annotation = _placed(annotation, parameter.node)
-    definition.returns = _placed(parse_expression(after, where), definition.node)
+        parameter.annotation = _positioned(annotation, parameter.node)
+    definition.returns = _positioned(parse_expression(after, where), definition.node)
 
 
-def _placed(tree, where):
-    """A tree from a comment, with the place of what it is about."""
+def _positioned(tree, where):
+    """A tree from a comment, with the position of what it annotates."""
     for node in ast.walk(tree):
         for name in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
             setattr(node, name, getattr(where, name))
@@ -264,7 +264,7 @@ def desugar(body, text):
 
 
 def _at(new, *old):
-    """`new` stands where `old` (its first to its last part) stood."""
+    """Give `new` the position of `old` (from its first to its last part)."""
     first, last = old[0], old[-1]
     new.lineno, new.col_offset = first.lineno, first.col_offset
     new.end_lineno, new.end_col_offset = last.end_lineno, last.end_col_offset

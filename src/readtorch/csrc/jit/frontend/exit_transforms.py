@@ -26,7 +26,7 @@ def TransformExits(graph):
 
 
 class _Exits:
-    """Removes the exits of one kind. An exit is (the bool that tells whether the block is left, the values).
+    """Removes the exits of one kind. An exit is (the bool that says whether the block is left, the values).
     """
 
     def __init__(self, graph, kind):
@@ -180,7 +180,7 @@ class _Exits:
         return outputs[first - 1], outputs[first:]
 
     def _carry(self, node, body, before, value):
-        """One more value that is carried from turn to turn."""
+        """One more value that is carried from iteration to iteration."""
         node.addInput(before)
         node.addOutput().setType(value.type())
         body.addInput().setType(value.type())

@@ -1,8 +1,8 @@
 """Moves the condition of a loop from a block of its own to where it is evaluated: before the loop and at the end of its body.
 
     before                                           after
-    Loop(%turns)                                     <condition> -> %c
-      block0(%i): <body>                             Loop(%turns, %c)
+    Loop(%iterations)                                <condition> -> %c
+      block0(%i): <body>                             Loop(%iterations, %c)
       block1(): <condition> -> %c                      block0(%i): <body> <condition> -> %c1
 
 In PyTorch: `torch/csrc/jit/frontend/inline_loop_condition.cpp`, `torch/csrc/jit/frontend/canonicalize_modified_loop.cpp`.
@@ -34,7 +34,7 @@ def InlineLoopCondition(graph):
 
 
 def CanonicalizeModifiedLoops(graph):
-    """A loop that has both a number of turns and a condition of its own counts its turns itself, as a Python
+    """A loop that has both a number of iterations and a condition of its own counts its iterations itself, as a Python
     `while` would.
 
     That is what a `break` makes of a `for`.
@@ -45,16 +45,16 @@ def CanonicalizeModifiedLoops(graph):
 
 
 def _is_modified(node):
-    """Whether it is neither a `for` (condition always true) nor a `while` (turns without limit)."""
+    """Whether it is neither a `for` (condition always true) nor a `while` (iterations without limit)."""
     goes_on = node.blocks()[0].outputs()[0].toIValue() is True and node.input(1).toIValue() is True
     return not goes_on and node.input(0).toIValue() != FOREVER
 
 
 def _canonicalize(graph, node):
-    body, turns = node.blocks()[0], node.input(0)
+    body, iterations = node.blocks()[0], node.input(0)
     with graph.insert_point_guard(node):
         zero, one = graph.insertConstant(0), graph.insertConstant(1)
-        condition = graph.insert("aten::gt", [turns, zero])
+        condition = graph.insert("aten::gt", [iterations, zero])
         node.replaceInput(0, graph.insertConstant(FOREVER))
         if node.input(1).toIValue() is not True:
             condition = graph.insert("aten::__and__", [condition, node.input(1)])
@@ -62,10 +62,10 @@ def _canonicalize(graph, node):
     node.addOutput().setType(IntType.get())
     with graph.insert_point_guard(body):
         node.addInput(zero)
-        turn = body.addInput().setType(IntType.get())
-        body.inputs()[0].setDebugName("").replaceAllUsesWith(turn)
-        following = graph.insert("aten::add", [turn, one])
+        iteration = body.addInput().setType(IntType.get())
+        body.inputs()[0].setDebugName("").replaceAllUsesWith(iteration)
+        following = graph.insert("aten::add", [iteration, one])
         body.registerOutput(following)
-        more = graph.insert("aten::lt", [following, turns])
+        more = graph.insert("aten::lt", [following, iterations])
         go_on = graph.insert("aten::__and__", [more, body.outputs()[0]])
         body.replaceOutput(0, go_on)

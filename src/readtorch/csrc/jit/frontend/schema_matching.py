@@ -97,7 +97,7 @@ _FROM_NUMBER = {FloatType: "aten::Float", ComplexType: "aten::Complex", IntType:
 
 
 def _implicit_conversion(have, want):
-    """The operator that turns a `have` into a `want`, or None."""
+    """The operator that converts a `have` to a `want`, or None."""
     if have.isSubtypeOf(TensorType.get()):
         return _FROM_TENSOR.get(type(want))
     if isinstance(have, NumberType):
@@ -121,7 +121,7 @@ def _repeats(value, argument):
 # ------------------------------------------------------------------------------------------------- one schema
 
 class _Matching:
-    """One try of one schema. reasons: collects why it failed (None: nobody wants to know)."""
+    """One attempt to match one schema. reasons: collects why it failed, unless None."""
 
     def __init__(self, graph, schema, range, reasons, allow_conversions):
         self.graph = graph

@@ -65,7 +65,7 @@ class SugaredValue:
         raise ErrorReport(range, f"{self.kind} cannot be used as an iterable")
 
     def static_length(self):
-        """How many turns a loop over it has, if that is known now; then the loop is unrolled."""
+        """How many iterations a loop over it has, if that is known now; then the loop is unrolled."""
         return None
 
     def length(self, range, emitter):
@@ -557,11 +557,11 @@ class BuiltinModule(SugaredValue):
 
 
 class RangeValue(SugaredValue):
-    """`range(stop)`, `range(start, stop, step)`. turns: the number of turns, if known."""
+    """`range(stop)`, `range(start, stop, step)`. iterations: their number, if known."""
 
     kind = "range"
 
-    def __init__(self, range, emitter, values, turns=None):
+    def __init__(self, range, emitter, values, iterations=None):
         for i, value in enumerate(values):
             if not isinstance(value.type(), IntType):
                 raise ErrorReport(
@@ -572,7 +572,7 @@ class RangeValue(SugaredValue):
             count = "at least 1 arguments, got 0" if not values else f"at most 3 arguments, got {len(values)}"
             raise ErrorReport(range, f"range expected {count}")
         self.only_stop = len(values) == 1
-        self.turns = turns
+        self.iterations = iterations
         constant = emitter.graph.insertConstant
         if self.only_stop:
             self.start, self.stop, self.step = constant(0, None, range), values[0], constant(1, None, range)
@@ -584,11 +584,11 @@ class RangeValue(SugaredValue):
         return self
 
     def static_length(self):
-        return self.turns
+        return self.iterations
 
     def length(self, range, emitter):
-        if self.turns is not None:
-            return emitter.graph.insertConstant(self.turns, None, range)
+        if self.iterations is not None:
+            return emitter.graph.insertConstant(self.iterations, None, range)
         if self.only_stop:
             return self.stop
         return emitter.graph.insert("aten::__range_length", [self.start, self.stop, self.step], range=range)
@@ -650,13 +650,13 @@ class IterableTree(SugaredValue):
                 "determinable length\n",
             )
         self.children = children
-        self.turns = min(lengths) if lengths and lengths[0] is not None else None
+        self.iterations = min(lengths) if lengths and lengths[0] is not None else None
 
     def iter(self, range, emitter):
         return self
 
     def static_length(self):
-        return self.turns
+        return self.iterations
 
     def leaves(self):
         return [leaf for c in self.children for leaf in (c.leaves() if isinstance(c, IterableTree) else [c])]

@@ -85,7 +85,7 @@ class TracingState:
     def __init__(self, strict=True, force_outplace=False):
         self.graph = Graph()
         self.strict = strict  # lists and dicts as outputs: warned about, refused
-        self.force_outplace = force_outplace  # x.add_(1) is written down as x.add(1)
+        self.force_outplace = force_outplace  # x.add_(1) is recorded as x.add(1)
         self.values = {}  # id -> (the thing, which must live as long as its id is in use, Value)
         self.module_names = None  # nn.Module -> path, while a module is traced
 
@@ -103,10 +103,10 @@ class TracingState:
         python_tracer.warn(name + CONSTRUCTOR)
 
     def not_recorded(self, name):
-        """An operator that returns no tensor, such as `equal`, was called. (In PyTorch: nothing is said.)"""
+        """An operator that returns no tensor, such as `equal`, was called. (In PyTorch: no warning.)"""
 
     def paused(self, function):
-        """What `function()` returns; its operators are not written down."""
+        """What `function()` returns; its operators are not recorded."""
         with Paused():
             return function()
 
@@ -231,14 +231,14 @@ class TracingState:
 
     def converted(self, tensor, dtype, device, copy, memory_format, function):
         """`tensor.to(…)`"""
-        place = [] if device is None else [device]
+        target = [] if device is None else [device]
         with Paused():
             kind = tensor.dtype if dtype is None else dtype
         form = None if memory_format is preserve_format else memory_format
-        return self.call("aten::to", [tensor, *place, kind, False, copy, form], function)
+        return self.call("aten::to", [tensor, *target, kind, False, copy, form], function)
 
     def constructed(self, tensor, detach=True):
-        """A tensor that was made from Python's values: a constant, brought to its type and place. Returns
+        """A tensor that was made from Python's values: a constant, converted to its dtype and device. Returns
         it.
         """
         with Paused():
@@ -291,12 +291,12 @@ class TracingState:
         Future.
         """
         node = self.graph.insertNode(self.graph.create("prim::TracedFork"))
-        place = self.graph.insertPoint()
+        insert_point = self.graph.insertPoint()
         block = node.addBlock()
         self.graph.setInsertPoint(block)
         result = function()
         block.registerOutput(self.get_value(result))
-        self.graph.setInsertPoint(place)
+        self.graph.setInsertPoint(insert_point)
         future = Future()
         future.element_type = block.outputs()[0].type()
         future.set_result(result)
@@ -428,7 +428,7 @@ class TracingState:
             return self.graph.insertNode(self.graph.create(kind, [value])).output().setType(type)
 
 
-# A convolution is written down one level deeper, as in PyTorch: with cuDNN's flags.
+# A convolution is recorded one level deeper, as in PyTorch: with cuDNN's flags.
 # The others are names of one operator.
 _RECORDED_AS = {
     "convolution": "_convolution",
@@ -478,7 +478,7 @@ _RETURN_LISTS = {
 
 
 class Paused(MaskGuard):
-    """`with Paused():` calls inside are not written down."""
+    """`with Paused():` calls inside are not recorded."""
 
     __slots__ = ("state",)
 

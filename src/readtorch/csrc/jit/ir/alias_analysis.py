@@ -2,8 +2,7 @@
 
 Coarser than PyTorch's: every value belongs to one set, and what is in a container is in the container's set.
 All inputs of the graph, what comes out of attributes and what is put into containers by operators is in one
-set, the
-*wildcard*.
+set, the *wildcard*.
 
 In PyTorch: `torch/csrc/jit/ir/alias_analysis.cpp`. Explained in the chapter "JIT:
 scripting".

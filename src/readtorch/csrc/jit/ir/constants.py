@@ -89,7 +89,7 @@ def enum_type(cls):
 # --------------------------------------------------------------------------------------------- prim::Constant
 
 def insert_constant(graph, value, type=None, range=None):
-    """Insert a prim::Constant that is worth `value`; returns its output."""
+    """Insert a prim::Constant with the value `value`; returns its output."""
     node = graph.create("prim::Constant")
     set_constant(node, as_number(value), type)
     if range is not None:
@@ -98,7 +98,7 @@ def insert_constant(graph, value, type=None, range=None):
 
 
 def set_constant(node, value, type=None):
-    """Let the prim::Constant `node` be worth `value`. type: where the value leaves it open (None, an empty
+    """Give the prim::Constant `node` a value. type: where the value does not determine it (None, an empty
     list).
     """
     output = node.output()
@@ -140,7 +140,7 @@ def _set_tensor(node, value):
 
 
 def constant_value(node):
-    """What a prim::Constant is worth, as a Python value."""
+    """The value of a prim::Constant, as a Python value."""
     type = node.output().type()
     if isinstance(type, FunctionType):
         return type.function

@@ -11,7 +11,7 @@ from readtorch.c10.device import device as Device
 from readtorch.c10.scalar_type import SCALAR_TYPE_NAMES
 from readtorch.c10.tensor_impl import TensorImpl
 
-MOST_ELEMENTS = 10  # a tensor with more is printed as <Tensor>
+MAX_ELEMENTS = 10  # a tensor with more is printed as <Tensor>
 _ESCAPES = {
     "\\": "\\\\",
     "'": "\\'",
@@ -83,7 +83,7 @@ def tensor_text(t):
     """`{2}` for one element, the elements for up to ten, else `<Tensor>`."""
     if t.numel() == 1:
         return "{" + _element_text(t.item()) + "}"
-    if t.numel() > MOST_ELEMENTS:
+    if t.numel() > MAX_ELEMENTS:
         return "<Tensor>"
     kind = f"[ {t.device.type.upper()}{SCALAR_TYPE_NAMES[t.dtype]}Type{{{','.join(map(str, t.shape))}}} ]"
     values = (t.real if t.dtype.is_complex else t).tolist()

@@ -83,11 +83,11 @@ class Graph:
     # -------------------------------------------------------------------------------------- insert point
 
     def insertPoint(self):
-        """The node in front of which new ones are inserted."""
+        """The node before which new ones are inserted."""
         return self._insert_before
 
     def setInsertPoint(self, where):
-        """A Node: in front of it. A Block: at its end."""
+        """A Node: before it. A Block: at its end."""
         self._insert_before = where.returnNode() if isinstance(where, Block) else where
 
     def insert_point_guard(self, where):
@@ -115,7 +115,7 @@ class Graph:
     # ----------------------------------------------------------------------------------------- new nodes
 
     def create(self, kind, inputs=(), outputs=1):
-        """A node that stands nowhere yet."""
+        """A node that is not in any block yet."""
         return Node(self, kind, inputs, outputs)
 
     def createClone(self, node, value_of, copy_blocks=True):
@@ -227,7 +227,7 @@ class Graph:
         return self.create("prim::Store", [value], 0).s_("name", name)
 
     def insertUncheckedCast(self, value, type):
-        """Say that `value` is a `type`, which the program has just made sure of."""
+        """Say that `value` is a `type`, which the program has just checked."""
         node = self.insertNode(self.create("prim::unchecked_cast", [value]))
         return node.output().setType(type)
 

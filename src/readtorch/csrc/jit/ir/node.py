@@ -12,7 +12,7 @@ class Node(Attributes):
     flow.
 
     The nodes of a block are a doubly linked list, closed by the block's return node. `Graph.create` makes a
-    node, which stands nowhere until it is inserted.
+    node, which is in no block until it is inserted.
     """
 
     __slots__ = ("_graph", "_kind", "_inputs", "_outputs", "_blocks", "_attributes", "_block", "_prev",
@@ -25,7 +25,7 @@ class Node(Attributes):
         self._outputs = []
         self._blocks = []
         self._attributes = {}
-        self._block = self._prev = self._next = None  # where it stands
+        self._block = self._prev = self._next = None  # its block and neighbours there
         self._position = 0  # its rank in the block, see Block.ranks
         self._range = graph.current_range  # SourceRange, or None
         self._scope = graph.current_scope
@@ -188,7 +188,7 @@ class Node(Attributes):
         """All nodes of a kind in its blocks; recurse: in blocks inside these too."""
         return [n for block in self._blocks for n in block.findAllNodes(kind, recurse)]
 
-    # ------------------------------------------------------------------------------------- place
+    # ------------------------------------------------------------------------------------- position
 
     def next(self):
         return self._next
@@ -197,7 +197,7 @@ class Node(Attributes):
         return self._prev
 
     def insertBefore(self, other):
-        """Put this node, which stands nowhere, in front of `other`."""
+        """Insert this node, which is in no block, before `other`."""
         other._block.link(self, other._prev, other)
         return self
 
@@ -224,7 +224,7 @@ class Node(Attributes):
             self._block.unlink(self)
 
     def isBefore(self, other):
-        """Whether it runs before `other`; a node of a block counts as the place of the block's owner."""
+        """Whether it runs before `other`; a node of a nested block counts as the block's owner."""
         return self is not other and _order(self, other) < 0
 
     def isAfter(self, other):
@@ -270,7 +270,7 @@ class Node(Attributes):
         return self._scope.names_from_root()
 
     def callstack(self):
-        """The calls that inlining dissolved around it, outermost first."""
+        """The calls around it that inlining has removed, outermost first."""
         return self._callstack
 
     def copyMetadata(self, other):
@@ -283,7 +283,7 @@ class Node(Attributes):
     def maybeOperator(self):
         """The registered operator whose schema fits its inputs' types, or None."""
         if self._operator is None:
-            from ..runtime.operator import find_operator  # the registry knows schemas, not graphs
+            from ..runtime.operator import find_operator  # an arrow up, as in ir.cpp; operators know schemas, not graphs
             self._operator = find_operator(self)
         return self._operator
 

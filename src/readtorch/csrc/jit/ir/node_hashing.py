@@ -24,7 +24,7 @@ def value_key(value):
     if isinstance(value, dict):
         return ("dict", *((value_key(k), value_key(v)) for k, v in value.items()))
     if isinstance(value, float):
-        return ("float", value.hex())  # tells 0.0 from -0.0, and takes nan for nan
+        return ("float", value.hex())  # distinguishes 0.0 from -0.0; nan equals nan
     try:
         hash(value)
     except TypeError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """A place in the tree of module calls; the root has no name."""
+    """A node of the tree of module calls; the root has no name."""
 
     name: str = ""
     parent: "Scope | None" = None

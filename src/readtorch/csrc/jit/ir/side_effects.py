@@ -1,9 +1,9 @@
-"""What a node does beside computing its outputs.
+"""What a node does besides computing its outputs.
 
 In PyTorch: `Node::hasSideEffects`, `Node::isNondeterministic` in `torch/csrc/jit/ir/ir.cpp`.
 """
 
-# Nodes that the outside can see.
+# Nodes with an effect that is visible outside of the graph.
 SIDE_EFFECTS = {
     "prim::Print",
     "prim::RaiseException",
@@ -31,7 +31,7 @@ SIDE_EFFECTS = {
     "aten::_no_grad_zero_",
 }
 
-# Nodes that need not give the same twice.
+# Nodes that need not give the same result twice.
 NONDETERMINISTIC = {
     "dropout",
     "feature_dropout",
@@ -56,7 +56,7 @@ NONDETERMINISTIC = {
     "randperm",
 }
 
-# Nodes that ask for a state which is no input.
+# Nodes that read a state that is not an input.
 READS_STATE = {"aten::is_grad_enabled", "aten::get_num_threads", "aten::initial_seed", "aten::seed"}
 
 
@@ -68,7 +68,7 @@ def has_side_effects(node):
 
 
 def is_nondeterministic(node):
-    """Whether it draws random numbers, or asks for a state. A dropout that is switched off does not."""
+    """Whether it draws random numbers, or reads a state. A dropout that is switched off does not."""
     if node.kind() in READS_STATE:
         return True
     name = node.kind().removeprefix("aten::")

@@ -45,7 +45,7 @@ class NoneType(_Simple):
 
 
 class NumberType(_Simple):
-    """An int, a float or a complex; which one only the run will tell."""
+    """An int, a float or a complex; which one is known at run time only."""
 
     text, python_text = "Scalar", "number"
 
@@ -514,8 +514,8 @@ def matchTypeVariables(formal, actual, env):
     """Find what the variables in `formal` must stand for so that `actual` fits, and note it in `env` (name ->
     type).
 
-    Returns None, or why it cannot be done. A formal without variables always matches: fitting is another
-    question.
+    Returns None, or why it cannot be done. A formal without variables always matches: whether it is a
+    subtype is checked elsewhere.
     """
     if not formal.hasFreeVariables():
         return None

@@ -8,7 +8,7 @@ from .type import NoneType, OptionalType, TensorType, UnionType
 
 
 class Use(NamedTuple):
-    """One place where a value is used: input number `offset` of the node `user`."""
+    """One use of a value: input number `offset` of the node `user`."""
 
     user: object
     offset: int
@@ -149,7 +149,7 @@ class Value:
     # ------------------------------------------------------------------------------------- constants
 
     def toIValue(self):
-        """What it is worth, if a prim::Constant makes it; else None. Ask `isConstant` to tell that from a
+        """Its value, if a prim::Constant makes it; else None. `isConstant` distinguishes that from a constant
         None.
         """
         return self._node.constant_value() if self.isConstant() else None
@@ -162,7 +162,7 @@ class Value:
 
 
 def _free_name(graph, name):
-    """`x` -> `x.1`, `x.1` -> `x.2`, or the next suffix that nobody in the graph has had."""
+    """`x` -> `x.1`, `x.1` -> `x.2`, or the next suffix that is not in use in the graph."""
     base, _, suffix = name.rpartition(".")
     number = 1
     if base and suffix.isdigit():

@@ -54,7 +54,7 @@ def _block(block):
 
 
 def _order_of_uses(values):
-    """The indices of `values`, those that are used first in front, those without a use last."""
+    """The indices of `values`, in the order of their first uses, those without a use last."""
     first = [_first_use(v) for v in values]
 
     def compare(i, j):

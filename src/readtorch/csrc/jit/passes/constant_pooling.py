@@ -1,4 +1,4 @@
-"""Brings all constants to the front, each once.
+"""Moves all constants to the beginning, each once.
 
     before                                        after
     %1 : int = prim::Constant[value=1]()          %1 : int = prim::Constant[value=1]()
@@ -27,7 +27,7 @@ def ConstantPooling(graph):
 
 
 def _to_front(node, graph):
-    """In front of everything; constants found later go in front of those found before, as in PyTorch."""
+    """Before everything else; constants found later go before those found earlier, as in PyTorch."""
     graph_first = graph.block().nodes()[0]
     if node is not graph_first:
         node.moveBefore(graph_first)

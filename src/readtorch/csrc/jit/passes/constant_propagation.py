@@ -6,7 +6,7 @@
     %3 : int = aten::mul(%1, %2)
     %5 : Tensor = aten::mul(%x, %3)
 
-An If whose condition is known is replaced by its branch, a Loop that never turns by what it is given.
+An If whose condition is known is replaced by its branch, a Loop without iterations by its inputs.
 
 In PyTorch: `torch/csrc/jit/passes/constant_propagation.cpp`. Explained in the chapter "JIT: scripting".
 """
@@ -75,7 +75,7 @@ class _Propagator:
                 self.block(block)
 
     def is_known(self, node):
-        """Whether running the node now gives what every run would give, and nobody can tell."""
+        """Whether running the node now gives what every run would give, without a visible effect."""
         if node.kind() in _SKIPPED or node.blocks() or node.hasSideEffects() or node.isNondeterministic():
             return False
         if not node.outputs() or not all(v.isConstant() for v in node.inputs()):
@@ -147,7 +147,7 @@ class _Propagator:
         self.block(node.blocks()[0])
 
     def unchanged(self, node):
-        """What every turn of a loop hands on as it got it need not be carried."""
+        """What every iteration of a loop passes on unchanged need not be carried."""
         block = node.blocks()[0]
         for i in reversed(range(node.outputsSize())):
             carried = block.inputs()[i + 1]
@@ -168,7 +168,7 @@ def _same_constant(a, b):
 
 
 def inline_block(node, block):
-    """Put the nodes of one block of an If in the place of the If."""
+    """Replace an If by the nodes of one of its blocks."""
     for inner in block.nodes():
         inner.moveBefore(node)
     for output, value in zip(node.outputs(), block.outputs()):

@@ -1,4 +1,4 @@
-"""Takes a batch norm into the convolution in front of it.
+"""Folds a batch norm into the convolution before it.
 
     before                                                           after
     %y = aten::_convolution(%x, %w, %b, …)                           %z = aten::_convolution(%x, %w', %b', …)

@@ -49,7 +49,7 @@ def preoptimized(graph):
 
 
 def inline_call(call, function, inputs):
-    """Put the body of `function`, inlined itself, in the place of `call`."""
+    """Replace `call` by the body of `function`, itself inlined."""
     graph = call.owningGraph()
     body = preoptimized(function.graph)
     first = call.prev()

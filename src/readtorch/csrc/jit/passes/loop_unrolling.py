@@ -1,4 +1,4 @@
-"""Repeats the body of a loop, so that other passes see several turns at once.
+"""Repeats the body of a loop, so that other passes see several iterations at once.
 
     before                                           after
     prim::Loop(%n, %true, %x)                        prim::Loop(%n // 8, %true, %0, %x)
@@ -14,9 +14,9 @@ In PyTorch: `torch/csrc/jit/passes/loop_unrolling.cpp`. Explained in the chapter
 from ..ir.type import IntType
 from .dead_code_elimination import EliminateDeadCode
 
-FACTOR = 8  # turns in one
-MOST_NODES = 32  # of a body that is repeated
-MOST_TURNS = 64  # of a loop that is dissolved
+FACTOR = 8  # iterations in one
+MAX_BODY_SIZE = 32  # nodes of a body that is repeated
+MAX_BODY_REPEATS = 64  # iterations of a loop that is unrolled completely
 
 
 def UnrollLoops(graph):
@@ -27,7 +27,7 @@ def UnrollLoops(graph):
 
 
 def UnrollConstantLoops(graph):
-    """Only those whose number of turns is known."""
+    """Only those whose number of iterations is known."""
     changed = _unroll_block(graph.block(), constant_only=True)
     EliminateDeadCode(graph)
     return changed
@@ -39,11 +39,11 @@ def _unroll_block(block, constant_only):
         for inner in node.blocks():
             changed |= _unroll_block(inner, constant_only)
         if node.kind() == "prim::Loop" and is_for_loop(node):
-            turns = node.input(0).toIValue()
-            if isinstance(turns, int) and turns < MOST_TURNS and _is_small(node.blocks()[0]):
-                _dissolve(node, turns)
+            iterations = node.input(0).toIValue()
+            if isinstance(iterations, int) and iterations < MAX_BODY_REPEATS and _is_small(node.blocks()[0]):
+                _unroll_completely(node, iterations)
                 changed = True
-            elif not constant_only and not isinstance(turns, int) and _is_small(node.blocks()[0]):
+            elif not constant_only and not isinstance(iterations, int) and _is_small(node.blocks()[0]):
                 _unroll(node)
                 changed = True
     return changed
@@ -57,7 +57,7 @@ def is_for_loop(node):
 
 def _is_small(block):
     """Loops inside do not count, their bodies are small themselves or stay."""
-    return sum(1 for node in block.all_nodes() if node.kind() != "prim::Constant") <= MOST_NODES
+    return sum(1 for node in block.all_nodes() if node.kind() != "prim::Constant") <= MAX_BODY_SIZE
 
 
 def _append_body(source, target, inputs):
@@ -74,14 +74,14 @@ def _append_body(source, target, inputs):
     return [copy_of(value) for value in source.outputs()]
 
 
-def _dissolve(loop, turns):
-    """All turns one after another, instead of the loop."""
+def _unroll_completely(loop, iterations):
+    """All iterations one after another, instead of the loop."""
     graph, body = loop.owningGraph(), loop.blocks()[0]
     carried = loop.inputs()[2:]
     scratch = loop.addBlock()
-    for turn in range(turns):
+    for iteration in range(iterations):
         with graph.insert_point_guard(scratch):
-            index = graph.insertConstant(turn)
+            index = graph.insertConstant(iteration)
         carried = _append_body(body, scratch, [index, *carried])[1:]
     for node in scratch.nodes():
         node.moveBefore(loop)
@@ -91,7 +91,7 @@ def _dissolve(loop, turns):
 
 
 def _count_explicitly(loop):
-    """The number of the turn becomes a carried value, which the body increases."""
+    """The number of the iteration becomes a carried value, which the body increases."""
     graph, body = loop.owningGraph(), loop.blocks()[0]
     with graph.insert_point_guard(loop):
         zero = graph.insertConstant(0)
@@ -105,7 +105,7 @@ def _count_explicitly(loop):
 
 
 def _unroll(loop):
-    """FACTOR turns in one, and a second loop for the rest."""
+    """FACTOR iterations in one, and a second loop for the rest."""
     graph = loop.owningGraph()
     if loop.blocks()[0].inputs()[0].uses():
         _count_explicitly(loop)
@@ -118,9 +118,9 @@ def _unroll(loop):
     _repeat_body(loop)
     with graph.insert_point_guard(loop):
         count = loop.input(0)
-        turns = graph.insert("aten::__round_to_zero_floordiv", [count, FACTOR])
-        left = graph.insert("aten::sub", [count, graph.insert("aten::mul", [turns, FACTOR])])
-    loop.replaceInput(0, turns)
+        iterations = graph.insert("aten::__round_to_zero_floordiv", [count, FACTOR])
+        left = graph.insert("aten::sub", [count, graph.insert("aten::mul", [iterations, FACTOR])])
+    loop.replaceInput(0, iterations)
     rest.replaceInput(0, left)
 
 

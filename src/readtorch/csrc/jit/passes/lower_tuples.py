@@ -65,7 +65,7 @@ def _lower_block(block):
 
 
 def _flatten_inputs(node, graph):
-    """Each tuple among a node's inputs is unpacked in front of it."""
+    """Each tuple among a node's inputs is unpacked before it."""
     i = 0
     while i < node.inputsSize():
         value = node.input(i)
@@ -86,7 +86,7 @@ def _source_of(part):
     return construct.input(part.offset()) if construct.kind() == "prim::TupleConstruct" else part
 
 
-def _flatten_values(node, place):
+def _flatten_values(node, where):
     """Each tuple that a node gives becomes several outputs, put together again behind it."""
     graph = node.owningGraph()
     i = 0
@@ -98,7 +98,7 @@ def _flatten_values(node, place):
         parts = []
         for offset, type in enumerate(value.type().elements()):
             parts.append(node.insertOutput(i + 1 + offset).setType(type))
-        with graph.insert_point_guard(place):
+        with graph.insert_point_guard(where):
             whole = graph.insertNode(graph.createTuple(parts, value.type())).output()
         value.replaceAllUsesWith(whole)
         node.eraseOutput(i)

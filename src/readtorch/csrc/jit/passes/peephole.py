@@ -114,7 +114,7 @@ def negated_comparison(node, graph, alias_db):
 
 @rule("aten::__is__", "aten::__isnot__")
 def compared_with_none(node, graph, alias_db):
-    """x is None, where the type tells"""
+    """x is None, where the type decides it"""
     none, other = node.inputs() if node.input(0).mustBeNone() else node.inputs()[::-1]
     if not none.mustBeNone() or not (other.mustBeNone() or other.mustNotBeNone()):
         return None
@@ -128,7 +128,7 @@ def unwrapped_anyway(node, graph, alias_db):
     return value if not isinstance(value.type(), (OptionalType, NoneType)) else None
 
 
-# ------------------------------------------------------------------------------------------ what a type tells
+# ------------------------------------------------------------------------------------------ what follows from a type
 
 def _fact(kind, read):
     def from_type(node, graph, alias_db):

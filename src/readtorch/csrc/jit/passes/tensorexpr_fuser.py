@@ -20,7 +20,7 @@ from ..tensorexpr.lowerings import lowering_of, reduction_of
 from .dead_code_elimination import EliminateDeadCode
 
 SMALLEST = 2  # nodes that are worth a group
-MOST_INPUTS = 24
+MAX_INPUTS = 24
 
 
 def FuseTensorExprs(graph, min_group_size=SMALLEST):
@@ -96,7 +96,7 @@ class Grouping:
         them.
         """
         both = first + second
-        if len(external_inputs(both)) > MOST_INPUTS or not self.reductions_fit(both):
+        if len(external_inputs(both)) > MAX_INPUTS or not self.reductions_fit(both):
             return False
         inside = set(map(id, both))
         earliest = min(self.order[n] for n in both)
@@ -175,7 +175,7 @@ def reorder(block, groups, alias_db):
 
 
 def is_pinned(node, alias_db):
-    """Whether its place among the other pinned nodes matters."""
+    """Whether its order among the other pinned nodes matters."""
     return (
         node.hasSideEffects() or node.isNondeterministic() or bool(node.blocks()) or alias_db.hasWriters(node)
     )

@@ -1,4 +1,4 @@
-"""Calls of TorchScript functions from Python: arguments are bound to the signature and brought to its types.
+"""Calls of TorchScript functions from Python: arguments are bound to the signature and converted to its types.
 
 In PyTorch: `torch/csrc/jit/python/pybind_utils.h`, `torch/csrc/jit/python/pybind_utils.cpp`. Explained in the chapter "JIT: scripting".
 """
@@ -21,7 +21,7 @@ REJECTED = object()  # the conversion's answer for a value that does not fit
 def call_function(function, args, kwargs):
     """`function(*args, **kwargs)`. Raises RuntimeError for arguments that do not fit its schema.
 
-    During a trace the call is written down as one node.
+    During a trace the call is recorded as one node.
     """
     schema = function.schema
     arguments = bind(schema, args, kwargs)
@@ -113,10 +113,10 @@ def argument_value(schema, position, value):
     details = (f"Unable to cast {value} to Tensor" if is_tensor else
                f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define "
                "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)")
-    place = position - (schema.arguments[0].name == "self")
+    number = position - (schema.arguments[0].name == "self")
     raise RuntimeError(
         f"{schema.name}() Expected a value of type '{kind}' for argument '{argument.name}' but instead found "
-        f"type '{type(value).__name__}'.\n{hint}Position: {place}\nValue: {value!r}\nDeclaration: {schema}\n"
+        f"type '{type(value).__name__}'.\n{hint}Position: {number}\nValue: {value!r}\nDeclaration: {schema}\n"
         f"Cast error details: {details}"
     )
 

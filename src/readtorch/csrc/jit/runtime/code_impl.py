@@ -11,7 +11,7 @@ from .preprocess_graph import can_emit_inline, preprocess
 
 
 class Code:
-    """instructions, and the tables that their numbers point into. `sources[i]` is the node that instruction i
+    """instructions, and the tables that their operands index. `sources[i]` is the node that instruction i
     is from.
 
     make_executor(graph, name): the GraphExecutor for the graph of a prim::fork. Executors make code and not the other
@@ -51,7 +51,7 @@ class _Emitter:
     def __init__(self, code):
         self.code = code
         self.inline = can_emit_inline(code.graph)
-        self.register_of = {}  # Value -> register, or place in the table of constants
+        self.register_of = {}  # Value -> register, or index in the table of constants
         self.emitted_uses = {}  # Value -> how many of its uses have been written: at the last one it is moved
         self.node = None
 

@@ -50,10 +50,10 @@ def run(code, arguments):
         raise RuntimeError(_failure(frames, f"RuntimeError: {_message(error)}")) from error
 
 
-def raise_failure(code, place, error):
-    """Raise what `run` raises if instruction `place` of `code` fails."""
+def raise_failure(code, position, error):
+    """Raise what `run` raises if instruction number `position` of `code` fails."""
     frame = Frame(code)
-    frame.pc = place + 1
+    frame.pc = position + 1
     raise RuntimeError(_failure([frame], f"RuntimeError: {_message(error)}")) from error
 
 
@@ -275,7 +275,7 @@ def _failure(frames, last_line):
 
 
 def _stack_entries(frame):
-    """(function, range) for a frame's call, outermost first: also of the calls that inlining dissolved."""
+    """(function, range) for a frame's call, outermost first: also of the calls that inlining removed."""
     node = frame.code.sources[frame.pc - 1]
     calls = node.callstack()
     functions = [frame.code.function_name] + [call.function for call in calls]

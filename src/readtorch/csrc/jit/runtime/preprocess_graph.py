@@ -1,7 +1,7 @@
 """Gets a graph ready to become instructions.
 
-Two questions are answered: after which node is a value needed no more, so that its memory can go; and which
-values can stay on the stack between the node that makes them and the one that uses them.
+It finds out after which node a value is no longer needed, so that its memory can be released, and which values can
+stay on the stack between the node that makes them and the one that uses them.
 
 In PyTorch: `torch/csrc/jit/runtime/interpreter/preprocess_graph.cpp`, `can_emit_inline.h`.
 """
@@ -66,7 +66,7 @@ class _LastUses:
         self.drops[node].addInput(value)
 
 
-# Their outputs are looked up again, or are dear: they go through a register.
+# Their outputs are looked up again, or are expensive: they go through a register.
 _NEVER_INLINE = {
     "prim::Param",
     "prim::Constant",

@@ -118,7 +118,7 @@ def _declare(text):
 
 
 def _call_of(schema):
-    """A function of the schema's arguments that calls the face."""
+    """A function of the schema's arguments that calls the binding."""
     name = schema.name.removeprefix("aten::")
     keywords = [a.name for a in schema.arguments if a.kwarg_only]
     positional = len(schema.arguments) - len(keywords)
@@ -129,23 +129,23 @@ def _call_of(schema):
             arguments = list(arguments)
             for i, table in tables:
                 arguments[i] = table.get(arguments[i], arguments[i])
-        function, arguments = _face(name, arguments)
+        function, arguments = _binding(name, arguments)
         result = function(*arguments[:positional], **dict(zip(keywords, arguments[positional:])))
         return as_number(result)
 
     return call
 
 
-def _face(name, arguments):
+def _binding(name, arguments):
     """The function `name`: a method of the first argument, else of the library; an attribute is one without arguments."""
     owner = arguments[0]
     if name != "where" and hasattr(type(owner), "_array") and hasattr(type(owner), name):
         method = getattr(type(owner), name)
         return (method, arguments) if callable(method) else (lambda t: getattr(t, name), arguments)
     for module, prefix in (("torch", ""), ("special", "special_")):
-        face = binding_of(module, name.removeprefix(prefix)) if name.startswith(prefix) else None
-        if face is not None:
-            return face, arguments
+        binding = binding_of(module, name.removeprefix(prefix)) if name.startswith(prefix) else None
+        if binding is not None:
+            return binding, arguments
     raise RuntimeError(f"readtorch has no function aten::{name}")
 
 

@@ -100,7 +100,7 @@ def _attribute(node, name):
 
 
 def _attribute_type(node, name):
-    """An empty list does not tell what it is a list of."""
+    """The type of an empty list's elements is not known."""
     kinds = {"is": "INTS", "fs": "FLOATS", "ss": "STRINGS"}
     kind = kinds.get(node.kindOf(name))
     return kind and getattr(library().AttributeProto, kind)

@@ -2,7 +2,7 @@
 them.
 
 A module is `NEWOBJ` of its class, then `BUILD` with its attributes. A list or dict goes through a function
-that tells its type, since [] alone does not: `build_intlist([1, 2])`, `restore_type_tag({}, "Dict[str,
+that says its type, since [] alone does not: `build_intlist([1, 2])`, `restore_type_tag({}, "Dict[str,
 int]")`.
 
 In PyTorch: `torch/csrc/jit/serialization/pickler.cpp`. Explained in the chapter "JIT: scripting".
@@ -72,7 +72,7 @@ class Pickler:
     # --------------------------------------------------------------------------------------------- values
 
     def value(self, value, type):
-        """type: as it is declared; it tells the elements' types of empty containers."""
+        """type: as it is declared; it says the element types of empty containers."""
         type = _of_value(type, value)
         if value is None:
             self.out += b"N"
@@ -202,7 +202,7 @@ class Pickler:
     # -------------------------------------------------------------------------------------------- tensors
 
     def tensor(self, tensor):
-        """A call that puts it together from a storage, a place in it, sizes and strides."""
+        """A call that puts it together from a storage, an offset in it, sizes and strides."""
         self.global_("torch._utils", "_rebuild_tensor_v2")
         self.out += b"("
         self.storage(tensor)

@@ -5,8 +5,8 @@
       fc = self.fc
       return torch.relu((fc).forward(x, ))
 
-It is what archives hold: compiling the text gives the graph again. A value that is used once, right where its
-turn is, is written inside the expression that uses it; others get a variable.
+It is what archives hold: compiling the text gives the graph again. A value that is used once, right where it
+is due, is written inside the expression that uses it; others get a variable.
 
 In PyTorch: `torch/csrc/jit/serialization/python_print.cpp`. Explained in the chapter "JIT: scripting".
 """
@@ -107,7 +107,7 @@ class _Scan:
             self.node(node)
 
     def node(self, node):
-        """Returns the node in front of everything that is written inside `node`."""
+        """Returns the node before everything that is written inside `node`."""
         if node in self.inlined:
             return node
         for inner in node.blocks():
@@ -145,7 +145,7 @@ def _may_stand_inside(value):
     if value.hasDebugName() and user.kind() != "prim::Return":
         return False  # it was a variable
     if user.kind() == "prim::Loop" and offset >= 2:
-        return False  # carried: the number of turns and the condition must come behind it
+        return False  # carried: the number of iterations and the condition must come behind it
     # An isinstance in a condition would refine types again, which the graph has done already.
     return user.kind() not in _TASKS and node.kind() != "prim::isinstance"
 
@@ -442,7 +442,7 @@ class PythonPrint:
     # ------------------------------------------------------------------------------------------- functions
 
     def function(self, function, with_first_type=True):
-        """A `def`. with_first_type: of a method, `self` has none when the class around it tells."""
+        """A `def`. with_first_type: of a method, `self` has none where the class around it implies it."""
         _Body(self).function(function, with_first_type)
 
     def named_type(self, type):
@@ -642,7 +642,7 @@ class _Body:
 
     def loop(self, node):
         body = node.blocks()[0]
-        turn, carried = body.inputs()[0], body.inputs()[1:]
+        iteration, carried = body.inputs()[0], body.inputs()[1:]
         is_for = node.input(0).toIValue() != FOREVER
         for value in node.outputs():
             self.name_value(value)
@@ -651,12 +651,12 @@ class _Body:
         for value, start in zip(node.outputs(), node.inputs()[2:]):
             annotation = f": {self.out.type_text(value.type())}" if value.type() != start.type() else ""
             self.out.write(f"{self.use(value)}{annotation} = {self.use(start)}")
-        self.name_value(turn)
+        self.name_value(iteration)
         if is_for:
-            self.out.write(f"for {self.use(turn)} in range({self.use(node.input(0))}):")
+            self.out.write(f"for {self.use(iteration)} in range({self.use(node.input(0))}):")
         else:
-            self.out.write(f"{self.use(turn)} = {self.use(node.input(1))}")
-            self.out.write(f"while {self.use(turn)}:")
+            self.out.write(f"{self.use(iteration)} = {self.use(node.input(1))}")
+            self.out.write(f"while {self.use(iteration)}:")
         self.out.level += 1
         first = 1 if is_for else 0
         left = body.inputs()[first:]

@@ -29,7 +29,7 @@ from ..api.object import ScriptObject
 from ..ir.type import ClassType, DictType, EnumType, ListType
 
 _AS_IN_CHECKPOINTS = b"]})\x88\x89)NJKMGXhjqraesu(t\x85\x86\x87cQ"
-_MOST_COMPLEX_KEYS = 10_000  # their hashes can be chosen to be the same
+_MAX_COMPLEX_KEYS = 10_000  # their hashes can be chosen to be the same
 _DEEPEST = 200
 _PARTS_PER_BYTE = 16
 
@@ -62,7 +62,7 @@ class _Callable:
 
 
 def _first(unpickler, arguments):
-    """Of the functions that only say what type a list has: PyTorch needs to be told."""
+    """Of the functions that only say what type a list has: PyTorch needs it."""
     if type(arguments) is not tuple or not arguments or type(arguments[0]) is not list:
         raise UnpicklingError("a typed list must be made of a list")
     return arguments[0]
@@ -164,7 +164,7 @@ class _ArchiveUnpickler(Unpickler):
             if type(key) not in (int, float, complex, bool, str, Device) and not isinstance(key, TensorImpl):
                 raise UnpicklingError(f"Can't hash IValues of type {type(key).__name__}")
             self.complex_keys += type(key) is complex
-        if self.complex_keys > _MOST_COMPLEX_KEYS:
+        if self.complex_keys > _MAX_COMPLEX_KEYS:
             raise UnpicklingError("too many complex numbers as keys")
 
     # --------------------------------------------------------------------------------------- the instructions

@@ -1,7 +1,7 @@
-"""The gradient of a fused group, as a graph that is fused in its turn.
+"""The gradient of a fused group, as another graph, which is fused as well.
 
 Note [ A gradient by tracing ] No formula is written here. The group's operators are run once with autograd
-on, then backward, and the tracer writes down both: the operators of the forward pass and those that the
+on, then backward, and the tracer records both: the operators of the forward pass and those that the
 formulas call. In that graph the gradients depend on nothing but the group's inputs and the incoming
 gradients. So nothing else need be saved: the kernel of the backward pass computes the forward values again,
 which costs less than reading them from memory.

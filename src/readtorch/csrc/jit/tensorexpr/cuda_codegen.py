@@ -20,7 +20,7 @@ THREADS = 256
 
 
 def cuda_source(nest, singles):
-    """One element for each thread and turn. singles: numbers of the inputs that have one element for all."""
+    """One element for each thread and iteration. singles: numbers of the inputs that have one element for all."""
     if any(output.reduction for output in nest.outputs):
         raise Unfusable("reductions are not fused on CUDA")
     outputs = [f"out{k}" for k in range(len(nest.outputs))]

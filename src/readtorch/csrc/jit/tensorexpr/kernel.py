@@ -29,7 +29,7 @@ from .plans import GRAIN, FlatPlan, make_plan, run_flat
 
 CODES_TO_NAMES = {code: dtype.name for dtype, code in CODES.items()}
 MISS = object()  # what a guarded function returns if its guards do not hold
-MOST_PLANS = 256  # kept for one group; more shapes than these run unfused
+MAX_PLANS = 256  # kept for one group; more shapes than these run unfused
 
 
 class TensorExprKernel:
@@ -91,15 +91,15 @@ class TensorExprKernel:
         return None if isinstance(plan, str) else plan(arguments)
 
     def new_plan(self, signature, values):
-        """Make a plan, note a reason if there is none; if it is flat, put a guarded function in front."""
+        """Make a plan, note a reason if there is none; if it is flat, add a guarded function, which is tried first."""
         try:
-            if len(self.plans) >= MOST_PLANS:
-                raise Unfusable(f"more than {MOST_PLANS} combinations of shapes")
+            if len(self.plans) >= MAX_PLANS:
+                raise Unfusable(f"more than {MAX_PLANS} combinations of shapes")
             plan = make_plan(self.graph, values)
         except Unfusable as reason:
             plan = str(reason)
             self.note(plan)
-        if len(self.plans) < MOST_PLANS:
+        if len(self.plans) < MAX_PLANS:
             self.plans[signature] = plan
         if isinstance(plan, FlatPlan) and plan.placement.plain and plan.tensors:
             self.add_fast(plan)

@@ -1,6 +1,6 @@
 """The compiler: from a function's syntax tree to a graph.
 
-It walks the tree once. For every expression it inserts nodes and answers with what the expression means (a
+It walks the tree once. For every expression it inserts nodes and returns what the expression means (a
 SugaredValue); variables go through an Environment. The methods are grouped by what they compile:
 
     statements.py      one statement after another, return, raise, assert, with
@@ -39,7 +39,7 @@ from .subscripts import Subscripts
 def compile_definition(function, definition, resolver, make_self=None, self_type=None):
     """Give `function` (a GraphFunction) the graph and the schema that `definition` spells.
 
-    resolver: knows the names that are no variables. Of a method: self_type, and make_self(value), the
+    resolver: resolves the names that are not variables. Of a method: self_type, and make_self(value), the
     SugaredValue of `self`.
     """
     emitter = Emitter(function, definition, resolver)

@@ -49,7 +49,7 @@ class Refinements:
 
 
 def _both(a, b):
-    """Both conditions hold: what each tells. Where they contradict each other, nothing."""
+    """Both conditions hold: the refinements of each, without those that contradict each other."""
     merged = dict(a)
     for name, type in b.items():
         if name in merged and merged[name] != type:
@@ -68,8 +68,8 @@ NOTHING = Refinements({}, {})
 
 @dataclass
 class Condition:
-    """value: the bool in the graph. known: what it is, if that is so while compiling: then only one branch is
-    compiled.
+    """value: the bool in the graph. known: its value, if that is known during compilation; then only one branch
+    is compiled.
     """
 
     value: object

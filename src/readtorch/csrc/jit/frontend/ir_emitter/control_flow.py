@@ -15,7 +15,7 @@ from readtorch.csrc.jit.ir.type import unifyTypes
 
 from .environment import Environment
 
-FOREVER = 2**63 - 1  # the number of turns of a `while`
+FOREVER = 2**63 - 1  # the number of iterations of a `while`
 
 
 class ControlFlow:
@@ -65,7 +65,7 @@ class ControlFlow:
         self._join(range, node, frames, exits)
 
     def refine(self, range, refinements):
-        """From here on the variables have the types that the condition has told."""
+        """From here on the variables have the types that the condition implies."""
         for name, type in refinements.true.items():
             value = self.graph.insertUncheckedCast(self.frame.value(name, range), type)
             self.frame.set_value(range, name, value)
@@ -128,8 +128,8 @@ class ControlFlow:
     def statement_While(self, node):
         if node.orelse:
             raise _no_else(self.text.first_word(node), "while")
-        turns = self.graph.insertConstant(FOREVER, None, self.range(node))
-        self._loop(self.range(node), turns, node.test, lambda turn: self.statements(node.body))
+        iterations = self.graph.insertConstant(FOREVER, None, self.range(node))
+        self._loop(self.range(node), iterations, node.test, lambda iteration: self.statements(node.body))
 
     def statement_For(self, node):
         if node.orelse:
@@ -143,15 +143,15 @@ class ControlFlow:
             self._unrolled(range, target, through, body)
             return
 
-        def turn(index):
+        def iteration(index):
             item = through.item(range, self, index).as_value(range, self)
             self.check_targets([target], range)
             self.assign(target, SimpleValue(item), range)
             body()
 
-        self._loop(range, through.length(range, self), None, turn)
+        self._loop(range, through.length(range, self), None, iteration)
 
-    def _loop(self, range, turns, test, body):
+    def _loop(self, range, iterations, test, body):
         """A prim::Loop: its first block the body, its second the condition, which convert_to_ssa.py moves to
         its places.
         """
@@ -164,7 +164,7 @@ class ControlFlow:
             else:
                 go_on = self.to_bool(self.range(test), self.condition(test).value)
             condition_block.registerOutput(go_on)
-        node.addInput(turns)
+        node.addInput(iterations)
         index = body_block.addInput().setType(IntType.get())
         with self.looping("loop"), self.inside(body_block):
             body(index)

@@ -1,7 +1,7 @@
 """The variables of a program while it is compiled.
 
 A variable that is a value of the graph is written with prim::Store and read with prim::Load, by name,
-wherever the program does so; `convert_to_ssa.py` replaces the names by the values later. What is no value of
+as the program does; `convert_to_ssa.py` replaces the names by the values later. What is no value of
 the graph (a module, a function) is kept here. Each block has a frame of its own: what a branch assigns, the
 other one does not see.
 
@@ -38,7 +38,7 @@ from readtorch.csrc.jit.ir.type import (
 
 
 def is_meaningful(name):
-    """Whether a variable's name is worth a value's: `_1` and `$tmp` are made by machines."""
+    """Whether a variable's name is worth a value's: `_1` and `$tmp` are generated."""
     return bool(name) and name[0] != "$" and not (name[0] == "_" and name[1:].isdigit()) and name != "_"
 
 

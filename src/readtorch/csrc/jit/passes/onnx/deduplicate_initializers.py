@@ -23,7 +23,7 @@ def _key(tensor):
 
 
 def _replace_by_copy(graph, original, value):
-    """An Identity of `original` instead of the input `value`, in front of all other nodes."""
+    """An Identity of `original` instead of the input `value`, before all other nodes."""
     node = graph.create("onnx::Identity", [original]).setScope(Scope())
     copy = graph.prependNode(node).output().setType(value.type())
     value.replaceAllUsesWith(copy)

@@ -1,4 +1,4 @@
-"""A batch norm that evaluates goes into the convolution in front of it.
+"""A batch norm in evaluation mode is folded into the convolution before it.
 
 It multiplies each channel by a number and adds another, both known: so can the convolution's weight and bias.
 

@@ -1,10 +1,10 @@
-"""In-place operators become such that return their result: ONNX writes to nothing.
+"""In-place operators become operators that return their result: ONNX has no in-place operators.
 
     before                                   after
     %2 : Tensor = aten::relu_(%x)            %2 : Tensor = aten::relu(%x)
     %3 : Tensor = aten::add(%x, %2, %1)      %3 : Tensor = aten::add(%2, %2, %1)
 
-Who reads `x` behind the write reads the result. Who reads a view of `x` would not: such programs are refused.
+What reads `x` after the write reads the result. A read of a view of `x` would not: such programs are refused.
 
 In PyTorch: `torch/csrc/jit/passes/onnx/remove_inplace_ops_for_onnx.cpp`, which follows views too. Explained
 in the chapter "Multiprocessing, TensorBoard, ONNX".

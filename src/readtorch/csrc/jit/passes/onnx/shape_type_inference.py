@@ -15,7 +15,7 @@ from ...ir.type import TensorType
 from readtorch.csrc.jit.serialization.export import node_proto, tensor_proto, type_proto
 
 _SIZES_DEPEND_ON_VALUES = {"onnx::NonZero", "onnx::Unique", "onnx::Compress"}
-_MOST_VALUES = 64  # of a constant that ONNX's rules are shown: it may be a shape
+_MAX_VALUES = 64  # of a constant that ONNX's rules receive: it may be a shape
 
 
 def infer_node_type(node, opset):
@@ -75,7 +75,7 @@ def _constant(value):
     if value.node().kind() != "onnx::Constant":
         return None
     tensor = value.node().t("value")
-    return tensor if tensor.numel() <= _MOST_VALUES else None
+    return tensor if tensor.numel() <= _MAX_VALUES else None
 
 
 def _from_proto(proto):
