@@ -1,4 +1,4 @@
-"""What is behind `readtorch.compile`. Explained in the chapter "The fuser, and from TorchScript to
+"""The implementation of `readtorch.compile`. Explained in the chapter "The fuser, and from TorchScript to
 torch.compile".
 
     output_graph.py a call becomes a graph

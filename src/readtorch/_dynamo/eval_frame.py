@@ -170,7 +170,7 @@ class CompiledFunction:
         return entry
 
     def guard_facts(self, guards, capture, reads):
-        """Tensors that are no inputs of the graph may have been asked for their shapes and the like."""
+        """Tensors that are not inputs of the graph may have been asked for their shapes and the like."""
         inputs = {id(tensor) for _, tensor in capture.state.lifted}
         for source in reads.tensors.values():
             if id(tensor := source.value()) not in inputs:
@@ -193,7 +193,7 @@ class CompiledFunction:
         return len(guards.texts) == before and not capture.state.lifted
 
     def update_fronts(self):
-        """Kernels whose own guards say all that an entry's guards say of the arguments: only the others stand before them."""
+        """Kernels whose own guards include an entry's guards on the arguments: only the entry's other guards are checked before them."""
         self.fast_entries = [entry.fast for entry in self.entries if entry.fast is not NOTHING]
 
 
@@ -327,7 +327,7 @@ def optimize(function, backend="inductor", fullgraph=False, dynamic=None, recomp
 
 
 class OptimizedModule(readtorch.nn.Module):
-    """A module whose calls are compiled; all else is the module's that it stands for (`_orig_mod`)."""
+    """A module whose calls are compiled; everything else is the wrapped module's (`_orig_mod`)."""
 
     def __init__(self, module, **options):
         object.__setattr__(self, "_orig_mod", module)

@@ -25,7 +25,7 @@ NESTS = (list, tuple, dict, set, frozenset)
 
 
 def parts_of(value):
-    """What a loop over it meets, in that order, and for a dictionary the values, too; None if it is no nest."""
+    """What a loop over it yields, and for a dictionary the values as well; None if it is not a container."""
     kind = type(value)
     if kind is dict:
         return [*value, *value.values()]
@@ -128,7 +128,7 @@ class Guards:
         return source.text(self.name(source.holder, "H"))
 
     def value(self, source, value):
-        """What stands at a source is `value`."""
+        """The value of a source is `value` itself."""
         self.plain(self.read(source), source.name, value)
 
     def same_tensor(self, source, tensor):

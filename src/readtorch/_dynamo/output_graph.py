@@ -32,7 +32,7 @@ class CompileTrace(tracer.TracingState):
     def __init__(self, origins):
         super().__init__(strict=False)
         self.origins = origins  # id of a tensor -> where the function has it from
-        self.lifted = []  # (origin, tensor), the graph's inputs behind the arguments
+        self.lifted = []  # (origin, tensor), the graph's inputs after the arguments
         self.reason = None
         self.sizes_read = False
         self.made = []  # (tensor made from Python's values, its version then)

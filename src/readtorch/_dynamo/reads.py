@@ -6,7 +6,7 @@ operators again, and nothing else. So:
 
     what the function may read   is guarded, value by value, or the function runs as it is written;
     what it may do               is one of `trace_rules.py`'s instructions and calls, or the function runs as it is written;
-    what it changes              is seen behind the call: a guard on what was there before it no longer holds.
+    what it changes              is seen after the call: a guard on what was there before it no longer holds.
 
 The third follows from the first: there is nothing to be changed but what has a guard, and tensors, whose changes are operators
 of the graph. A call that changed nothing will change nothing the next time, since all that it can depend on is the same.
@@ -18,7 +18,7 @@ guard; an object of a kind that is not known here, such as an optimizer or a con
 function runs as it is written.
 
 In PyTorch: Dynamo executes the bytecode symbolically, so it knows which object each attribute is read from, and puts a guard
-on exactly that (`torch/_dynamo/variables/builder.py`); what changes is replayed behind the graph (`side_effects.py`).
+on exactly that (`torch/_dynamo/variables/builder.py`); what changes is replayed after the graph (`side_effects.py`).
 """
 
 import inspect

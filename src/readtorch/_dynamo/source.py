@@ -1,4 +1,4 @@
-"""Where a function has a value from. In PyTorch: `torch/_dynamo/source.py`."""
+"""Where a function reads a value from. In PyTorch: `torch/_dynamo/source.py`."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ class Source(NamedTuple):
     kind: str = "item"
 
     def value(self):
-        """What stands there now; MISSING if nothing does."""
+        """Its current value; MISSING if there is none."""
         try:
             if self.kind == "cell":
                 return self.holder.cell_contents

@@ -27,7 +27,7 @@ ALLOWED = (
     "POP_ITER", "POP_JUMP", "JUMP", "NOT_TAKEN", "GET_ITER", "GET_LEN", "FOR_ITER", "END_FOR", "RETURN_VALUE", "RETURN_CONST",
     "RAISE_VARARGS", "RERAISE", "RESUME", "NOP", "CACHE", "EXTENDED_ARG", "MATCH_", "INSTRUMENTED_",
 )  # fmt: skip
-# A generator inside the function, such as `sum(x for x in xs)`: nobody outside sees it.
+# A generator inside the function, such as `sum(x for x in xs)`: it is not visible outside.
 ALLOWED_INSIDE = ("RETURN_GENERATOR", "YIELD_VALUE", "GET_YIELD_FROM_ITER", "SEND", "END_SEND")
 REFUSED = {
     "STORE_ATTR": "it assigns an attribute",
@@ -147,7 +147,7 @@ def is_ours(function_or_class):
 VALUE_READERS = set(
     "equal allclose is_inference is_nonzero is_same_size is_set_to item tolist numpy from_numpy frombuffer as_tensor".split()
 )
-# Facts that guards cover, views, conversions: what is no operator by name.
+# Facts that guards cover, views, conversions: what is not an operator by name.
 TENSOR_FACTS = set(
     "H T mH mT bfloat16 bool byte cdouble cfloat char contiguous copy_ cpu cuda device dim double dtype element_size expand "
     "expand_as expit float gammainc gammaincc gammaln half indices int is_cpu is_cuda is_meta is_nested is_quantized is_sparse "
@@ -205,7 +205,7 @@ def _has_mask(node):
 
 
 def _dtype_of(value):
-    """"Float", "Long" …; None if the value is no tensor, or its dtype is not known."""
+    """"Float", "Long" …; None if the value is not a tensor, or its dtype is not known."""
     return value.type().scalarType() if hasattr(value.type(), "scalarType") else None
 
 

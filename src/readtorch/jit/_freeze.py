@@ -19,7 +19,7 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     """A copy of a scripted or traced module that holds its parameters and attributes as constants.
 
     preserved_attrs: names of methods and attributes to keep beside `forward`. optimize_numerics: also rewrite
-    what gives the same only up to rounding. Raises RuntimeError for what is no such module, or is in training
+    what gives the same only up to rounding. Raises RuntimeError for anything but such a module, or is in training
     mode.
     """
     warnings.warn(
@@ -44,7 +44,7 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
 
 
 def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None):
-    """Rewrite the graphs of a frozen module: a batch norm behind a convolution goes into it."""
+    """Rewrite the graphs of a frozen module: a batch norm after a convolution is folded into it."""
     for name in ("forward", *(preserved_methods or ())):
         method = mod._c.type.findMethod(name)
         if method is not None and optimize_numerics and FoldFrozenConvBatchnorm(method.graph):

@@ -336,7 +336,7 @@ class _OfInterface:
 
 
 class LoadedModuleType:
-    """The same for a module that was loaded: there is no Python class behind it."""
+    """The same for a module that was loaded: it has no Python class."""
 
     def __init__(self, type):
         self.type = type

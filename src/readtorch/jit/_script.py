@@ -45,7 +45,7 @@ _compiled = {}  # Python function -> ScriptFunction
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     """Compile a function, an `nn.Module` (its `forward` and what that calls) or a class.
 
-    Raises RuntimeError where the program leaves TorchScript, with the line. As a decorator it stands alone.
+    Raises RuntimeError, with the line, where the program is not TorchScript. As a decorator it is used without arguments.
     """
     warnings.warn(
         "`torch.jit.script` is deprecated. Please switch to `torch.compile` or `torch.export`.",

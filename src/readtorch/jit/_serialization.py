@@ -44,7 +44,7 @@ def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
 
 
 def wrap_object(object):
-    """The module that stands for an object, with modules for its submodules."""
+    """The module that wraps an object, with modules for its submodules."""
     module = RecursiveScriptModule(object, LoadedModuleType(object.type))
     for name, child in object.named_children():
         module._modules[name] = wrap_object(child)

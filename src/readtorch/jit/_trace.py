@@ -117,7 +117,7 @@ def _module_of(func):
 
 
 def make_tuple(example_inputs):
-    """A single tensor or dict stands for a tuple of one."""
+    """A single tensor or dict means a tuple of one."""
     if isinstance(example_inputs, (readtorch.Tensor, dict)):
         return (example_inputs,)
     return tuple(example_inputs)

@@ -85,7 +85,7 @@ def is_constant(value):
 
 
 def is_number(value):
-    """Whether a Value stands for a number of Python's, which gives way in type promotion."""
+    """Whether a Value is a Python number, which gives way in type promotion."""
     return value.node().kind() == "onnx::Constant" and value.type().dim() == 0
 
 

@@ -156,7 +156,7 @@ def set_dynamic_input_shape(inputs, settings):
 
 
 def run_symbolic_function(graph, node, inputs, opset):
-    """What the operator of `node` is in ONNX. Raises UnsupportedOperatorError if nobody has said so."""
+    """What the operator of `node` is in ONNX. Raises UnsupportedOperatorError if no symbolic function is registered."""
     function = registry.get(node.kind(), opset)
     if function is None:
         raise errors.UnsupportedOperatorError(node.kind(), opset, registry.first_version(node.kind()))

@@ -1,7 +1,7 @@
 """Arithmetic, element by element.
 
 ONNX promotes nothing: both operands of a node have one type. The trace knows the type that PyTorch's
-promotion came to (`g.result_dtype`), and both are cast to that. In PyTorch: a pass behind the translation,
+promotion came to (`g.result_dtype`), and both are cast to that. In PyTorch: a pass after the translation,
 `scalar_type_analysis.cpp`.
 
 In PyTorch: `torch/onnx/_internal/torchscript_exporter/symbolic_opset9.py`,

@@ -60,7 +60,7 @@ def new_full(g, self, size, fill_value, *settings):
 
 @onnx_symbolic("aten::arange")
 def arange(g, *arguments):
-    """`arange(end)`, `(start, end)`, `(start, end, step)`, each with four settings behind; all of the
+    """`arange(end)`, `(start, end)`, `(start, end, step)`, each followed by four settings; all of the
     result's type.
     """
     if all(map(is_constant, arguments[:-4])):

@@ -31,7 +31,7 @@ _CHANGE_NOTHING = (
 
 @onnx_symbolic(*_CHANGE_NOTHING.split())
 def identity(g, self, *settings):
-    """A number and the tensor of it are one; so are a tensor and its copy, as nobody writes."""
+    """A number and the tensor of it are one; so are a tensor and its copy, as nothing is written in place."""
     return self
 
 

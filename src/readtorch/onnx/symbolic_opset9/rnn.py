@@ -16,7 +16,7 @@ GATES = {"LSTM": [0, 3, 1, 2], "GRU": [1, 0, 2], "RNN": [0]}  # see Note [Gates 
 
 
 def recurrent(g, kind, input, states, weights, settings):
-    """Outputs and last states of all layers. settings: what PyTorch's operators take behind the weights."""
+    """Outputs and last states of all layers. settings: what PyTorch's operators take after the weights."""
     has_biases, layers, dropout, train, bidirectional, batch_first = settings
     if train and dropout:
         raise unsupported("recurrent networks with dropout in training mode", input)
@@ -74,7 +74,7 @@ def _joined(g, parts):
 
 
 def _for_onnx(g, name, hidden, cell):
-    """The weights of one direction: of the input, of the state, and the two biases behind each other."""
+    """The weights of one direction: of the input, of the state, and the two biases concatenated."""
     turned = [_reordered(g, value, hidden, GATES[name]) for value in cell]
     biases = [g.op("Concat", *turned[2:], axis_i=0)] if len(cell) == 4 else []
     return [unsqueeze(g, value, [0]) for value in (*turned[:2], *biases)]

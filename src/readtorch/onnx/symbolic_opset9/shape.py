@@ -34,9 +34,9 @@ def flatten(g, self, start_dim, end_dim):
         return g.op("Flatten", self, axis_i=1)
     if dims - 1 == end:
         return reshape(g, self, [0] * start + [-1])
-    before, behind = [0] * start, [dim_size(self, d) for d in range(end + 1, dims)]
-    if None not in behind:
-        return reshape(g, self, [*before, -1, *behind])
+    before, after = [0] * start, [dim_size(self, d) for d in range(end + 1, dims)]
+    if None not in after:
+        return reshape(g, self, [*before, -1, *after])
     shape = g.op("Shape", self)
     return reshape(
         g,
@@ -142,7 +142,7 @@ def repeat(g, self, repeats):
 @onnx_symbolic("aten::repeat_interleave")
 @parse_args("v", "i", "i", "none")
 def repeat_interleave(g, self, repeats, dim=None, output_size=None):
-    """A new dimension behind `dim`, expanded, and merged with it."""
+    """A new dimension after `dim`, expanded, and merged with it."""
     if dim is None:
         self, dim = reshape(g, self, [-1]), 0
     dim %= rank(self)

@@ -199,7 +199,7 @@ def parse_text(source, filename=None, first_line=1):
 
 
 def parse_expression(source, range=None):
-    """The tree of an expression inside another text. range: where that stands. Raises ErrorReport."""
+    """The tree of an expression inside another text. range: of that text. Raises ErrorReport."""
     return _parsed(source.strip(), "eval", None, range).body
 
 

@@ -1,8 +1,8 @@
 """Removes return, break and continue: a graph's block runs to its end.
 
-A block that may be left early says so by a bool, and gives the values that leave with it; what comes behind
+A block that may be left early says so by a bool, and gives the values that leave with it; what follows
 is put under an `If` of that bool. Note [Exit status]: a block WILL be left, WONT, MIGHT, or THROWS, in which
-case nothing behind matters.
+case nothing that follows matters.
 
     if c:                         r, left = If(c): (1, True) else: (unset, False)
         return 1                  r = If(left): r  else: 2
@@ -73,7 +73,7 @@ class _Exits:
         return exit
 
     def _nodes(self, block):
-        """The exit of the first node that has one; what stands behind it is removed or guarded."""
+        """The exit of the first node that has one; what follows it is removed or guarded."""
         exit = self.wont()
         for node in block.nodes():
             following = node.next()
@@ -249,7 +249,7 @@ def _join(first):
 
 
 def _enter_and_exit_to_with(graph):
-    """What stands between prim::Enter and prim::Exit into the block of a prim::With, so that Exit runs
+    """Moves what is between prim::Enter and prim::Exit into the block of a prim::With, so that Exit runs
     however it is left.
     """
     pairs, entered = [], []

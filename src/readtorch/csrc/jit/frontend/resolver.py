@@ -7,7 +7,7 @@ from .sugared_value import BuiltinModule
 
 
 class Resolver:
-    """Knows nothing. allows_closures: whether functions may stand inside of functions."""
+    """Resolves no name. allows_closures: whether functions may be defined inside of functions."""
 
     allows_closures = False
 
@@ -21,7 +21,7 @@ class Resolver:
 
 
 class NativeResolver(Resolver):
-    """Of programs that stand in no Python module: `torch` is all they know."""
+    """Of programs that are not part of a Python module: `torch` is the only name."""
 
     def resolve_value(self, name, emitter, range):
         return BuiltinModule("aten") if name == "torch" else None

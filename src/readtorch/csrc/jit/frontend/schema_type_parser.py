@@ -63,7 +63,7 @@ class AliasInfo:
     """The `(a!)` of a schema: the sets of memory that the value may be in, and whether the operator writes to
     it.
 
-    of_list: it stands behind the brackets, `t[](a!)`: the list is written to. `Tensor(a!)[]`: its elements
+    of_list: it follows the brackets, `t[](a!)`: the list is written to. `Tensor(a!)[]`: its elements
     are.
     """
 

@@ -84,5 +84,5 @@ class SourceRange:
 
 
 def fake_range():
-    """A range for what no program text stands for."""
+    """A range for what has no program text."""
     return SourceRange(Source(""), 0, 0)

@@ -211,7 +211,7 @@ class TracingState:
         return self.list_of(_LIST_TYPES[kind.base].get(), values)
 
     def call(self, kind, arguments, function):
-        """Write a call that is no operator of the dispatcher as one node, `kind` of `arguments`; returns
+        """Record a call that is not an operator of the dispatcher as one node, `kind` of `arguments`; returns
         `function()`.
         """
         node = self.graph.create(kind, (), 0).setSourceRange(python_tracer.source_range())
@@ -422,7 +422,7 @@ class TracingState:
         return (TracedFloat if isinstance(number, float) else TracedInt)(number, value, self)
 
     def _convert(self, kind, tensor, type):
-        """A conversion right behind what makes the tensor."""
+        """A conversion, inserted right after the node that makes the tensor."""
         value = self.get_value(tensor)
         with self.graph.insert_point_guard(value.node().next()):
             return self.graph.insertNode(self.graph.create(kind, [value])).output().setType(type)

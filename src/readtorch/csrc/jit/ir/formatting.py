@@ -128,7 +128,7 @@ class _Format:
 
 
 def _digits(v):
-    """How many digits stand before the point."""
+    """The number of digits before the point."""
     return math.floor(math.log10(v)) + 1 if v else 1
 
 

@@ -179,7 +179,7 @@ class _Parser:
     """Walks the lines of one graph; `%x` finds its Value in `values`."""
 
     def __init__(self, text, classes):
-        joined = re.sub(r",\n +(?=%)", ", ", text.strip())  # inputs stand on a line each
+        joined = re.sub(r",\n +(?=%)", ", ", text.strip())  # one input a line
         self.lines = [line for line in joined.split("\n") if line.strip()]
         self.at = 0
         self.classes = classes
@@ -203,7 +203,7 @@ class _Parser:
         return graph
 
     def number(self):
-        """Values without a name keep the number that was printed; the others get those behind."""
+        """Values without a name keep the number that was printed; the others get the next ones."""
         printed = [int(name) for name in self.values if name.isdigit()]
         fresh = max(printed, default=-1) + 1
         for name, value in self.values.items():

@@ -1,4 +1,4 @@
-"""Is the graph well formed?
+"""Checks that a graph is well formed.
 
 In PyTorch: `Graph::lint`, `Node::lint` in `torch/csrc/jit/ir/ir.cpp`.
 """
@@ -8,7 +8,7 @@ from .value import Use
 def lint(graph):
     """Raises RuntimeError with the first rule that is broken:
 
-    - every node that is reached belongs to this graph, and stands in its neighbours' list;
+    - every node that is reached belongs to this graph, and its neighbours agree on it;
     - a value is used only where it has been made, in its block or in one inside;
     - inputs and uses are each other's mirror image;
     - no two values have the same number or name.

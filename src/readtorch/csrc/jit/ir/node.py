@@ -106,7 +106,7 @@ class Node(Attributes):
                 self.replaceInput(i, new)
 
     def removeInput(self, i):
-        """Drop input `i`; those behind it move up."""
+        """Drop input `i`; those after it move up."""
         self._operator = None
         rest = self._inputs[i:]
         for offset, value in enumerate(rest, i):

@@ -61,7 +61,7 @@ READS_STATE = {"aten::is_grad_enabled", "aten::get_num_threads", "aten::initial_
 
 
 def has_side_effects(node):
-    """Whether the node, or one in its blocks, must run even if nobody uses what it computes."""
+    """Whether the node, or one in its blocks, must run even if its outputs are unused."""
     if node.kind() in SIDE_EFFECTS:
         return True
     return any(has_side_effects(inner) for block in node.blocks() for inner in block.nodes())

@@ -12,8 +12,8 @@ from .jit_type_base import Type
 
 class TensorType(Type):
     """dtype, device, requires_grad: None where unknown. sizes, strides: a tuple with None for each unknown
-    number, or None if not even the number of dimensions is known. undefined: whether it stands for no
-    gradient at all.
+    number, or None if not even the number of dimensions is known. undefined: whether it is the type of a
+    missing gradient.
     """
 
     _any = _inferred = None

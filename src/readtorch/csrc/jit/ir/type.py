@@ -229,7 +229,7 @@ class _OfOne(Type):
 
 
 class ListType(_OfOne):
-    """A list. It can be written to, so lists of different types never stand for each other."""
+    """A list. It can be written to, so no list is a subtype of another."""
 
     def str(self):
         return f"{self.elem.str()}[]"

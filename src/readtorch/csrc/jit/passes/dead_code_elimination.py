@@ -1,4 +1,4 @@
-"""Removes what nobody sees.
+"""Removes nodes without a use or a visible effect.
 
     before                                           after
     %1 : Tensor = aten::relu(%x)                     %1 : Tensor = aten::relu(%x)
@@ -62,7 +62,7 @@ class _Marker:
             self.visit(inner)
 
     def mark_loop(self, node):
-        """What is carried is needed if it is used behind the loop, or in its body; the body may need more of
+        """A carried value is needed if it is used after the loop, or in its body; the body may need more of
         itself.
         """
         block = node.blocks()[0]
@@ -125,7 +125,7 @@ def _drop_if_outputs(node):
 
 
 def _sweep_loop(node, marker):
-    """Values that are carried for nobody: first their way back goes, then the body's dead nodes, then their
+    """Carried values without a use: first their outputs go, then the body's dead nodes, then their
     way in.
     """
     block = node.blocks()[0]

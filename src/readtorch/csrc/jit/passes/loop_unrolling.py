@@ -61,7 +61,7 @@ def _is_small(block):
 
 
 def _append_body(source, target, inputs):
-    """Copy the nodes of a body behind those of the block `target`; returns the values of its outputs."""
+    """Append copies of the nodes of a body to the block `target`; returns the values of its outputs."""
     graph = target.owningGraph()
     own = dict(zip(source.inputs(), inputs))
 

@@ -87,7 +87,7 @@ def _source_of(part):
 
 
 def _flatten_values(node, where):
-    """Each tuple that a node gives becomes several outputs, put together again behind it."""
+    """Each tuple that a node gives becomes several outputs, packed again after it."""
     graph = node.owningGraph()
     i = 0
     while i < node.outputsSize():

@@ -168,7 +168,7 @@ def type_it_has(node, graph, alias_db):
 # ------------------------------------------------------------------------------------------------------ lists
 
 def _fresh_list(value, alias_db):
-    """The node that makes a list which nobody changes, or None."""
+    """The node that makes a list which is never written to, or None."""
     made = _made_by(value, "prim::ListConstruct")
     return made if made is not None and not alias_db.hasWriters(value) else None
 

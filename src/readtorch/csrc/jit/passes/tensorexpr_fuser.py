@@ -141,7 +141,7 @@ def used_by(node):
 
 
 def reorder(block, groups, alias_db):
-    """Put the members of each group next to each other, everything behind what it needs; effects stay in
+    """Put the members of each group next to each other, everything after what it needs; effects stay in
     order.
     """
     nodes = block.nodes()

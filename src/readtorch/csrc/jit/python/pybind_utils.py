@@ -130,7 +130,7 @@ def to_ivalue(value, type):
 
 
 def _tensor(value, type):
-    """None is no tensor: in PyTorch an undefined one."""
+    """None is accepted as well: in PyTorch an undefined tensor."""
     return value if isinstance(value, TensorImpl) or value is None else REJECTED
 
 

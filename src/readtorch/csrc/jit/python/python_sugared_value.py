@@ -49,7 +49,7 @@ _CONSTANTS = (
 
 
 def to_sugared_value(object, emitter, range, is_constant=False):
-    """What a Python object means in a program. is_constant: plain values may be used: nobody changes them."""
+    """What a Python object means in a program. is_constant: plain values may become constants."""
     if is_constant:
         constant = _constant(object, emitter, range)
         if constant is not None:
@@ -139,7 +139,7 @@ class PythonClassValue(ClassValue):
 
 
 class PythonModuleValue(SugaredValue):
-    """A Python module, such as `torch.nn.functional`: what stands in it is constant."""
+    """A Python module, such as `torch.nn.functional`: its attributes are constants."""
 
     kind = "python module"
 
@@ -345,7 +345,7 @@ class ModuleValue(SugaredValue):
         return None
 
     def _python_method(self, range, emitter, name):
-        """A method of the Python class that nobody has compiled yet."""
+        """A method of the Python class that has not been compiled yet."""
         cls = self.concrete.python_class
         function = None if cls is None else getattr(cls, name, None)
         if not inspect.isfunction(function):

@@ -47,7 +47,7 @@ def source_range():
 
 
 def name_of_variable(tensor):
-    """The name of the local variable that holds `tensor` where the program stands; "" if none does."""
+    """The name of the local variable that holds `tensor` in the running frame; "" if none does."""
     frame = next(python_frames())
     for name, value in frame.f_locals.items():
         if isinstance(value, TensorImpl) and value is tensor:

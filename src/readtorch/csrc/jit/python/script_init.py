@@ -15,7 +15,7 @@ from .python_sugared_value import to_sugared_value
 
 
 class Compiled:
-    """What a function and a method tell of the graph behind them."""
+    """What functions and methods show of their graph."""
 
     def __init__(self, function):
         self._function = function

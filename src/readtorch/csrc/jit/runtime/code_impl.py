@@ -35,7 +35,7 @@ class Code:
         _Emitter(self).run()
 
     def __str__(self):
-        """One instruction a line; behind operators and calls the node that they come from."""
+        """One instruction a line; operators and calls with the node that they come from."""
         lines = []
         for i, (instruction, node) in enumerate(zip(self.instructions, self.sources)):
             shown = node.str() if instruction.op in (I.OP, I.OPN, I.CALL) else "\n"
@@ -122,7 +122,7 @@ class _Emitter:
         self.at_level(block.returnNode())
 
     def at_level(self, node):
-        """A node that stands in a block; those that stay on the stack are written where they are used."""
+        """A node of a block; those whose output stays on the stack are written where they are used."""
         previous, self.node = self.node, node
         if node.kind() == "prim::Constant":
             self.constant(node)

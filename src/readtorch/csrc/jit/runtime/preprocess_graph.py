@@ -16,7 +16,7 @@ def preprocess(graph):
 
 
 def _drop_unused(graph, block):
-    """Behind every node: a prim::Drop of the outputs that nobody uses."""
+    """After every node: a prim::Drop of its unused outputs."""
     _drop_after(graph, block.paramNode(), [v for v in block.inputs() if not v.uses()])
     for node in block.nodes():
         if node.kind() != "prim::Constant":
@@ -36,14 +36,14 @@ def _drop_after(graph, node, values):
 
 
 class _LastUses:
-    """A last use inside a block does not count: the block may run again, or not at all. Behind the node that
+    """A last use inside a block does not count: the block may run again, or not at all. After the node that
     owns the block, a prim::Drop becomes the last use.
     """
 
     def __init__(self, graph):
         self.graph = graph
         self.seen = set()
-        self.drops = {}  # node -> the prim::Drop behind it
+        self.drops = {}  # node -> the prim::Drop after it
 
     def block(self, block):
         for node in [*block.nodes(), block.returnNode()][::-1]:
@@ -77,7 +77,7 @@ _NEVER_INLINE = {
 
 
 def can_emit_inline(graph):
-    """The nodes whose only output is used once, by the node behind them, in the order of the stack."""
+    """The nodes whose only output is used once, by the next node, in the order of the stack."""
     inline = set()
 
     def scan_block(block):

@@ -1,7 +1,6 @@
 """What runs a prim::TensorExprGroup.
 
-In PyTorch: `createTensorExprOp` at the end of `torch/csrc/jit/passes/tensorexpr_fuser.cpp`; here passes stand below the
-table of operators.
+In PyTorch: `createTensorExprOp` at the end of `torch/csrc/jit/passes/tensorexpr_fuser.cpp`.
 """
 from .operator import prim_of_node
 

@@ -649,7 +649,7 @@ def plain_text(value):
     if isinstance(value, complex):
         return f"{float_text(value.real)}{'' if value.imag < 0 else '+'}{float_text(value.imag)}j"
     if isinstance(value, TensorImpl):
-        return str(value)  # in PyTorch: C++'s form, elements below each other and the type behind them
+        return str(value)  # in PyTorch: C++'s form, one element a line, followed by the type
     if isinstance(value, Device):
         return str(value)
     if isinstance(value, tuple):

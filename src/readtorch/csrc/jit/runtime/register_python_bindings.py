@@ -111,7 +111,7 @@ def _all_texts():
 def _declare(text):
     schema = parse_schema(f"aten::{text}")
     if schema.full_name not in registry:
-        shown = text  # in PyTorch's schema these are no keywords
+        shown = text  # in PyTorch's schema these are positional
         for word in ("Scalar alpha=1", "MemoryFormat? memory_format=None"):
             shown = shown.replace(f"*, {word}", word) if ".Scalar(" in text or text.startswith("to.") else shown
         prim(f"aten::{shown}")(_call_of(schema))

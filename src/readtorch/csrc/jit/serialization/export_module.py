@@ -100,7 +100,7 @@ class _Archive:
             self.writer.write_record(f"{folder}/{number}", storage.cpu()._impl.buffer.data, storage.nbytes())
 
     def _define(self, type):
-        """The text of a class or function, behind what its file holds already."""
+        """Append the text of a class or function to its file."""
         qualifier = self.name_of(type).rpartition(".")[0]
         out = PythonPrint(self.constants, self.dependencies, self.name_of)
         self._look_through(type)

@@ -17,7 +17,7 @@ from .unpickler import read_pickle
 def load_object(f, map_location=None, extra_files=None):
     """The ScriptObject in an archive. extra_files: a dict whose values become the texts kept under its keys.
 
-    Raises RuntimeError for a file that is no archive of TorchScript.
+    Raises RuntimeError for a file that is not an archive of TorchScript.
     """
     with open_for_reading(f) as file:
         reader = ZipReader(file)

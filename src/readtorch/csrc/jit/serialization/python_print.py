@@ -145,7 +145,7 @@ def _may_stand_inside(value):
     if value.hasDebugName() and user.kind() != "prim::Return":
         return False  # it was a variable
     if user.kind() == "prim::Loop" and offset >= 2:
-        return False  # carried: the number of iterations and the condition must come behind it
+        return False  # carried: the number of iterations and the condition must come after it
     # An isinstance in a condition would refine types again, which the graph has done already.
     return user.kind() not in _TASKS and node.kind() != "prim::isinstance"
 
@@ -534,7 +534,7 @@ class _Body:
         self.body(graph.block())
 
     def body(self, block):
-        """The constants that are too long to stand inside, the statements, the return."""
+        """The constants that are too long to be inlined, the statements, the return."""
         self.inlined = inlined_nodes(block)
         self.out.level += 1
         for node in _constants_used(block):
@@ -562,7 +562,7 @@ class _Body:
         return self.names[value]
 
     def use(self, value):
-        """The text that stands for a value."""
+        """The text of a value where it is used."""
         return self.names[value] if value in self.names else self.expressions[value]
 
     def list_of(self, values):
@@ -607,7 +607,7 @@ class _Body:
         return len(text) + self.out.level * 2 >= LONG
 
     def split(self, value):
-        """Note [Long expressions]: what is too long to stand inside gets a variable, and with it whatever
+        """Note [Long expressions]: what is too long to be inlined gets a variable, and with it whatever
         would be evaluated before it in the same statement: else that would come later than it should."""
         use = value.uses()[0]
         found = []

@@ -6,7 +6,7 @@ In PyTorch: `torch/csrc/jit/serialization/unpickler.cpp`. Explained in the chapt
 Note [ What an archive's pickle cannot do ]
 
 It runs on the machine that reads checkpoints (Note [ What a hostile pickle cannot do ]), with still fewer
-instructions, and no function or class of Python ever stands on its stack. What a name leads to is a `_Callable`,
+instructions, and no function or class of Python is ever on its stack. What a name leads to is a `_Callable`,
 which has no attributes that could be set, and the only thing that can be done with it is to run it, by `REDUCE` or
 by `BUILD`, which are the same here, as in PyTorch. The keys of dictionaries are those that TorchScript has: no
 tuples.
@@ -89,7 +89,7 @@ _KNOWN = {
     ("torch._utils", "_rebuild_tensor_v2"): _calling(_rebuild_tensor_v2),
     ("torch", "device"): _calling(Device),
     ("builtins", "complex"): _calling(complex),
-    ("collections", "OrderedDict"): _Callable(lambda *_: None),  # of hooks, which nobody calls
+    ("collections", "OrderedDict"): _Callable(lambda *_: None),  # of hooks, which are never called
     ("torch.jit._pickle", "restore_type_tag"): _Callable(_tagged),
     **{("torch.jit._pickle", f"build_{t}list"): _Callable(_first) for t in ("int", "double", "bool", "tensor")},
 }

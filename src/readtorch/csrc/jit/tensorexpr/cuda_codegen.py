@@ -1,6 +1,6 @@
 """The same loop as a CUDA kernel: a grid-stride loop around the same assignments.
 
-The scalar functions are those of `aten/native/cuda/functions.py` as they stand, so the text runs on a chip
+The scalar functions are those of `aten/native/cuda/functions.py` as they stand, so the text runs on a GPU
 (numba compiles it) and on the kernel simulator.
 
 In PyTorch: `torch/csrc/jit/tensorexpr/cuda_codegen.cpp`; torch.compile writes Triton instead.

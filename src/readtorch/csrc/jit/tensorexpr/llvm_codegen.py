@@ -162,7 +162,7 @@ def compiled(source):
 
 def only_when_told(kernel):
     """Let calls for types that `kernel` has not been compiled for raise TypeError. (numba's `disable_compile` does that only
-    behind the first types.)"""
+    after the first types.)"""
     with _compiling:  # another thread may be compiling it
         kernel._can_compile = False
 

@@ -122,7 +122,7 @@ class Assignments:
                 i += 1
 
     def assign(self, target, sugared, value_range):
-        """Give what stands left of `=` a value that is at hand."""
+        """Assign a value that has been computed to the left-hand side of `=`."""
         if isinstance(target, ast.Name):
             self.frame.set(self.range(target), target.id, sugared)
         elif isinstance(target, (ast.Tuple, ast.List)):

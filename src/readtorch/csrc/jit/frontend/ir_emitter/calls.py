@@ -222,7 +222,7 @@ def _name(name):
 
 
 def _at(where, tree):
-    """A tree that stands where `where` stands."""
+    """The tree, with the position of `where`."""
     for part in ast.walk(tree):
         if not hasattr(part, "lineno"):
             ast.copy_location(part, where)

@@ -71,7 +71,7 @@ class ControlFlow:
             self.frame.set_value(range, name, value)
 
     def _join(self, range, node, frames, exits):
-        """A variable has a value behind the `if` when both branches give it one (or one never gets there)."""
+        """A variable has a value after the `if` when both branches give it one (or one never gets there)."""
         for name in self._assigned(range, node, frames, exits):
             types = [
                 self._type_in(name, block, frame, exit, range)
@@ -103,7 +103,7 @@ class ControlFlow:
         return unifyTypes(a, b)
 
     def _assigned(self, range, node, frames, exits):
-        """The names that have a value behind the `if`, sorted; for others it is noted why not."""
+        """The names that have a value after the `if`, sorted; for the others the reason is noted."""
         found = set()
         for i, word in ((0, "false"), (1, "true")):
             other = node.blocks()[1 - i]

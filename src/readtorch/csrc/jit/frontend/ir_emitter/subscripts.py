@@ -118,7 +118,7 @@ class Subscripts:
         """(the view that ints, slices and None choose, the tensors of the index that are left, one for each
         dimension).
 
-        The dimension of an entry depends on the entries before it; behind an ellipsis, on those behind it.
+        The dimension of an entry depends on the entries before it; after an ellipsis, on those after it.
         """
         entries = index.elts if isinstance(index, ast.Tuple) else [index]
         ellipses = [i for i, e in enumerate(entries) if _is_ellipsis(e)]
@@ -133,7 +133,7 @@ class Subscripts:
         dim = -1
         for i in reversed(_range(dots + 1, len(entries))):
             dims[i] = dim
-            dim -= self._entry_from_behind(range, i, entries[i], values)
+            dim -= self._entry_from_end(range, i, entries[i], values)
         return self._apply(range, value, entries, dims, values)
 
     def _entry(self, range, i, entry, values):
@@ -155,7 +155,7 @@ class Subscripts:
             return 1
         raise _unsupported_index(range, type)
 
-    def _entry_from_behind(self, range, i, entry, values):
+    def _entry_from_end(self, range, i, entry, values):
         """The same, counted from the last dimension: how many of the tensor's dimensions it takes."""
         self._entry(range, i, entry, values)
         type = values[i].type() if i in values and not isinstance(values[i], SliceValue) else None

@@ -1,4 +1,4 @@
-"""Small rewritings of ONNX nodes, and the removal of what nobody uses.
+"""Small rewritings of ONNX nodes, and the removal of unused ones.
 
     before                                                after
     %2 = onnx::Transpose[perm=[1, 0]](%w)                 %3 = onnx::Gemm[transB=1](%x, %w, %b)
@@ -56,7 +56,7 @@ def eliminate_dead_nodes(graph):
 
 
 def eliminate_unused_inputs(graph, initializers):
-    """Parameters that no node reads are no inputs; the user's inputs stay."""
+    """Removes parameters that no node reads from the inputs; the user's inputs stay."""
     for i in reversed(range(len(graph.inputs()))):
         value = graph.inputs()[i]
         if value.debugName() in initializers and not value.hasUses():

@@ -86,7 +86,7 @@ def _from_proto(proto):
 
 
 def is_static(value):
-    """Whether all sizes of a value are the same in every run. What is no tensor counts as fixed."""
+    """Whether all sizes of a value are the same in every run. Values other than tensors count as fixed."""
     if value.node().kind() == "prim::ListConstruct":
         return all(map(is_static, value.node().inputs()))
     return not isinstance(value.type(), TensorType) or value.type().concrete_sizes() is not None
