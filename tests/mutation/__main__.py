@@ -1,145 +1,226 @@
 """python -m tests.mutation: plant bugs drawn at random, run the room's tests on each, and report which survive.
 
-    python -m tests.mutation                         100 bugs, two at a time; the table goes to tests/mutation/results.json
+    python -m tests.mutation                         100 bugs, three at a time; results.json gets the table
     … --count N   --seed S   --rooms aten optim      fewer, others
-    … --only 17                                      bug number 17 alone, with what its tests print
+    … --numbers 17 30                                these again, from the drawing with this seed
+    … --commit NAME                                  of another commit than HEAD
+    … --list                                         which bugs would be planted
 
-Each worker has a copy of the repository (files are linked, so that it costs little), in which it plants a bug, runs the tests
-until the first failure, and puts the file back. A bug is caught if a test fails or does not end in time. Before the first bug
-every room's tests run on the copy as it is: they must pass, and say how long they take. A bug that no test can see because the
-program does the same (a larger buffer, a hint for speed) is marked so by hand, with its reason, in `equivalent.json`.
+A bug is planted into a copy of the commit, the tests run until the first failure, and the file is put back. A bug is caught if a
+test fails or does not end. Before the first bug every test of the rooms runs once on the copy as it is, and what functions it
+runs is recorded (a quarter of an hour, once for a commit). Tests that fail there, without a bug, do not count.
+
+Which tests run: those of the room that run the function in which the bug stands, the nearest (which run the fewest other
+functions) first. Where code runs at import, all tests of the room run it. No test that runs the function is left out before a
+bug counts as surviving; tests that do not run it cannot see it.
+
+A bug that no test can see because the program does the same (a hint for speed, a branch with the same result) is named in
+`equivalent.json`, with its reason, after somebody has read it; the next one drawn takes its place.
 """
+
 import argparse
 import concurrent.futures
 import json
-import os
 import pathlib
-import queue
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 
 from benchmarks import record
-from tests.mutation import plant
+from tests.mutation import plant, trace
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).parent
-PACKAGE = ROOT / "src/readtorch"
 SEED = 20261122
-LONGEST = 1200  # seconds of one room's tests
+NEAREST = 40  # tests that run before those of other files are even collected
 
-# Files under the first path (but not under a room of their own) are guarded by these tests, in this order.
+# Files under the first path (but not under a room of their own) are guarded by these tests.
 ROOMS = {
     "aten": ["tests/aten", "tests/autograd", "tests/conformance"],
     "aten/native/cuda": ["tests/cuda"],
     "csrc/autograd": ["tests/autograd", "tests/test_graphs.py", "tests/aten", "tests/viz/test_record_backward.py"],
     "optim": ["tests/optim", "tests/conformance"],
     "nn/modules": ["tests/nn", "tests/conformance", "tests/lockstep"],
-    "c10": ["tests/test_random.py", "tests/serialization", "tests/aten", "tests/test_tensor_str.py", "tests/allocator"],
-    "c10/cuda": ["tests/allocator", "tests/cuda/test_simulator.py", "tests/cuda/test_simulated_device.py", "tests/cuda"],
+    "c10": ["tests/test_random.py", "tests/serialization", "tests/aten", "tests/test_tensor_str.py", "tests/attack/test_caches.py"],
+    "c10/cuda": ["tests/allocator", "tests/cuda"],
     "utils/data": ["tests/data", "tests/lockstep"],
 }
 
 
-def files_of(room):
+def files_of(room, package):
     own = [name for name in ROOMS if name.startswith(room + "/")]
-    return [path for path in (PACKAGE / room).rglob("*.py")
-            if not any(path.is_relative_to(PACKAGE / name) for name in own)]
+    return [path for path in (package / room).rglob("*.py") if not any(path.is_relative_to(package / name) for name in own)]
 
 
-class Copy:
-    """A copy of the repository to plant bugs in."""
+def drawn(options, package):
+    """[(number, room, file, bug)]: the bugs of this seed without those that are excused."""
+    excused, bugs = equivalents(), []
+    places = {room: files_of(room, package) for room in options.rooms}
+    for number, (room, file, bug) in enumerate(plant.draw(places, options.count + len(excused), options.seed)):
+        if options.numbers or key_of(file.relative_to(package), bug, file.read_text(encoding="utf8")) not in excused:
+            bugs.append((number, room, file, bug))
+    return [bug for bug in bugs if bug[0] in options.numbers] if options.numbers else bugs[:options.count]
 
-    def __init__(self, folder):
-        self.root = pathlib.Path(folder)
-        for name in ("src", "tests", "benchmarks", "book", "tools"):
-            shutil.copytree(ROOT / name, self.root / name, copy_function=os.link, symlinks=True)
-        for name in ("pyproject.toml", "README.md", "_toc.yml", "_config.yml", "Makefile", "CONTRIBUTING.md"):
-            os.link(ROOT / name, self.root / name)
-        (self.root / ".venv").symlink_to((ROOT / ".venv").resolve())
 
-    def tested(self, tests):
-        """(what came of it, seconds, the last lines printed)."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line", *tests]
-        began = time.monotonic()
-        process = subprocess.Popen(command, cwd=self.root, env=self.environment(), text=True, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, start_new_session=True)
+def equivalents():
+    path = HERE / "equivalent.json"
+    return json.loads(path.read_text(encoding="utf8")) if path.exists() else {}
+
+
+def key_of(file, bug, source):
+    return f"{file}: {context(source, bug)} -> {bug.text.strip()}"
+
+
+def context(source, bug):
+    """The piece that is replaced, between « and », in its line."""
+    begin = source.rfind("\n", 0, bug.start) + 1
+    end = source.find("\n", bug.end)
+    return " ".join(f"{source[begin:bug.start]}«{source[bug.start:bug.end].strip()}»{source[bug.end:end]}".split())
+
+
+# ------------------------------------------------------------------------------------------------- one bug
+
+
+def tests_for(room, name, known):
+    """The tests that can see a bug in the function, nearest first, and how that was decided."""
+    all_of_room = known.tests_of(ROOMS[room])
+    within = set(all_of_room)
+    nearest = [test for _, test in sorted(known.runs.get(name, ())) if test in within]
+    if name.endswith(":None") or name in known.imported or not nearest:
+        file = name.partition(":")[0]
+        related = sorted((-ran, test) for test, ran in tests_of_file(file, known).items() if test in within)
+        order = dict.fromkeys([*nearest, *(test for _, test in related), *all_of_room])
+        at_import = name.endswith(":None") or name in known.imported
+        return list(order), "all of the room: it runs at import" if at_import else "all of the room: none runs it"
+    return nearest, "the tests that run it"
+
+
+def tests_of_file(file, known):
+    """{test: which share of the functions that it runs is of this file}"""
+    found = {}
+    for name, tests in known.runs.items():
+        if name.startswith(file + ":"):
+            for count, test in tests:
+                found[test] = found.get(test, 0) + 1 / count
+    return found
+
+
+class Attempt:
+    """One bug, in one copy."""
+
+    def __init__(self, number, room, file, bug, workplace, known):
+        self.number, self.room, self.bug, self.workplace, self.known = number, room, bug, workplace, known
+        self.file = file.relative_to(workplace.package)
+        self.source = file.read_text(encoding="utf8")
+        self.name = f"{self.file}:{trace.function_around(self.source, bug.start, bug.end)}"
+
+    def row(self):
+        tests, why = tests_for(self.room, self.name, self.known)
+        copy = self.workplace.copies.get()
+        path = copy.root / "src/readtorch" / self.file
         try:
-            output, _ = process.communicate(timeout=LONGEST)
-            outcome = "survives" if process.returncode == 0 else "caught"
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, outcome = process.communicate()[0], "caught"
-        lines = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))] or output.splitlines()[-1:]
-        return outcome, time.monotonic() - began, lines[0] if lines else "did not end"
-
-    def environment(self):
-        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-        return {**os.environ, **threads, "PYTHONPATH": str(self.root / "src")}
-
-    def try_out(self, room, file, bug):
-        path = self.root / file.relative_to(ROOT)
-        source = file.read_text(encoding="utf8")
-        replace(path, bug.planted(source))
-        if "njit" in source or "cpu" in file.parts:  # compiled code of other files may contain it
-            self.forget_compiled()
-        try:
-            return self.tested(ROOMS[room])
+            path.write_text(self.bug.planted(self.source), encoding="utf8")
+            outcome, seconds, by, words = self.tried(copy, tests)
         finally:
-            replace(path, source)
+            path.write_text(self.source, encoding="utf8")
+            self.workplace.copies.put(copy)
+        return {"seed": None, "number": self.number, "room": self.room, "file": str(self.file), "line": self.bug.line, "kind": self.bug.kind,
+                "change": f"{context(self.source, self.bug)} -> {self.bug.text.strip()}", "outcome": outcome, "by": by, "words": words,
+                "tests": f"{len(tests)}, {why}", "seconds": round(seconds)}
 
-    def forget_compiled(self):
-        for path in (self.root / "src").rglob("*.nb[ic]"):
-            path.unlink()
+    def tried(self, copy, tests):
+        spent = 0
+        for chosen in filter(None, (tests[:NEAREST], tests[NEAREST:])):
+            with tempfile.TemporaryDirectory() as folder:
+                kernels = self.kernels(pathlib.Path(folder))
+                now = pathlib.Path(folder) / "now"
+                limits = {test: 60 + 20 * self.known.seconds[test] for test in chosen}
+                limit = 300 + 5 * sum(self.known.seconds[test] for test in chosen)
+                files = list(dict.fromkeys(by_file(test) for test in chosen))
+                orders = {"tests": chosen, "limits": limits, "now": str(now)}
+                status, seconds, output = copy.pytest(files, orders, kernels, limit)
+                spent += seconds
+                at = now.read_text(encoding="utf8") if now.exists() else ""
+            if status != 0:
+                return "caught", spent, at or "import", words_of(status, output)
+        return "survives", spent, "", ""
+
+    def kernels(self, folder):
+        """Compiled kernels for this attempt alone: those of the copies as they were, unless the bug stands in compiled code."""
+        place = folder / "kernels"
+        stem = str(self.file) + ":"
+        if any(name.startswith(stem) for name in self.known.compiled) or "njit" in self.source or "overload" in self.source:
+            place.mkdir()
+        else:
+            shutil.copytree(self.workplace.kernels, place, copy_function=linked)
+        return place
 
 
-def replace(path, text):
-    """A new file in the place of the linked one: the original must not change."""
-    path.unlink()
-    path.write_text(text, encoding="utf8")
+def linked(source, target):
+    pathlib.Path(target).hardlink_to(source)
+
+
+def by_file(test):
+    return test.partition("::")[0]
+
+
+def words_of(status, output):
+    """How a run that did not pass ended, in one line."""
+    if status is None or "Timeout (" in output:
+        return "does not end"
+    failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if failed:
+        return failed[0].rpartition(" - ")[2][:160]
+    return f"signal {-status}" if status < 0 else f"status {status}: " + (output.splitlines() or [""])[-1][:160]
+
+
+# ---------------------------------------------------------------------------------------------------- all bugs
 
 
 def run(options):
-    rooms = {room: files_of(room) for room in options.rooms}
-    bugs = list(enumerate(plant.draw(rooms, options.count, options.seed)))
-    if options.only is not None:
-        bugs = [bugs[options.only]]
+    workplace = trace.Workplace(trace.commit_of(options.commit), options.workers)
+    known = trace.recorded(workplace, sorted({path for room in options.rooms for path in ROOMS[room]}))
+    if known.failing:
+        print("without a bug fail, and do not count:", *known.failing, sep="\n    ", flush=True)
+    bugs = drawn(options, workplace.package)
+
+    def one(drawn):
+        row = Attempt(*drawn, workplace, known).row() | {"seed": options.seed}
+        print(f"{row['number']:3} {row['outcome']:8} {row['seconds']:4} s  {row['file']}:{row['line']}  {row['kind']}: {row['change']}\n"
+              f"        {row['tests']}  {row['by']}  {row['words']}", flush=True)
+        return row
+
+    with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
+        rows = list(pool.map(one, bugs))
+    doubtful = fail_without_a_bug({row["by"] for row in rows if "::" in row["by"]}, workplace)
+    for row in rows:
+        if row["by"] in doubtful:
+            row["outcome"] = "doubtful"
+    return workplace.commit, rows
+
+
+def fail_without_a_bug(tests, workplace):
+    """Which of the tests that caught something fail on the copy as it is."""
+    tests = sorted(tests)
+    if not tests:
+        return []
+    copy = workplace.copies.get()
     with tempfile.TemporaryDirectory() as folder:
-        copies = queue.Queue()
-        for i in range(options.workers):
-            copies.put(Copy(pathlib.Path(folder) / str(i)))
-        if not options.unchecked:
-            check_the_tests(rooms, copies)
-        with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
-            return list(pool.map(lambda numbered: one(*numbered, copies), bugs))
+        orders = {"tests": tests, "limits": dict.fromkeys(tests, 600), "now": f"{folder}/now"}
+        _, _, output = copy.pytest(list(dict.fromkeys(map(by_file, tests))), orders, workplace.kernels, 3000, stop=False)
+    workplace.copies.put(copy)
+    return [test for test in tests if any(line.startswith(f"FAILED {test}") for line in output.splitlines())]
 
 
-def check_the_tests(rooms, copies):
-    copy = copies.get()
-    for room in rooms:
-        outcome, seconds, last = copy.tested(ROOMS[room])
-        print(f"{room}: the tests take {seconds:.0f} s: {last}", flush=True)
-        if outcome != "survives":
-            sys.exit(f"the tests of {room} fail without a bug: {last}")
-    copies.put(copy)
-
-
-def one(number, drawn, copies):
-    room, file, bug = drawn
-    source = file.read_text(encoding="utf8")
-    copy = copies.get()
-    try:
-        outcome, seconds, line = copy.try_out(room, file, bug)
-    finally:
-        copies.put(copy)
-    row = {"number": number, "room": room, "file": str(file.relative_to(PACKAGE)), "line": bug.line, "kind": bug.kind,
-           "was": source[bug.start:bug.end], "became": bug.text, "outcome": outcome, "seconds": round(seconds), "test": line}
-    print(f"{number:3} {outcome:8} {seconds:5.0f} s  {row['file']}:{bug.line}  {bug.kind}: {row['was']!r} -> {bug.text!r}  {line}",
-          flush=True)
-    return row
+def write(rows, commit):
+    """Put the rows into results.json, in the place of older ones of the same number and seed."""
+    path = HERE / "results.json"
+    old = json.loads(path.read_text(encoding="utf8")) if path.exists() else {"rows": [], "runs": {}}
+    seed, new = rows[0]["seed"], {(row["seed"], row["number"]) for row in rows}
+    kept = [row for row in old["rows"] if (row["seed"], row["number"]) not in new]
+    everything = sorted(kept + rows, key=lambda row: (list(old["runs"]).index(str(row["seed"])) if str(row["seed"]) in old["runs"] else 99, row["number"]))
+    counts = {outcome: sum(row["seed"] == seed and row["outcome"] == outcome for row in everything) for outcome in
+              ("caught", "survives", "equivalent", "doubtful")}
+    runs = old["runs"] | {str(seed): {**record.about(), "commit": commit, "counts": counts}}
+    record.write("results", everything, folder=HERE, runs=runs)
 
 
 def main():
@@ -147,25 +228,20 @@ def main():
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--rooms", nargs="+", default=list(ROOMS), choices=list(ROOMS))
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only", type=int)
-    parser.add_argument("--unchecked", action="store_true", help="do not run the tests without a bug first")
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--numbers", type=int, nargs="+", default=())
+    parser.add_argument("--commit", default="HEAD")
     parser.add_argument("--list", action="store_true", help="say which bugs would be planted")
     options = parser.parse_args()
     if options.list:
-        for number, (room, file, bug) in enumerate(plant.draw({room: files_of(room) for room in options.rooms}, options.count, options.seed)):
-            print(number, room, f"{file.relative_to(PACKAGE)}:{bug.line}", bug.kind, repr(file.read_text()[bug.start:bug.end]), "->", repr(bug.text))
+        for number, room, file, bug in drawn(options, trace.ROOT / "src/readtorch"):
+            source = file.read_text(encoding="utf8")
+            print(number, room, f"{file.relative_to(trace.ROOT)}:{bug.line}", bug.kind, context(source, bug), "->", bug.text.strip())
         return
-    rows = run(options)
-    excused = json.loads((HERE / "equivalent.json").read_text(encoding="utf8")) if (HERE / "equivalent.json").exists() else {}
-    for row in rows:
-        reason = excused.get(f"{row['file']}:{row['was']} -> {row['became']}")
-        if row["outcome"] == "survives" and reason:
-            row |= {"outcome": "equivalent", "why": reason}
-    counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in ("caught", "survives", "equivalent")}
-    print(counts)
-    if options.only is None and options.count == 100:
-        record.write("results", rows, folder=HERE, seed=options.seed, counts=counts)
+    commit, rows = run(options)
+    print({outcome: sum(row["outcome"] == outcome for row in rows) for outcome in sorted({row["outcome"] for row in rows})})
+    if options.rooms == list(ROOMS) and (options.numbers or options.count == 100):
+        write(rows, commit)
 
 
 if __name__ == "__main__":

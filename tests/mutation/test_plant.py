@@ -1,5 +1,12 @@
-"""The tool that plants bugs: each kind is found where it is, nothing else changes, and a seed always draws the same."""
-from tests.mutation import plant
+"""The tool that plants bugs: each kind is found where it is, nothing else changes, a seed always draws the same, and which tests
+run a function is known."""
+import json
+import os
+import subprocess
+import sys
+
+from tests.mutation import plant, trace
+from tests.mutation.__main__ import words_of
 
 SOURCE = '''"""Docstring 1."""
 import os
@@ -49,3 +56,99 @@ def test_a_seed_draws_the_same(tmp_path):
     drawn = plant.draw(rooms, 20, seed=1)
     assert drawn == plant.draw(rooms, 20, seed=1) != plant.draw(rooms, 20, seed=2)
     assert len(set(drawn)) == 20 and [room for room, _, _ in drawn] == ["one", "two"] * 10
+
+
+# ------------------------------------------------------------------------------- which tests run which function
+
+AROUND = '''"""Docstring."""
+TABLE = {"a": lambda x: x + 1}
+
+
+@decorated(2)
+def f(a=3):
+    b = [4 * c for c in a]
+
+    def g():
+        return "ä" + 5
+    return g, lambda: 6
+
+
+class C:
+    d = 7
+'''
+
+
+def test_the_function_around_a_bug():
+    def around(piece):
+        start = AROUND.index(piece)
+        return trace.function_around(AROUND, start, start + len(piece))
+
+    assert [around(piece) for piece in ("{", "x + 1", "2", "3", "4", "5", "6", "7")] == [None, 2, None, None, 5, 9, 11, None]
+
+
+TESTS = '''
+import os
+import time
+
+import readtorch
+from readtorch.c10.mt19937 import next_block
+
+readtorch.ones(1)
+
+
+def test_plain():
+    readtorch.tensor([1.0]).relu()
+
+
+def test_child():
+    if os.fork() == 0:
+        readtorch.softmax(readtorch.ones(2), 0)
+        os._exit(0)
+    os.wait()
+
+
+def test_compiled():
+    import numpy as np
+    next_block(np.zeros(625, np.uint64))
+
+
+def test_slow():
+    time.sleep(100)
+'''
+
+
+def ran_with(orders, folder):
+    """pytest's exit status and what it printed, with watch.py doing this."""
+    (folder / "test_these.py").write_text(TESTS, encoding="utf8")
+    (folder / "orders.json").write_text(json.dumps(orders), encoding="utf8")
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "tests.mutation.watch", "-p", "no:cacheprovider", "--rootdir", str(folder),
+               "--import-mode=importlib", str(folder / "test_these.py")]
+    environment = {**os.environ, "PYTHONPATH": f"{trace.ROOT}/src:{trace.ROOT}", "READTORCH_MUTATION": str(folder / "orders.json")}
+    done = subprocess.run([*command, *orders.get("options", [])], env=environment, cwd=trace.ROOT, text=True, capture_output=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_what_tests_run_is_recorded(tmp_path):
+    status, printed = ran_with({"record": str(tmp_path / "record.json"), "options": ["-k", "not slow"]}, tmp_path)
+    assert status == 0, printed
+    known = trace.Record({"test_these.py": json.loads((tmp_path / "record.json").read_text(encoding="utf8"))})
+    ran = {name.partition("::")[2]: {function for function, tests in known.runs.items() if any(name == test for _, test in tests)}
+           for name in known.seconds}
+
+    def files(test, part):
+        return {name.partition(":")[0] for name in ran[test] if part in name}
+
+    assert ran.keys() == {"test_plain", "test_child", "test_compiled"} and not known.failing
+    assert files("test_plain", "activation") and not files("test_plain", "mt19937")
+    assert files("test_child", "softmax") and not files("test_plain", "softmax")
+    assert files("test_compiled", "mt19937") == {"c10/mt19937.py"} == {name.partition(":")[0] for name in known.compiled if "mt19937" in name}
+    assert {"aten/native_function.py", "c10/tensor_impl.py"} <= {name.partition(":")[0] for name in known.imported}
+
+
+def test_given_tests_run_in_the_given_order_until_one_does_not_end(tmp_path):
+    order = [f"test_these.py::{name}" for name in ("test_compiled", "test_plain", "test_slow")]
+    orders = {"tests": order, "limits": dict(zip(order, (100, 100, 1))), "now": str(tmp_path / "now")}
+    status, printed = ran_with(orders, tmp_path)
+    assert status not in (0, 5) and (tmp_path / "now").read_text(encoding="utf8") == order[-1], printed
+    assert printed.index("test_compiled PASSED") < printed.index("test_plain PASSED") and "test_child" not in printed
+    assert words_of(status, printed) == "does not end"
