@@ -115,12 +115,10 @@ class Attempt:
     def row(self):
         tests, why = tests_for(self.room, self.name, self.known)
         copy = self.workplace.copies.get()
-        path = copy.root / "src/readtorch" / self.file
         try:
-            path.write_text(self.bug.planted(self.source), encoding="utf8")
-            outcome, seconds, by, words = self.tried(copy, tests)
+            with copy.planted(f"src/readtorch/{self.file}", self.bug.planted(self.source)):
+                outcome, seconds, by, words = self.tried(copy, tests)
         finally:
-            path.write_text(self.source, encoding="utf8")
             self.workplace.copies.put(copy)
         return {"seed": None, "number": self.number, "room": self.room, "file": str(self.file), "line": self.bug.line, "kind": self.bug.kind,
                 "change": f"{context(self.source, self.bug)} -> {self.bug.text.strip()}", "outcome": outcome, "by": by, "words": words,
@@ -134,9 +132,8 @@ class Attempt:
                 now = pathlib.Path(folder) / "now"
                 limits = {test: 60 + 20 * self.known.seconds[test] for test in chosen}
                 limit = 300 + 5 * sum(self.known.seconds[test] for test in chosen)
-                files = list(dict.fromkeys(by_file(test) for test in chosen))
                 orders = {"tests": chosen, "limits": limits, "now": str(now)}
-                status, seconds, output = copy.pytest(files, orders, kernels, limit)
+                status, seconds, output = copy.pytest(trace.files_of(chosen), orders, kernels, limit)
                 spent += seconds
                 at = now.read_text(encoding="utf8") if now.exists() else ""
             if status != 0:
@@ -156,10 +153,6 @@ class Attempt:
 
 def linked(source, target):
     pathlib.Path(target).hardlink_to(source)
-
-
-def by_file(test):
-    return test.partition("::")[0]
 
 
 def words_of(status, output):
@@ -190,24 +183,11 @@ def run(options):
 
     with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
         rows = list(pool.map(one, bugs))
-    doubtful = fail_without_a_bug({row["by"] for row in rows if "::" in row["by"]}, workplace)
+    doubtful = workplace.failing(sorted({row["by"] for row in rows if "::" in row["by"]}))
     for row in rows:
         if row["by"] in doubtful:
             row["outcome"] = "doubtful"
     return workplace.commit, rows
-
-
-def fail_without_a_bug(tests, workplace):
-    """Which of the tests that caught something fail on the copy as it is."""
-    tests = sorted(tests)
-    if not tests:
-        return []
-    copy = workplace.copies.get()
-    with tempfile.TemporaryDirectory() as folder:
-        orders = {"tests": tests, "limits": dict.fromkeys(tests, 600), "now": f"{folder}/now"}
-        _, _, output = copy.pytest(list(dict.fromkeys(map(by_file, tests))), orders, workplace.kernels, 3000, stop=False)
-    workplace.copies.put(copy)
-    return [test for test in tests if any(line.startswith(f"FAILED {test}") for line in output.splitlines())]
 
 
 def write(rows, commit):

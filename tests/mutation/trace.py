@@ -7,6 +7,7 @@ is kept for the commit, with the compiled kernels, among the temporary files.
 import ast
 import collections
 import concurrent.futures
+import contextlib
 import functools
 import json
 import os
@@ -46,18 +47,43 @@ class Workplace:
     def package(self):
         return self.folder / "0/src/readtorch"
 
+    def failing(self, tests):
+        """Which of the tests fail on the copy as it is."""
+        if not tests:
+            return []
+        copy = self.copies.get()
+        with tempfile.TemporaryDirectory() as folder:
+            orders = {"tests": tests, "limits": dict.fromkeys(tests, 600), "now": f"{folder}/now"}
+            _, _, output = copy.pytest(files_of(tests), orders, self.kernels, 3000, stop=False)
+        self.copies.put(copy)
+        failed = {line.partition(" ")[2].partition(" - ")[0] for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))}
+        return [test for test in tests if test.partition(" - ")[0] in failed]
+
 
 class Copy:
     """One copy of the repository."""
 
     def __init__(self, root, workplace):
         self.root, self.workplace = root, workplace
-        shutil.rmtree(root, ignore_errors=True)
-        root.mkdir()
+        root.mkdir(exist_ok=True)  # what Python has compiled for an earlier run is kept: the files have the commit's date
         archive = subprocess.run(["git", "archive", workplace.commit], cwd=ROOT, capture_output=True, check=True).stdout
         subprocess.run(["tar", "-x"], cwd=root, input=archive, check=True)
         shutil.copytree(ROOT / "tests/mutation", root / "tests/mutation", dirs_exist_ok=True)
-        (root / ".venv").symlink_to((ROOT / ".venv").resolve())
+        if not (root / ".venv").exists():
+            (root / ".venv").symlink_to((ROOT / ".venv").resolve())
+
+    @contextlib.contextmanager
+    def planted(self, path, text):
+        """The file with this text; afterwards as it was."""
+        path = self.root / path
+        source = path.read_text(encoding="utf8")
+        path.write_text(text, encoding="utf8")
+        try:
+            yield
+        finally:
+            path.write_text(source, encoding="utf8")
+            for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
+                compiled.unlink()
 
     def pytest(self, arguments, orders, kernels, limit, *, stop=True):
         """(exit status, None if it had to be ended; seconds; what was printed)."""
@@ -65,7 +91,7 @@ class Copy:
             file = pathlib.Path(folder) / "orders.json"
             file.write_text(json.dumps(orders), encoding="utf8")
             environment = {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": f"{self.root}/src:{self.root}", "NUMBA_CACHE_DIR": str(kernels),
-                           "PYTHONDONTWRITEBYTECODE": "" if "record" in orders else "1", "READTORCH_MUTATION": str(file), "READTORCH_QUIET": "1"}
+                           "READTORCH_MUTATION": str(file), "READTORCH_QUIET": "1", "COLUMNS": "300"}
             command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutation.watch", "--no-header",
                        "--tb=line", *(["-x"] if stop else []), *arguments]
             with open(pathlib.Path(folder) / "printed", "w+", errors="replace") as printed:
@@ -104,6 +130,10 @@ def kill(process):
         pass
 
 
+def files_of(tests):
+    return list(dict.fromkeys(test.partition("::")[0] for test in tests))
+
+
 # ------------------------------------------------------------------------------------------------- the record
 
 
@@ -115,6 +145,13 @@ class Record:
         self.imported = {name for file in files.values() for name in file["imported"]}
         self.compiled = {name for file in files.values() for name in file["compiled"]}
         self.failing = [test for file in files.values() for test, ran in file["tests"].items() if ran["failed"]]
+
+    def without(self, failing):
+        """The record where these fail, and no others."""
+        for file in self.files.values():
+            for test, ran in file["tests"].items():
+                ran["failed"] = test in failing
+        return Record(self.files)
 
     @functools.cached_property
     def runs(self):
@@ -149,7 +186,9 @@ def recorded(workplace, paths):
     files = sorted({str(file.relative_to(copy)) for path in paths for file in
                     ([copy / path] if path.endswith(".py") else (copy / path).rglob("test_*.py"))})
     with concurrent.futures.ThreadPoolExecutor(workplace.copies.qsize()) as pool:
-        return Record(dict(zip(files, pool.map(lambda file: one_file(workplace, file, folder / (file.replace("/", "-") + ".json")), files))))
+        found = pool.map(lambda file: one_file(workplace, file, folder / (file.replace("/", "-") + ".json")), files)
+        known = Record(dict(zip(files, found)))
+    return known.without(workplace.failing(known.failing))  # some fail only while they are recorded
 
 
 def one_file(workplace, file, record):
