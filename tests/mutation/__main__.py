@@ -32,14 +32,17 @@ HERE = pathlib.Path(__file__).parent
 SEED = 20261122
 NEAREST = 40  # tests that run before those of other files are even collected
 
+# Tests of what everything shares: tensors, their texts, random numbers, pickles, graphs.
+GENERAL = [f"tests/test_{name}.py" for name in ("front_door", "graphs", "pickle", "random", "random_kernels", "tensor_constructor", "tensor_str")]
+
 # Files under the first path (but not under a room of their own) are guarded by these tests.
 ROOMS = {
-    "aten": ["tests/aten", "tests/autograd", "tests/conformance"],
+    "aten": ["tests/aten", "tests/autograd", "tests/conformance", "tests/multiprocessing", *GENERAL],
     "aten/native/cuda": ["tests/cuda"],
-    "csrc/autograd": ["tests/autograd", "tests/test_graphs.py", "tests/aten", "tests/viz/test_record_backward.py"],
+    "csrc/autograd": ["tests/autograd", "tests/aten", "tests/viz/test_record_backward.py", *GENERAL],
     "optim": ["tests/optim", "tests/conformance"],
-    "nn/modules": ["tests/nn", "tests/conformance", "tests/lockstep"],
-    "c10": ["tests/test_random.py", "tests/serialization", "tests/aten", "tests/test_tensor_str.py", "tests/attack/test_caches.py"],
+    "nn/modules": ["tests/nn", "tests/conformance", "tests/lockstep", "tests/distributed/test_sync_batch_norm.py"],
+    "c10": ["tests/aten", "tests/autograd", "tests/serialization", "tests/multiprocessing", "tests/attack/test_caches.py", *GENERAL],
     "c10/cuda": ["tests/allocator", "tests/cuda"],
     "utils/data": ["tests/data", "tests/lockstep"],
 }

@@ -1,0 +1,152 @@
+"""What kernels are made of, piece by piece: the simulator's arithmetic and atomics, the geometry of a reduction, a Jacobi rotation, streams."""
+
+import math
+
+import numpy as np
+import pytest
+from numba import cuda as cuda_  # as kernels have it: the simulator puts its own in its place
+
+import readtorch as rt
+from readtorch import cuda
+from readtorch.aten.native.cuda import jacobi, reduce
+from readtorch.c10.cuda import simulator
+from tests.cuda.test_operator_table import device  # noqa: F401  a fixture
+
+
+def atomics(kind):
+    """The kernel of one thread that applies each value in turn to element 0, and writes down what was there."""
+
+    def apply(array, values, old):
+        for i in range(len(values)):
+            old[i] = getattr(cuda_.atomic, kind)(array, 0, values[i])
+
+    return apply
+
+
+INTEGERS = {
+    "add": lambda old, value: old + value, "sub": lambda old, value: old - value, "and_": lambda old, value: old & value,
+    "or_": lambda old, value: old | value, "xor": lambda old, value: old ^ value, "exch": lambda old, value: value,
+    "max": max, "min": min, "inc": lambda old, top: old + 1 if old < top else 0,
+    "dec": lambda old, top: top if old == 0 or old > top else old - 1,
+}
+
+
+def applied(kind, start, values, dtype):
+    array, values = np.array([start], dtype), np.array(values, dtype)
+    old = np.zeros_like(values)
+    simulator.launch(atomics(kind), 1, 1, array, values, old)
+    return [*old, array[0]]
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_atomics(kind):
+    values = [3, 0, 7, 7, 1, 9, 2, 2, 12]
+    expected = [6]
+    for value in values:
+        expected.append(INTEGERS[kind](expected[-1], value) % 2**32)
+    assert applied(kind, 6, values, np.uint32) == expected
+
+
+@pytest.mark.parametrize(("kind", "last"), [("max", 4), ("min", -3), ("nanmax", 4), ("nanmin", -3)])
+def test_atomics_and_nan(kind, last):
+    nan = math.nan
+    assert applied(kind, 1, [nan, 4, -3], np.float32)[-1] == last
+    kept = applied(kind, nan, [2], np.float64)[-1]
+    assert kept == 2 if kind.startswith("nan") else math.isnan(kept)
+
+
+LIBDEVICE = {
+    "exp10": lambda x: 10.0**x, "sinpi": lambda x: math.sin(math.pi * x), "cospi": lambda x: math.cos(math.pi * x),
+    "rsqrt": lambda x: x**-0.5, "rcbrt": lambda x: x ** (-1 / 3), "normcdf": lambda x: (1 + math.erf(x / math.sqrt(2))) / 2,
+    "saturate": lambda x: min(max(x, 0), 1), "expf": math.exp, "fast_expf": math.exp, "floor": math.floor, "ceil": math.ceil,
+    "trunc": math.trunc, "rint": round, "nearbyint": round, "cbrt": math.cbrt, "erfc": math.erfc, "lgamma": math.lgamma,
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", LIBDEVICE)
+def test_functions_of_one_number(name, dtype):
+    for x in (0.3, 0.5, 1.5, 2.5, 0.75):
+        ours = getattr(simulator.arithmetic.LibDevice(), name)(dtype(x))
+        assert float(ours) == pytest.approx(LIBDEVICE[name](x), rel=1e-6, abs=1e-6)
+        assert name in ("floor", "ceil", "trunc", "rint", "nearbyint") or type(ours) is dtype
+
+
+def test_functions_of_several_numbers_and_of_bits():
+    lib, f4, i4, u4 = simulator.arithmetic.LibDevice(), np.float32, np.int32, np.uint32
+    assert lib.fdivide(f4(1), f4(4)) == f4(0.25)
+    sine, cosine = lib.sincosf(f4(0.5))
+    assert (sine, cosine) == (np.sin(f4(0.5)), np.cos(f4(0.5)))
+    assert lib.mulhi(i4(1 << 30), i4(-12)) == -3 and lib.umulhi(u4(1 << 31), u4(6)) == 3
+    assert lib.mul64hi(np.int64(1 << 62), np.int64(-12)) == -3 and lib.umul64hi(np.uint64(1 << 63), np.uint64(6)) == 3
+    assert lib.fmin(f4(1), f4("nan")) == 1 == lib.fmax(f4("nan"), f4(1)) and lib.fmax(f4(2), f4(3)) == 3 and lib.fmin(f4(2), f4(3)) == 2
+    for value, words in ((f4(1.5), lib.float_as_int), (f4(1.5), lib.float_as_uint), (np.float64(1.5), lib.double_as_longlong)):
+        bits = words(value)
+        assert bits == value.view(bits.dtype) and bits.dtype.itemsize == value.itemsize
+    assert lib.int_as_float(i4(0x3FC00000)) == 1.5 == lib.uint_as_float(u4(0x3FC00000))
+    assert lib.longlong_as_double(np.float64(1.5).view(np.int64)) == 1.5
+    assert [f(u4(0b1011000)) for f in (lib.popc, lib.clz, lib.ffs)] == [3, 25, 4] and lib.brev(u4(0b1011)) == 0b1101 << 28
+    assert lib.ffs(i4(0)) == 0 and lib.clz(i4(-1)) == 0 and lib.popc(i4(-1)) == 32
+    with pytest.raises(AttributeError, match="no libdevice.nothing"):
+        lib.nothing
+
+
+def lanes(out):
+    t = cuda_.threadIdx.x
+    cuda_.threadfence()
+    out[0, t] = cuda_.lanemask_lt()
+    out[1, t] = cuda_.selp(t < 3, 10, 20)
+    out[2, t] = cuda_.popc(np.uint32(t))
+
+
+def test_lanes():
+    out = np.zeros((3, 8), np.int64)
+    simulator.launch(lanes, 1, 8, out)
+    assert out.tolist() == [[2**t - 1 for t in range(8)], [10] * 3 + [20] * 5, [t.bit_count() for t in range(8)]]
+
+
+# ------------------------------------------------------------------------------------------------ in the kernels
+
+
+@pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (1, 3, 4), (2, 1, 1), (1, 1, 1), (2, 3, 1), (2, 0, 4)])
+def test_a_reduction_s_three_dimensions(shape, dims, device):  # noqa: F811
+    x = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
+    kept = [d for d in range(3) if d not in dims]
+    if 0 in [shape[d] for d in kept]:
+        return
+    on_device = rt.from_numpy(x).cuda()
+    seen = reduce.as_outer_n_inner(on_device._array, dims)
+    moved = x.transpose(*kept, *dims).reshape(math.prod(shape[d] for d in kept), -1)
+    assert seen.shape[0] * seen.shape[2] == len(moved) and seen.shape[1] == moved.shape[1]
+    if x.size:
+        copied = rt.from_numpy(x).cuda().sum(dims).cpu().numpy()
+        np.testing.assert_allclose(copied.reshape(-1), moved.sum(1))
+
+
+@pytest.mark.parametrize(("p", "q", "between"), [(1, 1.1, 3), (1.1, 1, 3), (1, 1, 2), (1, 1, -2), (5, -5, 0.1), (-5, 5, 0.1), (0, 1, 0)])
+def test_a_rotation_leaves_zero_between_and_turns_by_less_than_an_eighth(p, q, between):
+    c, s = map(float, jacobi.rotation(np.float64)(*map(np.float64, (p, q, between))))
+    assert c * c + s * s == pytest.approx(1) and abs(s) <= c * (1 + 1e-12)
+    assert c * s * (p - q) + (c * c - s * s) * between == pytest.approx(0, abs=1e-12)
+
+
+def test_streams_and_generators(device):  # noqa: F811
+    assert cuda.default_stream().stream_id == 0 == cuda.current_stream().stream_id and cuda.default_stream().cuda_stream == 0
+    stream = cuda.Stream()
+    again = cuda.Stream(stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type)
+    assert again == stream != cuda.default_stream()
+    assert cuda.Stream(stream_id=0, device_index=0, device_type=stream.device_type) == cuda.default_stream()
+    with pytest.raises(RuntimeError, match="Unrecognized stream 12345 on device 0"):
+        cuda.Stream(stream_id=12345, device_index=0, device_type=stream.device_type)
+    generator = rt.Generator("cuda")
+    generator.manual_seed(7)
+    state = generator.get_state()
+    first = rt.rand(5, device="cuda", generator=generator)
+    copied = generator.clone_state()
+    assert generator.get_offset() % 4 == 0 < generator.get_offset() == copied.get_offset()
+    generator.set_offset(0)
+    assert rt.equal(rt.rand(5, device="cuda", generator=generator), first) and rt.equal(copied.get_state()[:8], state[:8])
+    with pytest.raises(RuntimeError, match="offset must be a multiple of 4"):
+        generator.set_offset(2)
+    assert generator.seed() == generator.initial_seed() != 7 and generator.get_offset() == 0
