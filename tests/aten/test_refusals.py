@@ -3,6 +3,7 @@ import pytest
 import torch
 
 import readtorch
+from tests.aten.refused_calls import CALLS, ON_THE_CPU, OTHER_WORDS
 
 
 def outcome(lib, call):
@@ -53,3 +54,26 @@ def test_an_operator_without_a_kernel_for_a_backend():
     theirs = outcome(torch, lambda lib: lib.ones(2).to_sparse().cos_())
     ours = outcome(readtorch, lambda lib: registry["aten::special_airy_ai"].resolve(CUDA))
     assert ours.split(". ")[0] == theirs.split(". ")[0].replace("cos_", "special_airy_ai").replace("SparseCPU", "CUDA")
+
+
+# Refused by both, here with words or a type of our own.
+OURS = {"put_, index", "put_, size", "put_ into nothing", "masked_scatter, dtype", "index_fill, shape", "index_fill, value", "histc of ints",
+        "max_unpool3d, dimensions", "index_copy, dtype", "kthvalue of nothing", "segment_reduce, shape", "polygamma of complex"}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_refused_with_the_reference_s_words(name):
+    ours, theirs = (outcome(lib, lambda lib: CALLS[name](lib, lib.ones(2, 2))) for lib in (readtorch, torch))
+    assert "Error: " in theirs and "Error: " in ours
+    assert name in OURS or ours == theirs or "has no attribute" in theirs
+
+
+@pytest.mark.parametrize("position", range(len(ON_THE_CPU)))
+def test_refused_on_the_cpu(position):
+    ours, theirs = (outcome(lib, ON_THE_CPU[position]) for lib in (readtorch, torch))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("position", range(len(OTHER_WORDS)))
+def test_refused_by_both(position):
+    assert all("Error: " in outcome(lib, OTHER_WORDS[position]) for lib in (readtorch, torch))

@@ -12,7 +12,8 @@ runs is recorded (a quarter of an hour, once for a commit). Tests that fail ther
 
 Which tests run: those of the room that run the function in which the bug stands, the nearest (which run the fewest other
 functions) first. Where code runs at import, all tests of the room run it. No test that runs the function is left out before a
-bug counts as surviving; tests that do not run it cannot see it.
+bug counts as surviving; tests that do not run it cannot see it (but for those that start another Python: see --whole).
+A run that is interrupted goes on where it was.
 
 A bug that no test can see because the program does the same (a hint for speed, a branch with the same result) is named in
 `equivalent.json`, with its reason, after somebody has read it; the next one drawn takes its place.
@@ -30,6 +31,7 @@ from tests.mutation import plant, trace
 
 HERE = pathlib.Path(__file__).parent
 SEED = 20261122
+LONGEST = 300  # seconds of tests that pass, after which a bug counts as surviving
 NEAREST = 40  # tests that run before those of other files are even collected
 
 # Tests of what everything shares: tensors, their texts, random numbers, pickles, graphs.
@@ -82,18 +84,17 @@ def context(source, bug):
 # ------------------------------------------------------------------------------------------------- one bug
 
 
-def tests_for(room, name, known):
+def tests_for(room, name, known, whole=False):
     """The tests that can see a bug in the function, nearest first, and how that was decided."""
     all_of_room = known.tests_of(ROOMS[room])
     within = set(all_of_room)
     nearest = [test for _, test in sorted(known.runs.get(name, ())) if test in within]
-    if name.endswith(":None") or name in known.imported or not nearest:
-        file = name.partition(":")[0]
-        related = sorted((-ran, test) for test, ran in tests_of_file(file, known).items() if test in within)
-        order = dict.fromkeys([*nearest, *(test for _, test in related), *all_of_room])
-        at_import = name.endswith(":None") or name in known.imported
-        return list(order), "all of the room: it runs at import" if at_import else "all of the room: none runs it"
-    return nearest, "the tests that run it"
+    at_import = name.endswith(":None") or name in known.imported
+    if not (at_import or whole):
+        return nearest, "the tests that run it" if nearest else "no test runs it"
+    related = sorted((-share, test) for test, share in tests_of_file(name.partition(":")[0], known).items() if test in within)
+    order = dict.fromkeys([*nearest, *(test for _, test in related), *all_of_room])
+    return list(order), "all of the room" + ": it runs at import" * at_import
 
 
 def tests_of_file(file, known):
@@ -109,14 +110,14 @@ def tests_of_file(file, known):
 class Attempt:
     """One bug, in one copy."""
 
-    def __init__(self, number, room, file, bug, workplace, known):
-        self.number, self.room, self.bug, self.workplace, self.known = number, room, bug, workplace, known
+    def __init__(self, number, room, file, bug, workplace, known, whole):
+        self.number, self.room, self.bug, self.workplace, self.known, self.whole = number, room, bug, workplace, known, whole
         self.file = file.relative_to(workplace.package)
         self.source = file.read_text(encoding="utf8")
         self.name = f"{self.file}:{trace.function_around(self.source, bug.start, bug.end)}"
 
     def row(self):
-        tests, why = tests_for(self.room, self.name, self.known)
+        tests, why = tests_for(self.room, self.name, self.known, self.whole)
         copy = self.workplace.copies.get()
         try:
             with copy.planted(f"src/readtorch/{self.file}", self.bug.planted(self.source)):
@@ -134,11 +135,12 @@ class Attempt:
                 kernels = self.kernels(pathlib.Path(folder))
                 now = pathlib.Path(folder) / "now"
                 limits = {test: 60 + 20 * self.known.seconds[test] for test in chosen}
-                limit = 300 + 5 * sum(self.known.seconds[test] for test in chosen)
                 orders = {"tests": chosen, "limits": limits, "now": str(now)}
-                status, seconds, output = copy.pytest(trace.files_of(chosen), orders, kernels, limit)
+                status, seconds, output = copy.pytest(trace.files_of(chosen), orders, kernels, LONGEST)
                 spent += seconds
                 at = now.read_text(encoding="utf8") if now.exists() else ""
+            if status is None:
+                return "survives", spent, "", f"(stopped after {round(spent)} s)"
             if status != 0:
                 return "caught", spent, at or "import", words_of(status, output)
         return "survives", spent, "", ""
@@ -160,7 +162,7 @@ def linked(source, target):
 
 def words_of(status, output):
     """How a run that did not pass ended, in one line."""
-    if status is None or "Timeout (" in output:
+    if "Timeout (" in output:
         return "does not end"
     failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
     if failed:
@@ -178,8 +180,15 @@ def run(options):
         print("without a bug fail, and do not count:", *known.failing, sep="\n    ", flush=True)
     bugs = drawn(options, workplace.package)
 
+    done = workplace.folder / f"rows-{options.seed}.jsonl"  # of a run that was interrupted
+    earlier = {row["number"]: row for row in map(json.loads, done.read_text().splitlines())} if done.exists() else {}
+
     def one(drawn):
-        row = Attempt(*drawn, workplace, known).row() | {"seed": options.seed}
+        if drawn[0] in earlier and not options.numbers:
+            return earlier[drawn[0]]
+        row = Attempt(*drawn, workplace, known, options.whole).row() | {"seed": options.seed}
+        with open(done, "a", encoding="utf8") as file:
+            file.write(json.dumps(row) + "\n")
         print(f"{row['number']:3} {row['outcome']:8} {row['seconds']:4} s  {row['file']}:{row['line']}  {row['kind']}: {row['change']}\n"
               f"        {row['tests']}  {row['by']}  {row['words']}", flush=True)
         return row
@@ -214,6 +223,7 @@ def main():
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--numbers", type=int, nargs="+", default=())
     parser.add_argument("--commit", default="HEAD")
+    parser.add_argument("--whole", action="store_true", help="tests that do not run the function, too: what else they start is not recorded")
     parser.add_argument("--list", action="store_true", help="say which bugs would be planted")
     options = parser.parse_args()
     if options.list:

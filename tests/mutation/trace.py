@@ -86,7 +86,7 @@ class Copy:
                 compiled.unlink()
 
     def pytest(self, arguments, orders, kernels, limit, *, stop=True):
-        """(exit status, None if it had to be ended; seconds; what was printed)."""
+        """(exit status, None if it did not end in time; seconds; what was printed)."""
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "orders.json"
             file.write_text(json.dumps(orders), encoding="utf8")
@@ -106,12 +106,13 @@ class Copy:
 
 
 def watched(process, end):
-    """The exit status; None of a process that did not end in time or took too much memory."""
-    while time.monotonic() < end and memory_of(process) < MEMORY:
+    """The exit status; None of a process that did not end in time. One that takes too much memory is killed."""
+    while time.monotonic() < end:
         try:
             return process.wait(timeout=0.5)
         except subprocess.TimeoutExpired:
-            pass
+            if memory_of(process) > MEMORY:
+                kill(process)
     return None
 
 

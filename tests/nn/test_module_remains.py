@@ -35,17 +35,20 @@ def test_prefixes_of_a_state_dict():
 
 def test_module_backward_hooks_of_all():
     def program(T, show):
-        handle = T.nn.modules.module.register_module_backward_hook(lambda module, grad_input, grad_output: show(type(module).__name__, len(grad_input)))
-        show.error(lambda: T.nn.modules.module.register_module_full_backward_hook(lambda *a: None))
-        net = T.nn.Linear(2, 1)
-        try:
-            net(T.ones(1, 2, requires_grad=True)).sum().backward()
-        finally:
-            handle.remove()
-        net(T.ones(1, 2)).sum().backward()
-        handle = T.nn.modules.module.register_module_full_backward_hook(lambda module, grad_input, grad_output: show(len(grad_input)))
-        show.error(lambda: T.nn.modules.module.register_module_backward_hook(lambda *a: None))
+        modules, net = T.nn.modules.module, T.nn.Linear(2, 1)
+
+        def hook(module, grad_input, grad_output):
+            show(type(module).__name__, len(grad_input), len(grad_output))
+
+        handle = modules.register_module_backward_hook(hook)
+        show.error(lambda: modules.register_module_full_backward_hook(hook))
+        net(T.ones(1, 2, requires_grad=True)).sum().backward()
         handle.remove()
+        handle = modules.register_module_full_backward_hook(hook)
+        show.error(lambda: modules.register_module_backward_hook(hook))
+        net(T.ones(1, 2, requires_grad=True)).sum().backward()
+        handle.remove()
+        net(T.ones(1, 2)).sum().backward()
 
     same(program)
 

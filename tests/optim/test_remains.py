@@ -1,0 +1,185 @@
+"""What the other files of this folder leave out: refused settings, settings that change a formula, functional forms."""
+
+import math
+
+import pytest
+
+from tests.programs import same
+
+REFUSED = {
+    "Adafactor": [{"lr": -1.0}, {"eps": (None, -1.0)}, {"eps": (-1.0, 1e-3)}, {"weight_decay": -1.0}, {"beta2_decay": 1.0}, {"d": 0.5}],
+    "Muon": [{"lr": -1.0}, {"momentum": -1.0}, {"weight_decay": -1.0}, {"adjust_lr_fn": "x"}, {"ns_steps": 100}, {"ns_coefficients": (1.0, 2.0)}],
+    "ASGD": [{"lr": -1.0}, {"weight_decay": -1.0}], "Rprop": [{"lr": -1.0}, {"etas": (1.0, 1.2)}, {"etas": (0.5, 1.0)}],
+    "LBFGS": [{"lr": -1.0}, {"line_search_fn": "x"}], "SGD": [{"lr": -1.0}, {"momentum": -1.0}, {"weight_decay": -1.0}, {"nesterov": True}],
+    "RMSprop": [{"alpha": -1.0}, {"momentum": -1.0}, {"eps": -1.0}], "Adagrad": [{"lr_decay": -1.0}, {"initial_accumulator_value": -1.0}, {"eps": -1.0}],
+    "Adadelta": [{"rho": 2.0}, {"eps": -1.0}], "Adamax": [{"eps": -1.0}, {"betas": (1.0, 0.9)}, {"betas": (0.9, 1.0)}],
+    "NAdam": [{"momentum_decay": -1.0}, {"eps": -1.0}], "RAdam": [{"eps": -1.0}, {"betas": (0.9, -0.1)}], "SparseAdam": [{"lr": 0.0}, {"eps": 0.0}],
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_settings_that_are_refused(name):
+    """When the optimizer is made, or by its first step."""
+    def program(T, show):
+        for settings in REFUSED[name]:
+            def step():
+                p = T.ones(2, 2, requires_grad=True)
+                p.grad = T.ones(2, 2)
+                getattr(T.optim, name)([p], **settings).step(lambda: p.sum())
+
+            show.error(step)
+
+    same(program)
+
+
+def test_muon_by_its_function():
+    def program(T, show):
+        p, grad, buffer = T.ones(2, 3), T.arange(6.0).reshape(2, 3), T.zeros(2, 3)
+        settings = dict(lr=0.1, weight_decay=0.1, momentum=0.9, nesterov=True, ns_coefficients=(3.4, -4.7, 2.0), ns_steps=2, eps=1e-7)
+        import importlib
+        function = importlib.import_module(f"{T.__name__}.optim._muon")
+        for adjust in (None, "original", "match_rms_adamw"):
+            function.muon([p], [grad], [buffer], foreach=False, adjust_lr_fn=adjust, has_complex=False, **settings)
+            show.numbers(p, buffer)
+        show.error(lambda: function.muon([p], [grad], [buffer], foreach=True, adjust_lr_fn=None, has_complex=False, **settings))
+        show.error(lambda: function.muon([p], [grad], [buffer], adjust_lr_fn=None, has_complex=True, **settings))
+        show.error(lambda: function.muon([p], [grad[0]], [buffer[0]], adjust_lr_fn=None, has_complex=False, **settings))
+        orthogonal = function._zeropower_via_newtonschulz
+        for arguments in ((grad[0], (1, 2, 3), 2, 0.1), (grad, (1, 2), 2, 0.1), (grad, (1, 2, 3), 100, 0.1)):
+            show.error(lambda: orthogonal(*arguments))
+        show.error(lambda: orthogonal(grad, (1.0, 0.5, 0.2), 99, 0.1))
+
+    same(program, rtol=2e-2)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2), (6, 1)])
+@pytest.mark.parametrize("adjust", [None, "original", "match_rms_adamw"])
+def test_muon_s_learning_rate(adjust, shape):
+    def program(T, show):
+        p = T.zeros(shape, requires_grad=True)
+        p.grad = T.arange(1.0, 7).reshape(shape)
+        T.optim.Muon([p], lr=0.5, adjust_lr_fn=adjust, weight_decay=0.0).step()
+        show.numbers(p)
+
+    same(program, rtol=2e-2)
+
+
+def test_averages_of_asgd():
+    """From step t0 on, the average follows the parameter by 1 / (step - t0)."""
+    def program(T, show):
+        p = T.tensor([1.0, -2.0], requires_grad=True)
+        optimizer = T.optim.ASGD([p], lr=0.1, t0=2, lambd=0.1, alpha=0.5)
+        for k in range(6):
+            p.grad = T.tensor([0.5, -1.0]) * (k - 1)
+            optimizer.step()
+            show.numbers(p, *[optimizer.state[p][name] for name in ("ax", "mu", "eta", "step")])
+
+    same(program)
+
+
+def test_adam_s_function_and_what_it_refuses():
+    def program(T, show):
+        from importlib import import_module
+        adam = import_module(f"{T.__name__}.optim.adam").adam
+
+        def call(step=0.0, requires_grad=False, beta2=0.9, **settings):
+            p, grad, a, b = T.ones(2), T.tensor([0.5, 2.0]), T.zeros(2), T.ones(2)
+            steps = [T.tensor(step, requires_grad=requires_grad)]
+            adam([p], [grad], [a], [b], [], steps, amsgrad=False, beta1=0.5, beta2=beta2, weight_decay=0.0, eps=1e-3, maximize=False,
+                 **{"lr": 0.1, "foreach": False} | settings)
+            show.numbers(p, a, b, steps[0])
+
+        call()
+        call(3.0)
+        call(beta2=T.tensor(0.9))
+        show.error(lambda: call(differentiable=True, requires_grad=True))
+        p = T.ones(2, requires_grad=True)
+        p.grad = T.ones(2)
+        for changed in ({"lr": T.tensor(0.1), "foreach": True}, {"lr": T.tensor(0.1), "foreach": False}, {"lr": 0.1, "foreach": True}):
+            optimizer = T.optim.Adam([p])
+            optimizer.param_groups[0].update(changed)
+            show.error(optimizer.step)
+        optimizer = T.optim.Adam([p], differentiable=True)
+        show.error(optimizer.step)
+        p.requires_grad_(False)
+        optimizer.step()
+        optimizer.state[p]["step"].requires_grad_()
+        show.error(optimizer.step)
+
+    same(program)
+
+
+def test_lbfgs_without_some_gradients():
+    def program(T, show):
+        p, q = T.tensor([1.0, 2.0], requires_grad=True), T.tensor([3.0], requires_grad=True)
+        optimizer = T.optim.LBFGS([p, q], lr=0.5, max_iter=3)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (p * p).sum()
+            loss.backward()
+            return loss
+
+        show(optimizer.step(closure))
+        show.numbers(p, q)
+
+    same(program)
+
+
+FUNCTIONS = {
+    "quartic": lambda x: (x**4).sum() - x.sum(), "steep": lambda x: 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2,
+    "wavy": lambda x: (x * x / 20 + (3 * x).sin()).sum(), "kink": lambda x: x.abs().sum() + 0.1 * (x * x).sum(), "flat": lambda x: (x * 1e-3).exp().sum(),
+    "log": lambda x: (x - (x.abs() + 0.1).log()).sum(), "away": lambda x: -(x * x).sum() + (x**4).sum() / 50,
+}
+
+
+@pytest.mark.parametrize("lr", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_line_searches(name, lr):
+    def program(T, show):
+        for start in ([1.5, -0.7], [-2.0, 3.0], [0.1, 0.2]):
+            x = T.tensor(start, dtype=T.float64, requires_grad=True)
+            optimizer = T.optim.LBFGS([x], lr=lr, max_iter=6, history_size=3, line_search_fn="strong_wolfe")
+            calls = []
+
+            def closure():
+                optimizer.zero_grad()
+                loss = FUNCTIONS[name](x)
+                loss.backward()
+                calls.append(loss.item())
+                return loss
+
+            for _ in range(2):
+                optimizer.step(closure)
+            show(len(calls), optimizer.state[x]["func_evals"], optimizer.state[x]["n_iter"])
+            show.numbers(x, T.tensor(calls, dtype=T.float64))
+
+    same(program, rtol=1e-6)
+
+
+def test_a_state_that_is_loaded_keeps_its_step_s_type():
+    def program(T, show):
+        for settings in ({}, {"fused": True}, {"amsgrad": True}):
+            p = T.ones(2, dtype=T.float64, requires_grad=True)
+            p.grad = T.ones(2, dtype=T.float64)
+            optimizer = T.optim.Adam([p], **settings)
+            optimizer.step()
+            q = T.ones(2, requires_grad=True)
+            other = T.optim.Adam([q], **settings)
+            other.load_state_dict(optimizer.state_dict())
+            show({name: (value.dtype, value.tolist()) for name, value in other.state[q].items()})
+
+    same(program)
+
+
+def test_schedules_that_are_left_abstract():
+    def program(T, show):
+        optimizer = T.optim.SGD([T.ones(1, requires_grad=True)], lr=0.1)
+        for make in (lambda: T.optim.lr_scheduler.LinearLR(optimizer, 0.0), lambda: T.optim.lr_scheduler.LinearLR(optimizer, 1.1),
+                     lambda: T.optim.lr_scheduler.LinearLR(optimizer, 1.0, end_factor=1.5), lambda: T.optim.lr_scheduler.LinearLR(optimizer, 1.0, end_factor=-0.1),
+                     lambda: T.optim.lr_scheduler.ConstantLR(optimizer, 1.5), lambda: T.optim.lr_scheduler.ConstantLR(optimizer, -0.5)):
+            show.error(make)
+        show(T.optim.lr_scheduler.ConstantLR(optimizer, 1.0).get_last_lr(), T.optim.lr_scheduler.LinearLR(optimizer, 1.0, end_factor=0.0).get_last_lr())
+        assert math.isfinite(optimizer.param_groups[0]["lr"])
+
+    same(program)
