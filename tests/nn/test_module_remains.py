@@ -40,14 +40,14 @@ def test_module_backward_hooks_of_all():
         def hook(module, grad_input, grad_output):
             show(type(module).__name__, len(grad_input), len(grad_output))
 
-        handle = modules.register_module_backward_hook(hook)
-        show.error(lambda: modules.register_module_full_backward_hook(hook))
-        net(T.ones(1, 2, requires_grad=True)).sum().backward()
-        handle.remove()
-        handle = modules.register_module_full_backward_hook(hook)
-        show.error(lambda: modules.register_module_backward_hook(hook))
-        net(T.ones(1, 2, requires_grad=True)).sum().backward()
-        handle.remove()
+        for first, second in ((modules.register_module_backward_hook, modules.register_module_full_backward_hook),
+                              (modules.register_module_full_backward_hook, modules.register_module_backward_hook)):
+            modules._global_is_full_backward_hook = None
+            handle = first(hook)
+            show.error(lambda: second(hook))
+            net(T.ones(1, 2, requires_grad=True)).sum().backward()
+            handle.remove()
+        modules._global_is_full_backward_hook = None
         net(T.ones(1, 2)).sum().backward()
 
     same(program)
@@ -76,7 +76,7 @@ def test_renamed_and_deprecated():
     lambda T: T.nn.LayerNorm((2,))(T.ones(3)), lambda T: T.nn.Linear(2, 2)(T.ones(3)), lambda T: T.nn.Bilinear(0, 1, 1),
     lambda T: T.nn.Conv2d(3, 4, 1, groups=2), lambda T: T.nn.Conv2d(2, 3, 1, groups=2), lambda T: T.nn.Conv2d(2, 2, 1, groups=0),
     lambda T: T.nn.Conv2d(2, 2, 1, padding="x"), lambda T: T.nn.Conv2d(2, 2, 1, stride=2, padding="same"),
-    lambda T: T.nn.Conv2d(2, 2, 1, padding_mode="x"), lambda T: T.nn.ConvTranspose2d(2, 2, 1, padding_mode="reflect"),
+    lambda T: T.nn.ConvTranspose2d(2, 2, 1, padding_mode="reflect"),
     lambda T: T.nn.ConvTranspose2d(1, 1, 2)(T.ones(1, 1, 2, 2), output_size=(9, 9)),
     lambda T: T.nn.ConvTranspose2d(1, 1, 2)(T.ones(1, 1, 2, 2), output_size=(3,)),
     lambda T: T.nn.Dropout(1.5), lambda T: T.nn.Dropout(-0.1), lambda T: T.nn.Embedding(2, 2, padding_idx=2), lambda T: T.nn.Embedding(2, 2, padding_idx=-3),
@@ -126,5 +126,120 @@ def test_renamed_and_deprecated():
 def test_what_modules_refuse(make):
     def program(T, show):
         show.error(lambda: make(T))
+
+    same(program)
+
+
+def test_renamed_arguments_and_assertions():
+    def program(T, show):
+        show.warnings(lambda: show(T.nn.Hardtanh(min_value=-2.0, max_value=3.0)))
+        show.error(lambda: T.nn.Hardtanh(1.0, 1.0))
+        show.error(lambda: T.nn.modules.batchnorm._NormBase._check_input_dim(T.nn.BatchNorm1d(1), T.ones(1)))
+        show.error(lambda: T.nn.ConvTranspose2d(1, 1, 2, padding="same"))
+        show.error(lambda: T.nn.EmbeddingBag.from_pretrained(T.ones(2)))
+        show.error(lambda: setattr(T.nn.Linear(1, 1), "weight", T.ones(1, 1)))
+        show.error(lambda: T.nn.Linear(1, 1).register_parameter("a", T.nn.Parameter(T.ones(1)) * 1))
+        show.error(lambda: T.nn.modules.rnn.RNNBase("x", 1, 1))
+        lazy = T.nn.LazyBatchNorm1d()
+        lazy.reset_parameters()
+        show(lazy, T.nn.LazyConv2d(2, 1), T.nn.LazyLinear(3), T.nn.Bilinear(1, 2, 3, bias=False).bias)
+        show.error(lambda: T.nn.LazyConv2d(2, 1)(T.ones(2)))
+        show(T.nn.RNN(2, 3, 1, "relu").nonlinearity, T.nn.RNN(2, 3, 2, "tanh", False).bias, T.nn.Linear(1, 1).state_dict({}, "a.", True)["a.weight"].requires_grad)
+
+    same(program)
+
+
+@pytest.mark.parametrize("mode", ["zeros", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_padding_modes_of_convolutions(dims, mode):
+    def program(T, show):
+        net = getattr(T.nn, f"Conv{dims}d")(2, 3, 3, stride=2, padding=tuple(range(1, dims + 1))[::-1] if dims < 3 else 1, padding_mode=mode)
+        x = T.arange(2.0 * 4**dims).reshape(2, *[4] * dims).cos().requires_grad_()
+        y = net(x)
+        y.square().sum().backward()
+        show.numbers(y, x.grad, net.weight.grad, net.bias.grad)
+        show(net)
+
+    same(program, rtol=1e-4)
+
+
+def test_masks_of_attention():
+    def program(T, show):
+        net = T.nn.MultiheadAttention(4, 2, batch_first=True).eval()
+        x = T.arange(24.0).reshape(2, 3, 4).sin()
+        padding = T.tensor([[False, False, True], [False, True, False]])
+        causal = T.ones(3, 3, dtype=T.bool).triu(1)
+        each = T.stack([causal, causal.t(), causal, ~T.eye(3, dtype=T.bool)])
+        for settings in ({}, {"attn_mask": causal}, {"attn_mask": each}, {"key_padding_mask": padding}, {"attn_mask": causal, "key_padding_mask": padding},
+                         {"attn_mask": each, "key_padding_mask": padding}, {"attn_mask": causal, "is_causal": True}, {"attn_mask": causal.float()}, {"average_attn_weights": False}):
+            for weights in (True, False):
+                for mode in (T.no_grad, T.enable_grad):
+                    with mode():
+                        out, found = net(x, x, x, need_weights=weights, **settings)
+                    show.numbers(out.nan_to_num(), None if found is None else found.nan_to_num())
+        show(net.merge_masks(each, padding, x)[1], net.merge_masks(causal, padding, x)[0].shape, net.merge_masks(None, None, x))
+
+    same(program, rtol=1e-4)
+
+
+def test_transformers_of_other_parts():
+    def program(T, show):
+        encoder, decoder = T.nn.Linear(4, 4), T.nn.Linear(4, 4)
+        decoder.forward = lambda tgt, memory, **settings: show(sorted(settings)) or tgt + memory
+        encoder.forward = lambda src, **settings: show(sorted(settings)) or src * 2
+        net = T.nn.Transformer(4, 2, custom_encoder=encoder, custom_decoder=decoder)
+        show(net.encoder is encoder, net.decoder is decoder, net(T.ones(2, 1, 4), T.ones(2, 1, 4)))
+        show(T.nn.Transformer.generate_square_subsequent_mask(3))
+        for settings in ({"nhead": 1}, {"nhead": 2, "activation": "gelu"}, {"nhead": 2, "norm_first": True}, {"nhead": 2, "bias": False}):
+            for batch_first in (True, False):
+                layer = T.nn.TransformerEncoderLayer(4, dim_feedforward=6, dropout=0.0, batch_first=batch_first, **settings).eval()
+                x = T.arange(24.0).reshape(2, 3, 4).sin()
+                for mode in (T.no_grad, T.enable_grad):
+                    with mode():
+                        show.numbers(layer(x), layer(x, src_key_padding_mask=T.zeros(x.shape[:2] if batch_first else x.shape[1::-1], dtype=T.bool)))
+                show.warnings(lambda: T.nn.TransformerEncoder(layer, 1))
+
+    same(program, rtol=1e-4)
+
+
+def test_recurrent_weights_that_were_replaced():
+    def program(T, show):
+        net = T.nn.LSTM(2, 3, 2, bidirectional=True, proj_size=1)
+        state = net.__getstate__()
+        show(list(state["_all_weights"][0]), len(net.all_weights), [tuple(w.shape) for w in net._flat_weights])
+        net.weight_ih_l0 = T.nn.Parameter(T.ones(12, 2))
+        x = T.ones(3, 1, 2)
+        show.numbers(*net(x)[1])
+        net.weight_hh_l1_reverse = T.nn.Parameter(T.ones(12, 1))
+        show.numbers(*net(x)[1])
+        other = T.nn.LSTM(2, 3, 2, bidirectional=True, proj_size=1)
+        other.__setstate__(state)
+        show.numbers(*other(x)[1])
+        net.reset_parameters()
+        net.flatten_parameters()
+        show.numbers(*net(x)[1])
+
+    same(program)
+
+
+def test_hooks_of_all_modules_with_keywords():
+    def program(T, show):
+        modules = T.nn.modules.module
+        handles = [modules.register_module_forward_pre_hook(lambda m, args: show("before", type(m).__name__, args)),
+                   modules.register_module_forward_hook(lambda m, args, out: show("after", args, out)),
+                   modules.register_module_forward_hook(lambda m, args, kwargs, out: show("with keywords", args, kwargs), with_kwargs=True),
+                   modules.register_module_forward_hook(lambda m, args, out: show("always", out), always_call=True)]
+
+        class Net(T.nn.Module):
+            def forward(self, x, *, wrong=False):
+                if wrong:
+                    raise ValueError("wrong")
+                return x + 1
+
+        show(Net()(1, wrong=False))
+        show.error(lambda: Net()(1, wrong=True))
+        for handle in handles:
+            handle.remove()
+        show(Net()(1))
 
     same(program)

@@ -1,0 +1,211 @@
+"""What the other files of this folder leave out: refusals, what a node tells of itself, and the smaller types that tensors are made of."""
+
+import copy
+import pickle
+
+from tests.programs import same
+
+
+def test_what_a_custom_function_may_not_do():
+    def program(T, show):
+        def make(forward, backward=lambda ctx, g: g):
+            return type("F", (T.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+        def run(forward, backward=lambda ctx, g: g, inputs=1):
+            x = [T.ones(2, requires_grad=True) for _ in range(inputs)]
+            y = make(forward, backward).apply(*x)
+            y.sum().backward()
+            show.numbers(y, *[t.grad for t in x])
+
+        def dirty(ctx, x):
+            ctx.mark_dirty(x)
+            return x * 2
+
+        def saved_number(ctx, x):
+            ctx.save_for_backward(3)
+            return x * 2
+
+        def nothing_saved(ctx, x):
+            return x * 2
+
+        for extra in (1, 2):
+            show.error(lambda: run(nothing_saved, lambda ctx, g: (g, *[None] * extra)))
+        show.error(lambda: run(nothing_saved, lambda ctx, g: (g, g)))
+        show.error(lambda: run(lambda ctx, x, y: x * y, lambda ctx, g: g, inputs=2))
+        show.error(lambda: run(lambda ctx, x, y: x * y, lambda ctx, g: (g, None), inputs=2))
+        show.error(lambda: run(dirty))
+        show.error(lambda: run(saved_number))
+        show.error(lambda: run(nothing_saved, lambda ctx, g: show(ctx.saved_tensors, ctx.needs_input_grad) or g * 2))
+        show.error(lambda: run(nothing_saved, lambda ctx, g: g[:1]))
+        show.error(lambda: run(nothing_saved, lambda ctx, g: g.double()))
+        show.error(lambda: run(nothing_saved, lambda ctx, g: 3))
+        show.error(lambda: run(nothing_saved, lambda ctx, g: None))
+        show(make(lambda ctx, x: 3).apply(T.ones(1, requires_grad=True)), make(lambda ctx, x: (3, "a")).apply(T.ones(1)))
+
+        class WithoutBackward(T.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+        show.error(lambda: WithoutBackward.apply(T.ones(1, requires_grad=True)).backward())
+
+    same(program)
+
+
+def test_what_is_kept_for_backward_and_refused_afterwards():
+    def program(T, show):
+        x = T.ones(2, requires_grad=True)
+        y = x.exp()
+        z = y * y
+        z.sum().backward()
+        show.error(lambda: z.grad_fn._saved_self)
+        show.error(lambda: y.grad_fn._saved_result)
+        show.error(lambda: z.sum().backward())
+        y = x.exp()
+        y.mul_(2)
+        show.error(lambda: y.sum().backward())
+        leaf = T.ones(2, requires_grad=True)
+        z = leaf * leaf
+        with T.no_grad():
+            leaf.add_(1)
+        show.error(lambda: z.sum().backward())
+        with T.inference_mode():
+            stored = T.ones(2)
+        show.error(lambda: x * stored)
+        show.error(lambda: stored.mul_(x))
+        show.error(lambda: T.autograd.Variable._execution_engine.queue_callback(lambda: None))
+
+        def hooks(pack, unpack):
+            with T.autograd.graph.saved_tensors_hooks(pack, unpack):
+                out = x.exp() * x
+            out.sum().backward()
+
+        show.error(lambda: hooks(lambda t: t.detach(), lambda t: 3))
+        show.error(lambda: hooks(lambda t: 3, lambda t: T.ones(2)))
+        show.error(lambda: hooks(lambda t: (t.detach(), 1), lambda pair: pair[0]))
+
+    same(program)
+
+
+def test_nodes_tell():
+    def program(T, show):
+        x = T.ones(2, requires_grad=True)
+        y = x.exp()
+        a, b = (y * 1).split(1)
+        node = y.grad_fn
+        show(type(repr(node)).__name__, repr(node).split(" at ")[0], node.name(), a.grad_fn.next_functions[0][1], b.output_nr, node.next_functions[0][1])
+        show(node._sequence_nr() < a.grad_fn._sequence_nr(), type(node._sequence_nr()).__name__)
+        show(node.next_functions[0][0].variable is x, node.metadata, T.empty(0).data_ptr(), x.name, x.grad_fn, x.is_leaf, y.is_leaf, y.retains_grad)
+        show.error(lambda: y.requires_grad_(False))
+        show.error(lambda: setattr(y, "requires_grad", False))
+        show.error(lambda: y.requires_grad_(True))
+        show.error(lambda: T.tensor([1]).requires_grad_())
+        show.error(lambda: T.ones(1).retain_grad())
+        y.retain_grad()
+        y.retain_grad()
+        x.retain_grad()
+        y.sum().backward()
+        show(y.grad, x.grad, x.retains_grad, y.retains_grad)
+        show.error(lambda: setattr(x, "grad", T.ones(3)))
+        show.error(lambda: setattr(x, "grad", T.ones(2).double()))
+        show.error(lambda: setattr(x, "grad", 3))
+        show.error(lambda: setattr(x, "grad", x))
+        show.error(lambda: x.backward())
+        show.error(lambda: T.ones(1).backward())
+        show.error(lambda: x.sum().backward(T.ones(2)))
+        show.error(lambda: T.autograd.backward([x.sum()], [T.ones(()), T.ones(())]))
+        show.error(lambda: T.autograd.grad(x.sum(), T.ones(1, requires_grad=True)))
+        show(T.autograd.grad(x.sum(), T.ones(1, requires_grad=True), allow_unused=True), T.autograd.grad(x.sum(), T.ones(1, requires_grad=True), materialize_grads=True))
+        show.error(lambda: T.autograd.grad(x.sum(), T.ones(1)))
+        show.error(lambda: x.view(2).detach_())
+        show.error(lambda: x.mul_(2))
+        show.error(lambda: x[:1].mul_(2))
+        show.error(lambda: x.data.sum().backward())
+
+    same(program)
+
+
+def test_gradients_are_added_up_in_place_or_not():
+    def program(T, show):
+        for create_graph in (False, True):
+            x = T.ones(2, requires_grad=True)
+            (x * 2).sum().backward(create_graph=create_graph)
+            first = x.grad
+            (x * x).sum().backward(create_graph=create_graph)
+            show(first is x.grad, first.tolist(), x.grad.tolist(), x.grad.requires_grad)
+            x = T.ones(2, requires_grad=True)
+            x.expand(3, 2).sum().backward()
+            show(x.grad.stride(), x.grad.is_contiguous())
+            given = T.ones(2)
+            x = T.ones(2, requires_grad=True)
+            x.backward(given)
+            show(x.grad is given, x.grad.data_ptr() == given.data_ptr())
+            whole = T.ones(4)
+            x = T.ones(2, requires_grad=True)
+            x.backward(whole[:2])
+            show(x.grad.data_ptr() == whole.data_ptr())
+
+    same(program)
+
+
+def test_anomalies_are_traced_to_their_origin():
+    def program(T, show):
+        x = T.tensor([-1.0], requires_grad=True)
+        y = x.sqrt()
+        with T.autograd.set_detect_anomaly(True):
+            show.error(lambda: (y * 1).sum().backward())
+        y = x.sqrt()
+        with T.autograd.set_detect_anomaly(True, check_nan=False):
+            y.sum().backward()
+        show(x.grad)
+
+    same(program)
+
+
+def test_devices_sizes_layouts_and_the_default_dtype():
+    def program(T, show):
+        for arguments in (("x",), ("cpu:x",), ("cpu:-1",), ("cpu:0", 0), ("",), ("cpu:01",)):
+            show.error(lambda: T.device(*arguments))
+        show(T.device("cuda", 1), T.device("cpu") == "cpu", T.device("cuda:1").index, hash(T.device("cpu")) == hash(T.device("cpu")))
+        show.error(lambda: setattr(T.device("cpu"), "index", 3))
+        size = T.Size([2, 3])
+        show(size + (4,), type(size + (4,)).__name__, size * 2, type(size * 2).__name__, 2 * size, size[1:], type(size[1:]).__name__, size.numel())
+        for constant in (T.strided, T.sparse_coo, T.channels_last, T.contiguous_format, T.preserve_format, T.float32, T.bfloat16):
+            show(pickle.loads(pickle.dumps(constant)) is constant, copy.deepcopy(constant) is constant, repr(constant), constant == T.strided)
+        for wrong in (T.int64, T.complex64):
+            show.error(lambda: T.set_default_dtype(wrong))
+        show(T.get_default_dtype())
+        show.error(lambda: T.promote_types(T.float8_e5m2, T.float32))
+        show.error(lambda: T.promote_types(T.float8_e5m2, T.float8_e4m3fn))
+        for wrong in (lambda: T.tensor(1.0).sum(1), lambda: T.tensor(1.0).sum(-2), lambda: T.tensor(1.0).squeeze(1), lambda: T.tensor(1.0).size(0), lambda: T.ones(2).size(1),
+                      lambda: T.ones(2).stride(1), lambda: T.ones(1, 2, 2).to(memory_format=T.channels_last), lambda: T.empty(2, memory_format=T.channels_last),
+                      lambda: T.ones(2).contiguous(memory_format=T.preserve_format), lambda: T.empty_like(T.ones(2, 3), memory_format=T.channels_last_3d)):
+            show.error(wrong)
+        show(T.tensor(1.0).sum(0), T.tensor(1.0).sum(-1), T.empty_like(T.ones(2, 3, 4, 5).permute(0, 2, 3, 1)).stride(), T.zeros_like(T.ones(2, 3).expand(4, 2, 3)).stride())
+
+    same(program)
+
+
+def test_a_generator_s_state():
+    def program(T, show):
+        generator = T.Generator()
+        show(generator.initial_seed(), generator.device, generator.get_state().shape, generator.get_state().dtype)
+        generator.manual_seed(5)
+        for dtype in (T.float32, T.float64):
+            for size in (1, 3, 15, 16, 17):
+                generator.manual_seed(5)
+                T.randn(size, generator=generator, dtype=dtype)
+                state = generator.get_state()
+                first = T.randn(3, generator=generator, dtype=dtype), T.rand(2, generator=generator), T.randint(0, 9, (3,), generator=generator)
+                generator.set_state(state)
+                again = T.randn(3, generator=generator, dtype=dtype), T.rand(2, generator=generator), T.randint(0, 9, (3,), generator=generator)
+                show([bool((a == b).all()) for a, b in zip(first, again)])
+                show.numbers(*first)
+        for wrong in (T.zeros(3, dtype=T.uint8), T.zeros(5056), 3, T.zeros(5056, dtype=T.uint8)):
+            show.error(lambda: generator.set_state(wrong))
+        show.error(lambda: generator.manual_seed("a"))
+        show.error(lambda: generator.manual_seed(1 << 70))
+        show(generator.manual_seed(-1).initial_seed(), generator.clone_state().initial_seed())
+        show.error(lambda: T.Generator("x"))
+
+    same(program)
