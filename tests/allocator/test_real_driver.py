@@ -98,12 +98,14 @@ class Bindings:
         return self.answer(self.devices.free, self.contexts[-1], dptr)
 
     def cuMemAddressReserve(self, size, alignment, addr, flags):
+        assert (alignment, addr, flags) == (0, 0, 0)
         return self.answer(self.devices.mem_address_reserve, 0, size)
 
     def cuMemAddressFree(self, ptr, size):
         return self.answer(self.devices.mem_address_free, ptr, size)
 
     def cuMemCreate(self, size, prop, flags):
+        assert flags == 0
         assert prop.type == "CU_MEM_ALLOCATION_TYPE_PINNED"
         assert prop.location.type == "CU_MEM_LOCATION_TYPE_DEVICE"
         return self.answer(self.devices.mem_create, prop.location.id, size)
@@ -112,6 +114,7 @@ class Bindings:
         return self.answer(self.devices.mem_release, handle)
 
     def cuMemMap(self, ptr, size, offset, handle, flags):
+        assert (offset, flags) == (0, 0)
         return self.answer(self.devices.mem_map, 0, ptr, size, handle)
 
     def cuMemSetAccess(self, ptr, size, desc, count):

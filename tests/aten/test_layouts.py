@@ -1,11 +1,16 @@
 """Where the numbers of a result lie: element by element, operators lay theirs out as the operands' lie, whatever the dtype."""
+import gc
 import itertools
+import math
+import weakref
 
+import numpy as np
 import pytest
 import torch
 
 import readtorch as rt
 from tests.conformance import catalog
+from tests.programs import same
 from tests.reference import same_strides, to_readtorch
 
 DTYPES = [torch.float32, torch.float16, torch.int64, torch.bool, torch.complex64]
@@ -83,3 +88,41 @@ def test_along_dimensions(function):
             theirs, ours = function(x, dims), function(to_readtorch(x), dims)
             for mine, reference in zip(tensors_of(ours), tensors_of(theirs), strict=True):
                 assert same_strides(mine, reference), (order, dims, mine.stride(), reference.stride())
+
+
+FORMATS = ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format")
+
+
+def test_each_format_of_each_layout():
+    """Whether a tensor has a format, and where it is put in one: dense, permuted, sliced, expanded, of size 1 and empty."""
+    def steps(t):
+        """Strides, where they matter."""
+        return [step for step, size in zip(t.stride(), t.shape) if size != 1] if t.numel() else None
+
+    def program(T, show):
+        for shape in ((), (2,), (2, 3), (2, 3, 4), (2, 3, 4, 5), (2, 1, 4, 5), (1, 3, 1, 1), (2, 3, 2, 4, 5), (2, 1, 2, 1, 3), (1, 1, 1, 1, 1)):
+            x = T.arange(math.prod(shape) * 1.0).reshape(shape)
+            several = [x, x.mT, x.expand(2, *shape)] if len(shape) > 1 else [x]
+            several += [x.transpose(1, -1), x.movedim(1, -1), x.movedim(-1, 1), x.transpose(0, 1), x[:1], x[:, :1], x[..., ::2]] if len(shape) > 2 else []
+            for t in several:
+                for name in FORMATS:
+                    form = getattr(T, name)
+                    show.error(lambda: show(name, tuple(t.shape), t.is_contiguous(memory_format=form)))
+                    calls = [lambda: t.to(memory_format=form), lambda: t.clone(memory_format=form), lambda: T.empty_like(t, memory_format=form),
+                             lambda: t.double().to(T.float32, memory_format=form)]
+                    if name != "preserve_format":
+                        calls += [lambda: t.contiguous(memory_format=form), lambda: T.empty(t.shape, memory_format=form)]
+                    for call in calls:
+                        show.error(lambda: show(steps(call())))
+                show(t.is_contiguous(), steps(t + 1), steps(t + t.sum()), steps(t.sign()))
+
+    same(program)
+
+
+def test_a_storage_keeps_the_memory_that_it_is_made_of():
+    array = np.zeros((2, 3, 4)).transpose(0, 2, 1).copy(order="K")  # it owns its elements, in neither C's nor Fortran's order
+    assert array.base is None and not array.flags.forc
+    storage, there = rt.from_numpy(array).untyped_storage(), weakref.ref(array)
+    del array
+    gc.collect()
+    assert there() is not None and storage.nbytes() == 24 * 8

@@ -77,3 +77,11 @@ def test_refused_on_the_cpu(position):
 @pytest.mark.parametrize("position", range(len(OTHER_WORDS)))
 def test_refused_by_both(position):
     assert all("Error: " in outcome(lib, OTHER_WORDS[position]) for lib in (readtorch, torch))
+
+
+@pytest.mark.parametrize("label", [-1, 3, 4])
+def test_labels_of_ctc_loss_that_do_not_exist(label):
+    """In PyTorch: nobody looks."""
+    targets, lengths = readtorch.tensor([[1, label], [2, 9]]), ([4, 4], [2, 1])
+    with pytest.raises(IndexError, match=f"target {label} is out of bounds for 3 labels"):
+        readtorch.nn.functional.ctc_loss(readtorch.zeros(4, 2, 3), targets, *lengths)

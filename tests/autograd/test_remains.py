@@ -209,3 +209,33 @@ def test_a_generator_s_state():
         show.error(lambda: T.Generator("x"))
 
     same(program)
+
+
+def test_data_that_was_put_in_is_used():
+    def program(T, show):
+        x = T.ones(2, requires_grad=True)
+        x.data = T.tensor([2.0, 3.0, 4.0])
+        y = (x * x).sum()
+        y.backward()
+        show(y, x, x.device, x.grad, x.relu_().shape if not x.requires_grad else None, x.data_ptr() == x.detach().data_ptr())
+        z = T.ones(2)
+        z.data = T.arange(6).reshape(2, 3).t()
+        z.add_(1)
+        show(z, z + 1, z.dtype, z.stride(), z.storage_offset(), z.untyped_storage().nbytes(), z._version)
+        for wrong in (3, None, T.ones(2, dtype=T.int64)):
+            show.error(lambda: setattr(x, "data", wrong))
+
+    same(program)
+
+
+def test_what_operators_on_lists_return():
+    def program(T, show):
+        for name, arguments in (("add", (1.0,)), ("mul", (2.0,)), ("abs", ()), ("sqrt", ()), ("zero", ()), ("neg", ())):
+            xs = [T.ones(2), T.ones(1)]
+            if name != "zero":
+                show(getattr(T, f"_foreach_{name}")(xs, *arguments))
+            show(getattr(T, f"_foreach_{name}_")(xs, *arguments) is xs or name, xs)
+            overload = {"add": "Scalar", "mul": "Scalar"}.get(name, "default")
+            show(getattr(getattr(T.ops.aten, f"_foreach_{name}_"), overload)(xs, *arguments))
+
+    same(program)

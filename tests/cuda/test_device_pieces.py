@@ -150,3 +150,30 @@ def test_streams_and_generators(device):  # noqa: F811
     with pytest.raises(RuntimeError, match="offset must be a multiple of 4"):
         generator.set_offset(2)
     assert generator.seed() == generator.initial_seed() != 7 and generator.get_offset() == 0
+
+
+NOTHING = {
+    "sum": lambda x: x.sum(), "prod": lambda x: x.prod(), "mean": lambda x: x.double().mean(), "any": lambda x: x.any(), "all": lambda x: x.all(),
+    "median": lambda x: x.median(), "nanmedian": lambda x: x.nanmedian(), "norm": lambda x: x.double().norm(), "var": lambda x: x.double().var(),
+    "sort": lambda x: x.sort(), "argsort": lambda x: x.argsort(), "cumsum": lambda x: x.cumsum(0), "cumprod": lambda x: x.cumprod(0), "cummax": lambda x: x.cummax(0),
+    "unique": lambda x: x.unique(), "nonzero": lambda x: x.nonzero(), "flip": lambda x: x.flip(0), "roll": lambda x: x.roll(1, 0), "cat": lambda x: rt.cat([x, x]),
+    "where": lambda x: rt.where(x > 0, x, x), "masked_select": lambda x: x[x > 0], "index": lambda x: x[x.long()], "add": lambda x: x + x, "dot": lambda x: rt.dot(x, x),
+    "mm": lambda x: x.double().reshape(0, 2) @ x.double().reshape(2, 0), "inner": lambda x: x.double().reshape(2, 0) @ x.double().reshape(0, 3), "softmax": lambda x: x.double().softmax(0),
+    "log_softmax": lambda x: x.double().reshape(2, 0).log_softmax(0), "sums of rows": lambda x: x.reshape(3, 0).sum(1), "sums of columns": lambda x: x.reshape(3, 0).sum(0),
+    "topk": lambda x: x.topk(0), "repeat": lambda x: x.repeat(3), "repeat_interleave": lambda x: x.repeat_interleave(2), "gather": lambda x: x.gather(0, x.long()),
+    "bincount": lambda x: x.long().bincount(), "histc": lambda x: x.double().histc(4), "take": lambda x: rt.take(x, x.long()), "tril": lambda x: x.reshape(0, 3).tril(),
+    "cdist": lambda x: rt.cdist(x.double().reshape(2, 0), x.double().reshape(3, 0)), "kron": lambda x: rt.kron(x, x),
+    "embedding": lambda x: rt.nn.functional.embedding(x.long(), rt.ones(2, 3, device=x.device)), "det": lambda x: rt.linalg.det(x.double().reshape(0, 0)),
+}
+
+
+@pytest.mark.parametrize("dtype", [rt.float32, rt.float64, rt.int64, rt.int32, rt.uint8])
+@pytest.mark.parametrize("name", NOTHING)
+def test_of_nothing(name, dtype, device):  # noqa: F811
+    results = []
+    for place in ("cpu", "cuda"):
+        found = NOTHING[name](rt.zeros(0, dtype=dtype, device=place))
+        found = found if isinstance(found, tuple) else (found,)
+        results.append([(str(t.dtype), tuple(t.shape), str(t.cpu().tolist())) for t in found])
+        assert {t.device.type for t in found} == {place}
+    assert results[0] == results[1]
