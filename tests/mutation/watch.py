@@ -23,7 +23,7 @@ PRINTED = os.dup(2)  # before pytest keeps what tests print
 
 def share_kernels_between_copies():
     """A kernel's file is found by the place of its source: here the place within the copy, so that all copies share one cache."""
-    from readtorch.c10.kernel_cache import KernelCache
+    from readtorch.c10.codecache import KernelCache
 
     def place(self):
         code = self.function.__code__
@@ -47,12 +47,12 @@ class Recorder:
         threading.settrace(self.called)
         sys.settrace(self.called)
 
-    def called(self, frame, event, argument):
+    def called(self, frame, event, argument, getpid=os.getpid):
         """Python calls this with each frame that begins; None: nothing more about this one."""
         code = frame.f_code
         if id(code) not in self.codes:
             self.codes[id(code)] = code
-            if os.getpid() != self.process and code.co_filename.startswith(PACKAGE):
+            if getpid() != self.process and code.co_filename.startswith(PACKAGE):
                 os.write(self.others, (name_of(code) + "\n").encode())
 
     def watch_kernels(self):
