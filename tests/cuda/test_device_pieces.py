@@ -8,7 +8,7 @@ from numba import cuda as cuda_  # as kernels have it: the simulator puts its ow
 
 import readtorch as rt
 from readtorch import cuda
-from readtorch.aten.native.cuda import jacobi, reduce
+from readtorch.aten.native.cuda import batch_linear_algebra_lib, reduce
 from readtorch.c10.cuda import simulator
 from tests.cuda.test_operator_table import device  # noqa: F401  a fixture
 
@@ -126,7 +126,7 @@ def test_a_reduction_s_three_dimensions(shape, dims, device):  # noqa: F811
 
 @pytest.mark.parametrize(("p", "q", "between"), [(1, 1.1, 3), (1.1, 1, 3), (1, 1, 2), (1, 1, -2), (5, -5, 0.1), (-5, 5, 0.1), (0, 1, 0)])
 def test_a_rotation_leaves_zero_between_and_turns_by_less_than_an_eighth(p, q, between):
-    c, s = map(float, jacobi.rotation(np.float64)(*map(np.float64, (p, q, between))))
+    c, s = map(float, batch_linear_algebra_lib.rotation(np.float64)(*map(np.float64, (p, q, between))))
     assert c * c + s * s == pytest.approx(1) and abs(s) <= c * (1 + 1e-12)
     assert c * s * (p - q) + (c * c - s * s) * between == pytest.approx(0, abs=1e-12)
 
