@@ -50,7 +50,7 @@ _POPULATE = getattr(mmap, "MAP_POPULATE", 0)
 
 
 class MapAllocator:
-    """A mapped file, lent to NumPy: `np.asarray(allocator)` is its bytes. Unmapped when no array looks at it.
+    """A mapped file, lent to NumPy: `np.asarray(allocator)` is its bytes. Unmapped when no array refers to it.
 
     fd: the file's descriptor, which stays open with the mapping.
     """

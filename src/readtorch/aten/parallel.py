@@ -2,7 +2,7 @@
 
 Note [ One pool ]
 Two pools of threads on the same cores disturb each other: after a product BLAS's idle threads keep spinning for a while,
-and the next task waits for a core (a small GPT takes ten times as long). So there is one pool, this one. BLAS is told to use one
+and the next task waits for a core (a small GPT takes ten times as long). So there is one pool, this one. BLAS is set to use one
 thread, NumPy's products included, and a large product is cut into pieces here, each a BLAS call of its own. The pool's
 threads are Python's: a compiled kernel releases the interpreter's lock, so they run side by side, and handing over a piece
 costs some ten microseconds. That is why `grain` must be large. After a fork the child makes a new pool.
@@ -114,7 +114,7 @@ class Worker:
 
     Note [ A core of its own ]
     Linux likes to wake a thread on the core of the one that woke it, where it would have to wait for the very work that it
-    should share. So before a piece is handed over, the worker is told to keep off the core that its caller runs on.
+    should share. So before a piece is handed over, the worker's affinity excludes the core that its caller runs on.
     """
 
     def __init__(self):

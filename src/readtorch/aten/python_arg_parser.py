@@ -35,7 +35,7 @@ class Signature:
         self.most = len(self.arguments) + (out_operator is not None)
         self.hidden = operator in packet.hidden
         self.is_method = is_method
-        # A factory may also be told `requires_grad`. Operators know nothing of it: the parser sees to it.
+        # A factory also takes `requires_grad`. Operators know nothing of it: the parser handles it.
         self.dtype_position = self._find("dtype") if self._find("pin_memory") is not None else None
 
     def _find(self, name):

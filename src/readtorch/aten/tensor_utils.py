@@ -28,7 +28,7 @@ def check_dim_sizes(t, sizes):
 
 
 def check_pooled(sizes, dims, *tensors):
-    """The same for gradients and indices of pooling windows, whose batch is looked at last."""
+    """The same for gradients and indices of pooling windows, whose batch is checked last."""
     order = [*range(len(sizes) - dims - 1, len(sizes)), *range(len(sizes) - dims - 1)]
     for t in tensors:
         shape = t._array.shape
@@ -57,7 +57,7 @@ def check_adaptive(caller, grad_output, self, dims, name):
     found, own = grad_output._array.shape, self._array.shape
     if len(found) != len(own):
         raise RuntimeError(f"{caller}: Expected dimensions {len(own)} for `{name}` but got dimensions {len(found)}")
-    if found[:-dims] != own[:-dims]:  # (in PyTorch: not looked at)
+    if found[:-dims] != own[:-dims]:  # (in PyTorch: not checked)
         raise RuntimeError(f"{caller}: expected {name} to have the batch and channels of the input, "
                            f"{list(own[:-dims])}, but got {list(found[:-dims])}")
 

@@ -127,8 +127,8 @@ def batches(x1, x2):
     """Both arrays as (batch, rows, columns) with one batch size, and the sizes of the batch dimensions."""
     batch = broadcast_shape(x1.shape[:-2], x2.shape[:-2])
     count = math.prod(batch)
-    spread = [np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(count, *x.shape[-2:]) for x in (x1, x2)]
-    return *spread, batch
+    expanded = [np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(count, *x.shape[-2:]) for x in (x1, x2)]
+    return *expanded, batch
 
 
 @_cdist_forward.kernel

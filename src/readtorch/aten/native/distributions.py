@@ -174,8 +174,8 @@ def normal_cpu_(self, mean, std, generator):
     dtype = dtype_of(self)
     if self._array.size and not dtype.is_complex:
         check_kernel_type(self, "normal_kernel_cpu", DRAWN_FLOATS)
-    spread = std / math.sqrt(2) if dtype.is_complex else std    # the two parts share the variance
-    return fill(self, kernels.normal_, mean, spread, generator_of(generator))
+    part_std = std / math.sqrt(2) if dtype.is_complex else std    # the two parts share the variance
+    return fill(self, kernels.normal_, mean, part_std, generator_of(generator))
 
 
 log_normal_ = filler("log_normal_", "float mean=1, float std=2")

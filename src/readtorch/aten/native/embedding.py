@@ -1,4 +1,4 @@
-"""Embedding: rows of a matrix, picked by number.
+"""Embedding: rows of a matrix, looked up by index.
 
 In PyTorch: `aten/src/ATen/native/Embedding.cpp`. Explained in the chapter "Layers, functional, init".
 """

@@ -92,7 +92,7 @@ def embedding_bag_cpu(
         counted = np.flatnonzero(numbers != padding_idx)
         sizes = np.bincount(bags[counted], minlength=sizes.size).astype(starts.dtype)
     elif is_fast and include_last_offset:
-        counted = slice(offsets._array[-1])  # the slow path of PyTorch does not look at the last offset
+        counted = slice(offsets._array[-1])  # the slow path of PyTorch ignores the last offset
     maxima = sizes
     if mode == MAX:
         result, maxima = max_of_bags(w, numbers[counted], bags[counted], starts.size)
@@ -110,7 +110,7 @@ def embedding_bag_cpu(
 @_embedding_bag_forward_only.kernel
 def embedding_bag_forward_only_cpu(weight, indices, offsets, *settings):
     result, bags, sizes, maxima = embedding_bag_cpu(weight, indices, offsets, *settings)
-    if settings[1] == SUM:  # nobody will need the sizes
+    if settings[1] == SUM:  # the sizes are not needed
         sizes, maxima = wrap(np.zeros(offsets._array.shape, sizes._array.dtype)), wrap(np.zeros_like(offsets._array))
     return result, bags, sizes, maxima
 

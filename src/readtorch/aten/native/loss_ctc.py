@@ -1,4 +1,4 @@
-"""The CTC loss: how probable a sequence of labels is, when nobody says at which moment each label was spoken.
+"""The CTC loss: the probability of a sequence of labels without a known alignment to the inputs.
 
 In PyTorch: `aten/src/ATen/native/LossCTC.cpp`.
 """

@@ -32,7 +32,7 @@ def resize_cpu(self, size, memory_format):
     return self
 
 
-resize_.kernel(resize_cpu, AUTOGRAD)  # sees to it itself that no graph is harmed
+resize_.kernel(resize_cpu, AUTOGRAD)  # checks itself that no graph is invalidated
 
 
 @resize_as_.kernel

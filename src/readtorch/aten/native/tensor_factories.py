@@ -45,7 +45,7 @@ def numpy_type(dtype):
 
 
 def check_options(layout, device, pin_memory=None):
-    """Raises for a layout that has no tensors here. The device was looked at when the call was dispatched."""
+    """Raises for a layout that has no tensors here. The device was checked when the call was dispatched."""
     if pin_memory and backend_keys["cuda"] is no_cuda:
         raise RuntimeError("pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
                            "is available on this system.")

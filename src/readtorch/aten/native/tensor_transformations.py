@@ -214,5 +214,5 @@ def repeat_interleave_int_composite(self, repeats, dim, output_size):
     if output_size is not None and output_size != shape[dim] * repeats:
         raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats} but "
                            f"got {output_size}")
-    spread = self.unsqueeze(dim + 1).expand((*shape[:dim + 1], repeats, *shape[dim + 1:]))
-    return spread.clone(memory_format=contiguous_format).flatten(dim, dim + 1)
+    expanded = self.unsqueeze(dim + 1).expand((*shape[:dim + 1], repeats, *shape[dim + 1:]))
+    return expanded.clone(memory_format=contiguous_format).flatten(dim, dim + 1)

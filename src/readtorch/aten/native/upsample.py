@@ -227,8 +227,8 @@ def times_whole_band(band, x, axis):
 
 def as_whole_numbers(weights):
     """The weights times 2^precision, rounded: the largest power for which they fit into 16 bits."""
-    greatest = weights.max()
-    precision = next(p for p in range(23) if p == 22 or int(0.5 + greatest * 2 ** (p + 1)) >= 1 << 15)
+    largest_weight = weights.max()
+    precision = next(p for p in range(23) if p == 22 or int(0.5 + largest_weight * 2 ** (p + 1)) >= 1 << 15)
     scaled = weights * 2.0 ** precision
     return np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int32), precision
 

@@ -9,7 +9,7 @@ import numpy as np
 from .special import pairs
 
 # Note [ The number of a polynomial ]
-# It is a float that is cut to an int64; what does not fit in one counts as negative, as on x86. Number 2**40 would take too
+# It is a float that is cut to an int64; what does not fit in one counts as negative, as on x86. 2**40 steps would take too
 # long: for large numbers there are closed forms (a Chebyshev polynomial is a cosine; the value at an edge), and the
 # recurrence ends at the first nan, for all that follow are nan, too.
 

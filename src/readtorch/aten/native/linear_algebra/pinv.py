@@ -27,12 +27,12 @@ pinverse = native_function("pinverse(Tensor self, float rcond=1e-15) -> Tensor",
 def tolerance(x, values, atol, rtol):
     """Singular values up to this count as zero: max(atol, rtol · the largest), where rtol is eps · max(m, n) by
     default."""
-    greatest = values.max(-1, initial=0)
+    largest = values.max(-1, initial=0)
     atol = 0 if atol is None else atol
     if rtol is None:
         eps = np.finfo(x.dtype).eps * max(x.shape[-2:])
         rtol = np.where(np.asarray(atol) > 0, 0, eps)
-    return np.maximum(np.asarray(atol), np.asarray(rtol) * greatest)
+    return np.maximum(np.asarray(atol), np.asarray(rtol) * largest)
 
 
 def as_array(t):

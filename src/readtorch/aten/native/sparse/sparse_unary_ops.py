@@ -1,4 +1,4 @@
-"""Functions that take 0 to 0: they need to see only the values.
+"""Functions with f(0) = 0, which need to be applied to the values only.
 
 In PyTorch: `aten/src/ATen/native/sparse/SparseUnaryOps.cpp`.
 """
