@@ -9,8 +9,8 @@ import numpy as np
 from .special import pairs
 
 # Note [ The number of a polynomial ]
-# It is a float that is cut to an int64; what does not fit in one counts as negative, as on x86. 2**40 steps would take too
-# long: for large numbers there are closed forms (a Chebyshev polynomial is a cosine; the value at an edge), and the
+# It is a float that is cut to an int64; what does not fit in one counts as negative, as on x86. 2**40 steps would take
+# too long: for large numbers there are closed forms (a Chebyshev polynomial is a cosine; the value at an edge), and the
 # recurrence ends at the first nan, for all that follow are nan, too.
 
 POLYNOMIALS = {}  # name -> its settings, for the kernels of other devices
