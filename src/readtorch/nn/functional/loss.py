@@ -37,7 +37,7 @@ def cross_entropy(
     """-log softmax(input)[target], averaged. Input: logits (C), (N, C) or (N, C, d1, …).
 
     target: class indices of the input's shape without C, or probabilities of the input's shape.
-    weight: (C); ignore_index: a class that counts nothing.
+    weight: (C); ignore_index: a class that does not count.
     """
     enum = _reduction_enum(size_average, reduce, reduction)
     return _nn.cross_entropy_loss(input, target, weight, enum, ignore_index, label_smoothing)
@@ -227,8 +227,8 @@ def ctc_loss(
 ) -> Tensor:
     """-log of the probability of a label sequence, summed over all its alignments with the input.
 
-    log_probs: (T, N, C) or (T, C), log-probabilities of C labels at T moments, `blank` among them. targets: (N, L),
-    or all one after the other in one dimension. Lengths: N integers each. "mean" divides by the targets' lengths
+    log_probs: (T, N, C) or (T, C), log-probabilities of C labels at T time steps, `blank` among them. targets:
+    (N, L), or all of them concatenated. Lengths: N integers each. "mean" divides by the targets' lengths
     first.
     zero_infinity: a target that does not fit into its input has loss 0 and no gradient.
     """
@@ -264,7 +264,7 @@ def gaussian_nll_loss(
     """(log var + (x - t)² / var) / 2, averaged: -log of a normal density with mean x.
 
     var: a number, or of the input's shape, where the last dimension may be missing, or one dimension be 1.
-    eps: the least variance; the cut has no gradient. full: also the constant log(2π) / 2.
+    eps: the minimum of the variance, which has no gradient there. full: also the constant log(2π) / 2.
     """
     if isinstance(var, float):
         if var < 0:
@@ -272,7 +272,7 @@ def gaussian_nll_loss(
         var = var * readtorch.ones_like(input)
     elif readtorch.any(var < 0):
         raise ValueError("var has negative entry/entries")
-    var = _beside(var, input)
+    var = _broadcastable(var, input)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
     var = var.clone()
@@ -284,8 +284,8 @@ def gaussian_nll_loss(
     return _reduced(loss, reduction)
 
 
-def _beside(var, input):
-    """`var` shaped to stand beside `input`."""
+def _broadcastable(var, input):
+    """`var` in a shape that broadcasts with `input`."""
     sizes, wanted = var.size(), input.size()
     if sizes == wanted:
         return var
