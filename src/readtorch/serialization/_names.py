@@ -17,8 +17,8 @@ _ONE_MODULE = ("nn.functional", "optim.lr_scheduler", "serialization")
 
 # The module that PyTorch has -> those here whose objects are found there, too.
 _PARTS = {
-    "": ("c10.size", "c10.device", "c10.scalar_type", "c10.layout", "c10.type_info", "_tensor", "_settings",
-         "aten.parallel", "csrc.tensor.python_tensor"),
+    "": ("c10.size", "c10.device", "c10.scalar_type", "c10.layout", "c10.memory_format", "c10.type_info", "_tensor",
+         "_settings", "aten.parallel", "csrc.tensor.python_tensor"),
     "_C": ("csrc.generator", "csrc.autograd.python_variable"),
     "autograd.graph": ("csrc.autograd.node",),
     "utils.hooks": ("csrc.autograd.hooks", "_utils"),
@@ -35,6 +35,7 @@ _HOME = {part: home for home, parts in _PARTS.items() for part in parts}
 _HOME_OF = {
     ("autograd.grad_mode", "is_grad_enabled"): "",
     ("autograd.grad_mode", "is_inference_mode_enabled"): "",
+    ("jit._recursive", "interface"): "jit._script",
     **{("distributed", name): "distributed.distributed_c10d" for name in ("PrefixStore", "ProcessGroup", "Store", "Work")},
 }
 

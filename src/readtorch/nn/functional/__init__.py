@@ -10,6 +10,7 @@ from readtorch._C import _nn
 from readtorch.nn import grad  # noqa: F401
 
 from .activation import *  # noqa: F403
+from .activation import _threshold  # noqa: F401  the name that `threshold` has there, too
 from .attention import *  # noqa: F403
 from .conv import *  # noqa: F403
 from .distance import *  # noqa: F403
