@@ -3,6 +3,9 @@
 import copy
 import pickle
 
+import pytest
+
+import readtorch
 from tests.programs import same
 
 
@@ -239,3 +242,36 @@ def test_what_operators_on_lists_return():
             show(getattr(getattr(T.ops.aten, f"_foreach_{name}_"), overload)(xs, *arguments))
 
     same(program)
+
+
+def test_hooks_of_what_is_kept():
+    def program(T, show):
+        leaf = T.ones(2, requires_grad=True)
+        with T.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            z, w = leaf * leaf, leaf.exp()
+        show(T.autograd.grad(w.sum(), leaf, retain_graph=True))
+        z.sum().backward()
+        w.sum().backward()
+        show(leaf.grad)
+        show.error(lambda: w.sum().backward())
+        x = T.ones(2, requires_grad=True)
+        y = x.exp() * x
+        y.grad_fn._raw_saved_self.register_hooks(lambda t: t * 2, lambda t: t + 1)
+        show.error(lambda: y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t))
+        y.sum().backward()
+        show(x.grad)
+        kept = (x * x).grad_fn
+        raw = kept._raw_saved_self
+        show.error(lambda: raw.register_hooks(lambda: 1, lambda t: t))
+
+    same(program)
+
+
+def test_uses_are_logged_once_if_that_is_asked_for(monkeypatch, capfd):
+    readtorch._C._log_api_usage_once("tests.not_asked")
+    monkeypatch.setenv("PYTORCH_API_USAGE_STDERR", "1")
+    for event in ("tests.a", "tests.b", "tests.a"):
+        readtorch._C._log_api_usage_once(event)
+    assert [line.split()[-1] for line in capfd.readouterr().err.splitlines()] == ["tests.a", "tests.b"]
+    with pytest.raises(TypeError):
+        readtorch._C._log_api_usage_once(3)

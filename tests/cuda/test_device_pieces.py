@@ -177,3 +177,40 @@ def test_of_nothing(name, dtype, device):  # noqa: F811
         results.append([(str(t.dtype), tuple(t.shape), str(t.cpu().tolist())) for t in found])
         assert {t.device.type for t in found} == {place}
     assert results[0] == results[1]
+
+
+NUMBERS = {
+    "argmax": lambda x: x.argmax(), "argmax along": lambda x: x.argmax(-1), "argmin": lambda x: x.argmin(0), "max": lambda x: x.max(0), "min": lambda x: x.min(-1),
+    "amax": lambda x: x.amax(()), "sum": lambda x: x.sum(0), "prod": lambda x: x.prod(-1), "all": lambda x: x.all(0), "any": lambda x: x.any(), "cumsum": lambda x: x.cumsum(0),
+    "cumprod": lambda x: x.cumprod(-1), "cummax": lambda x: x.cummax(0), "sort": lambda x: x.sort(), "topk": lambda x: x.topk(1), "kthvalue": lambda x: x.kthvalue(1),
+    "median": lambda x: x.median(0), "mode": lambda x: x.mode(0), "nonzero": lambda x: x.nonzero(), "flip": lambda x: x.flip(()), "unique": lambda x: x.unique(),
+    "softmax": lambda x: x.double().softmax(0), "logsumexp": lambda x: x.double().logsumexp(0), "norm": lambda x: x.double().norm(), "gather": lambda x: x.gather(0, rt.tensor([0], device=x.device)),
+    "index_select": lambda x: x.index_select(0, rt.tensor([0], device=x.device)), "repeat": lambda x: x.repeat(2), "var": lambda x: x.double().var(correction=0), "aminmax": lambda x: x.aminmax(),
+    "take": lambda x: rt.take(x, rt.tensor([0, 0], device=x.device)), "masked_select": lambda x: x[x > 0], "where": lambda x: rt.where(x > 0, x, x), "clamp": lambda x: x.clamp(0, 3),
+    "logcumsumexp": lambda x: x.double().logcumsumexp(0), "roll": lambda x: x.roll(1), "count_nonzero": lambda x: x.count_nonzero(), "trapezoid": lambda x: (x + 1).expand(3).cumsum(0),
+}
+
+
+@pytest.mark.parametrize("dtype", [rt.float32, rt.float64, rt.int64])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_of_a_number(name, dtype, device):  # noqa: F811
+    results = []
+    for place in ("cpu", "cuda"):
+        found = NUMBERS[name](rt.tensor(5, dtype=dtype, device=place))
+        results.append([(str(t.dtype), tuple(t.shape), str(t.cpu().tolist())) for t in (found if isinstance(found, tuple) else (found,))])
+    assert results[0] == results[1]
+
+
+def too_many_indices(x):
+    x[0, 0, 0] = 1
+
+
+def too_many_to_read(x):
+    x[0, 0] = x[0, 0, 0]
+
+
+@pytest.mark.parametrize("kernel", [too_many_indices, too_many_to_read])
+@pytest.mark.parametrize("run", [simulator.launch, simulator.check])
+def test_more_indices_than_dimensions(run, kernel):
+    with pytest.raises(simulator.OutOfBounds, match="x has 2 dimensions, and 3 indices were given"):
+        run(kernel, 1, 1, np.zeros((2, 2)))
