@@ -5,6 +5,7 @@ In PyTorch: `torch/csrc/jit/api/function_impl.h` (GraphFunction). Explained in t
 import threading
 
 from ..ir.function_schema import Argument, FunctionSchema
+from ..ir.type import FunctionType
 from ..passes.erase_shape_information import unshaped
 
 
@@ -90,7 +91,6 @@ class GraphFunction:
         return self._entry
 
     def script_type(self):
-        from ..ir.type import FunctionType
         return FunctionType(self)
 
     def __repr__(self):

@@ -12,6 +12,7 @@ Explained in the chapter "JIT: tracing".
 
 import numpy as np
 
+from readtorch.c10.device import device
 from readtorch.c10.dispatch_key import TRACER, WRAPPED_NUMBER, MaskGuard, tls
 from readtorch.c10.memory_format import preserve_format
 from readtorch.c10.size import Size
@@ -458,8 +459,6 @@ _LIST_TYPES = {"int": IntType, "float": FloatType, "Scalar": NumberType}
 
 def _implied(name, has_tensors):
     """What PyTorch's Python binding has filled in where our operators are given None."""
-    from ....c10.device import device
-
     if name == "pin_memory":
         return False
     return device("cpu") if name == "device" and not has_tensors else None

@@ -6,10 +6,11 @@ from ....c10 import scalar_type
 from ....c10.device import device as Device
 from .block import Block
 from .constants import insert_constant
+from .lint import lint
 from .node import Node
+from .printer import graph_text
 from .scope import Scope
-from .type import (BoolType, DictType, FloatType, FunctionType, IntType, ListType, NoneType, TensorType,
-                   TupleType)
+from .type import BoolType, DictType, FloatType, FunctionType, IntType, ListType, NoneType, TensorType, TupleType
 
 
 class Graph:
@@ -273,7 +274,6 @@ class Graph:
 
     def lint(self):
         """Raises RuntimeError if the graph is not well formed."""
-        from .lint import lint
         lint(self)
 
     def makeMultiOutputIntoTuple(self):
@@ -290,7 +290,6 @@ class Graph:
         self.registerOutput(result)
 
     def str(self, print_source_ranges=True):
-        from .printer import graph_text
         return graph_text(self, print_source_ranges)
 
     def __repr__(self):

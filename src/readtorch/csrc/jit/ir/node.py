@@ -3,6 +3,9 @@
 In PyTorch: `struct Node` in `torch/csrc/jit/ir/ir.h`. Explained in the chapter "JIT: scripting".
 """
 from .attributes import Attributes
+from .constants import constant_value
+from .printer import node_text
+from .side_effects import has_side_effects, is_nondeterministic
 from .type import NoneType, OptionalType
 from .value import Use, Value
 
@@ -283,7 +286,9 @@ class Node(Attributes):
     def maybeOperator(self):
         """The registered operator whose schema fits its inputs' types, or None."""
         if self._operator is None:
-            from ..runtime.operator import find_operator  # an arrow up, as in ir.cpp; operators know schemas, not graphs
+            from ..runtime.operator import (
+                find_operator,  # an arrow up, as in ir.cpp; operators know schemas, not graphs
+            )
             self._operator = find_operator(self)
         return self._operator
 
@@ -323,16 +328,13 @@ class Node(Attributes):
         )
 
     def isNondeterministic(self):
-        from .side_effects import is_nondeterministic
         return is_nondeterministic(self)
 
     def hasSideEffects(self):
-        from .side_effects import has_side_effects
         return has_side_effects(self)
 
     def constant_value(self):
         """Of a prim::Constant: its value."""
-        from .constants import constant_value
         return constant_value(self)
 
     def pyname(self):
@@ -342,7 +344,6 @@ class Node(Attributes):
         return self._attributes["function"][1]
 
     def str(self):
-        from .printer import node_text
         return node_text(self)
 
     def __repr__(self):

@@ -12,6 +12,7 @@ In PyTorch: `torch/csrc/jit/passes/constant_propagation.cpp`. Explained in the c
 """
 from ....c10.tensor_impl import TensorImpl
 from ..ir.alias_analysis import AliasDb, isMutableType
+from ..ir.node_hashing import node_key
 from .dead_code_elimination import EliminateDeadCode
 
 _SKIPPED = {
@@ -163,7 +164,6 @@ class _Propagator:
 
 
 def _same_constant(a, b):
-    from ..ir.node_hashing import node_key
     return a.isConstant() and b.isConstant() and node_key(a.node()) == node_key(b.node())
 
 

@@ -12,6 +12,7 @@ from ....c10.device import device as Device
 from ....c10.dispatch_key import AUTOGRAD, grad_mode_enabled, set_mask, tls
 from ....c10.tensor_impl import TensorImpl
 from ...utils.tensor_new import tensor as new_tensor
+from ..ir.constants import type_of_value
 from ..ir.enums import dtype_of, number_of_dtype, number_of_layout
 from ..ir.type import BoolType, DictType, FloatType, IntType, ListType, TensorType, TupleType
 from .operator import prim, prim_of_node
@@ -160,7 +161,6 @@ def isinstance_of(node):
 
 def holds(value, type):
     """Whether a Python value has a type; an empty list or dict has every element type."""
-    from ..ir.constants import type_of_value
     if isinstance(type, ListType):
         return isinstance(value, list) and all(holds(v, type.elem) for v in value)
     if isinstance(type, DictType):

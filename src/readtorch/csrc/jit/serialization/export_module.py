@@ -12,8 +12,10 @@ chapter "JIT: scripting".
 
 import os
 
+from readtorch.csrc.jit.api.function_impl import GraphFunction
 from readtorch.csrc.jit.api.object import ScriptObject
-from readtorch.csrc.jit.ir.type import ClassType, FunctionType
+from readtorch.csrc.jit.ir.function_schema import Argument
+from readtorch.csrc.jit.ir.type import BoolType, ClassType, FunctionType
 from readtorch.serialization._files import is_path, open_for_writing
 from readtorch.serialization._save import _archive_name
 from readtorch.serialization._inline_container import ZipWriter
@@ -38,10 +40,6 @@ def save_function(function, f, extra_files=None, _extra_files=None):
 
 
 def _module_of(function, type):
-    from readtorch.csrc.jit.api.function_impl import GraphFunction
-    from readtorch.csrc.jit.ir.function_schema import Argument
-    from readtorch.csrc.jit.ir.type import BoolType
-
     graph = function.graph.copy()
     graph.insertInput(0, "self").setType(type)
     method = GraphFunction(f"{type.qualified}.forward", graph)

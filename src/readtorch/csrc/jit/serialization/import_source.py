@@ -8,17 +8,26 @@ import enum
 import math
 import re
 
+from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
+
 from ....c10.device import device as Device
 from ..api.compilation_unit import CompilationUnit
-from ..frontend.sugared_value import ClassValue, EnumClassValue, FunctionValue, NamedTupleConstructor, SpecialForm
 from ..frontend.definition import Text, build_definition, parse_expression
 from ..frontend.error_report import ErrorReport
-from readtorch.csrc.jit.frontend.ir_emitter import compile_lazily
 from ..frontend.parser import parse_archived
 from ..frontend.resolver import Resolver
-from ..frontend.sugared_value import BuiltinModule
 from ..frontend.script_type_parser import ScriptTypeParser, dotted_name
-from ..frontend.sugared_value import SimpleValue, SugaredValue
+from ..frontend.sugared_value import (
+    BuiltinModule,
+    ClassValue,
+    EnumClassValue,
+    FunctionValue,
+    NamedTupleConstructor,
+    SimpleValue,
+    SpecialForm,
+    SugaredValue,
+)
+from ..ir.constants import type_of_value
 from ..ir.function_schema import Argument, FunctionSchema
 from ..ir.type import ClassType, EnumType, InterfaceType, NoneType, TensorType, TupleType
 
@@ -153,8 +162,6 @@ class SourceImporter(Resolver):
             raise ErrorReport(text.range(node), "Torchscript does not support class inheritance.")
 
     def _enum(self, name, text, node):
-        from ..ir.constants import type_of_value
-
         _only(node, text, ast.Assign, "Enum body: only assignments are supported.")
         members = {s.targets[0].id: self._constant(s.value, text) for s in node.body}
         kinds = {type_of_value(value).annotation_str for value in members.values()}
@@ -271,8 +278,6 @@ class _Attributes:
 
     def constant(self, statement):
         """The value of `n : Final[int] = 3`."""
-        from ..ir.constants import type_of_value
-
         annotation = statement.annotation
         if not isinstance(annotation, ast.Subscript) or dotted_name(annotation.value) != "Final":
             raise ErrorReport(self.text.range(annotation), "Expected subscripted type for class constant")

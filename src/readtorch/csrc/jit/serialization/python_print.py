@@ -16,6 +16,7 @@ import enum
 from readtorch.c10.tensor_impl import TensorImpl
 from readtorch.csrc.jit.api.object import ScriptObject
 from readtorch.csrc.jit.ir import formatting as plain
+from readtorch.csrc.jit.ir.constants import enum_type, type_of_value
 from readtorch.csrc.jit.ir.formatting import quoted
 from readtorch.csrc.jit.ir.type import (
     AnyType,
@@ -158,8 +159,6 @@ def constant_text(value, out):
     if isinstance(value, (TensorImpl, ScriptObject)) or (isinstance(value, str) and not value.isascii()):
         return f"CONSTANTS.c{_index(value, out.constants)}"
     if isinstance(value, enum.Enum):
-        from ..ir.constants import enum_type
-
         type = enum_type(value.__class__)
         out.dependencies.add(type)
         return f"{out.type_text(type)}.{value.name}"
@@ -167,8 +166,6 @@ def constant_text(value, out):
         inner = ", ".join(constant_text(v, out) for v in value)
         name = ""
         if hasattr(value, "_fields"):
-            from ..ir.constants import type_of_value
-
             name = out.type_text(type_of_value(value))
         return f"{name}({inner}{',' if len(value) == 1 else ''})"
     if isinstance(value, list):
@@ -485,8 +482,6 @@ class PythonPrint:
                     self.write(f"{title} = [{''.join(chr(34) + h.name + chr(34) + ', ' for h in hooks)}]")
         self._attributes(type)
         for name, value in type.constants.items():
-            from ..ir.constants import type_of_value
-
             self.write(f"{name} : Final[{self.type_text(type_of_value(value))}] = {constant_text(value, self)}")
         for method in [*type.methods.values(), *dict.fromkeys([*type.hooks, *type.pre_hooks])]:
             self.function(method)
