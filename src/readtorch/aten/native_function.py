@@ -11,7 +11,8 @@
         def other(grad, self): return grad * self.conj()
 
 From the one declaration follow `mul_` and the `out=` form, the Python bindings `torch.mul` and `Tensor.mul`, and the
-graph node. In PyTorch: an entry of `native_functions.yaml`. Explained in the chapter "One operator call".
+graph node. In PyTorch: an entry of
+`aten/src/ATen/native/native_functions.yaml`, read by `torchgen/model.py`. Explained in the chapter "One operator call".
 """
 import copy
 import warnings

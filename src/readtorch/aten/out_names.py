@@ -1,6 +1,6 @@
 """Overload names of `out=` operators that no rule gives: functional operator -> overload of its `out=` form.
 
-In PyTorch: written by hand in `native_functions.yaml`; no file of its own.
+In PyTorch: written by hand in `aten/src/ATen/native/native_functions.yaml`; no file of its own.
 """
 
 OUT_NAMES = {

@@ -5,6 +5,8 @@ A kernel must move its operands and results through the device's memory, and it 
 the slower of the two, and never less than a launch. Only products of matrices and convolutions do more arithmetic than
 they move. Copies are as fast as the link between their two ends. The defaults are round numbers of the order of a data
 centre's GPU of 2020: what a timeline shows is who waits for whom, not how long.
+
+PyTorch has no such file: its devices are real.
 """
 import dataclasses
 import math
