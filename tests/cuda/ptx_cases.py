@@ -3,15 +3,15 @@
 The arrays are small: only their types and layouts count."""
 import numpy as np
 
+from readtorch.aten.native import math as functions, math_special
 from readtorch.aten.native.cuda import (
     adaptive_average_pooling, adaptive_max_pooling2d, adaptive_max_pooling3d, average_pool2d, average_pool3d,
-    bessel, bits, more_functions, oscillating,
     batch_linear_algebra_lib, bucketization, conv_shared, cuda_blas, dilated_max_pool2d, dilated_max_pool3d,
     distance_kernel, distribution_templates, distributions, dropout, embedding, embedding_bag,
-    fractional_max_pool3d, functions, grid_sampler, group_norm_kernel, im2col, index_kernel, layer_norm_kernel,
+    fractional_max_pool3d, grid_sampler, group_norm_kernel, im2col, index_kernel, layer_norm_kernel,
     loops, loss, loss_ctc, multi_tensor_apply, multinomial_kernel, naive_convolution_transpose3d, normalization,
-    polynomials, randperm, reflection_pad, repeat, scan_kernels, scatter_gather_kernel, segment_reduce, softmax,
-    sort, sorting, special, unique, up_sample,
+    randperm, reflection_pad, repeat, scan_kernels, scatter_gather_kernel, segment_reduce, softmax,
+    sort, sorting, unique, up_sample,
 )
 from readtorch.aten.native.cuda import copy as copies
 from readtorch.aten.native.cuda import reduce as reductions
@@ -20,16 +20,11 @@ from readtorch.aten.native.cuda.reduce import reduce
 from tests.cuda.launches import aligned, floats
 
 f32 = np.float32
-ALPHA, NUMBERS = (f32(1),), (f32(1), f32(2), f32(3))
+ALPHA = (f32(1),)
 
 
-def pointwise_cases():
-    x, m, out = aligned(floats(8)), floats(2, 3, 4), aligned(floats(8))
-    for name, function in vars(functions).items():
-        if callable(function) and signature(function)[-1:] == ("scalars",):
-            inputs, kind = len(signature(function)) - 1, bool if name.startswith("logical") else f32
-            arrays = [aligned(x.astype(kind))] * inputs
-            yield f"pointwise {name}", loops.pointwise, (function, arrays, aligned(out.astype(kind)), NUMBERS)
+def layout_cases():
+    m = floats(2, 3, 4)
     for inputs, function in ((1, functions.exp), (2, functions.add), (3, functions.addcmul)):
         yield f"strided {inputs}", loops.pointwise, (function, [m.transpose(2, 0, 1)] * inputs,
                                                      floats(4, 2, 3), ALPHA)
@@ -43,16 +38,16 @@ KINDS = {**dict.fromkeys(OF_INTEGERS, np.int64),
 RESULTS = {"signbit": bool, "is_negative": bool, "is_infinite": bool, "exponent": np.int32, "angle_of_complex": f32}
 
 
-def special_cases():
-    found = {**vars(more_functions), **vars(special), **vars(bessel), **vars(oscillating), **vars(bits)}
+def function_cases():
+    found = {**vars(functions), **vars(math_special)}
     found = {name: function for name, function in found.items() if signature(function)[-1:] == ("scalars",)}
-    found["polynomial"] = polynomials.value("shifted_chebyshev_polynomial_u")
+    found["polynomial"] = math_special.value("shifted_chebyshev_polynomial_u")
     for name, function in found.items():
-        kind = KINDS.get(name, f32)
+        kind = bool if name.startswith("logical") else KINDS.get(name, f32)
         arrays = [aligned(np.ones(8, kind))] * (len(signature(function)) - 1)
         out = aligned(np.ones(8, RESULTS.get(name, kind)))
-        numbers = tuple(map(kind, (3, 2, *range(1, special.TERMS + 1))))
-        yield f"special {name}", loops.pointwise, (function, arrays, out, numbers)
+        scalars = tuple(map(f32 if kind is bool else kind, (3, 2, *range(1, math_special.TERMS + 1))))
+        yield f"pointwise {name}", loops.pointwise, (function, arrays, out, scalars)
 
 
 def signature(function):
@@ -298,14 +293,14 @@ def sample_cases():
     yield "shuffle_equal", randperm.shuffle_equal, (state, np.zeros(8, np.int64), np.arange(8))
 
 
-FAMILIES = [pointwise_cases, special_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases, indexing_cases,
+FAMILIES = [layout_cases, function_cases, reduce_cases, softmax_cases, norm_cases, matmul_cases, indexing_cases,
             loss_cases,
             random_cases, image_cases, sort_cases, foreach_cases, order_cases, resizing_cases, combining_cases,
             factor_cases, volume_cases, row_cases, sample_cases]
 IN_FLOAT64 = ("pointwise sin", "pointwise cos", "cauchy float32",  # CUDA's own functions bring large arguments down so
-              "special sinc", "special digamma", "special trigamma", "special spherical_j0", "special tan",
-              "special j0", "special j1", "special y0", "special y1",
-              "special polynomial")  # a whole number times a float32 is a float64
+              "pointwise sinc", "pointwise digamma", "pointwise trigamma", "pointwise spherical_j0", "pointwise tan",
+              "pointwise j0", "pointwise j1", "pointwise y0", "pointwise y1",
+              "pointwise polynomial")  # a whole number times a float32 is a float64
 NO_SPILLS = ("softmax", "norm", "matmul", "conv2d")
 
 

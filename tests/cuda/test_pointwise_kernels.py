@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import torch
 
-from readtorch.aten.native.cuda import functions
+from readtorch.aten.native import math as functions
 from readtorch.aten.native.cuda.loops import pointwise
 from tests.cuda.launches import aligned, checked, floats
 

@@ -5,11 +5,11 @@ In PyTorch: `aten/src/ATen/native/cuda/Activation.cpp`, `aten/src/ATen/native/cu
 """
 
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.c10.tensor_impl import dtype_of
 from readtorch.c10.wrap_dim import wrap_dim
 
-from . import functions as f, more_functions as g
 from .copy import copy_elements
 from .register_dispatch_key import cuda_kernel, empty, operator_named, write_back
 from .tensor_iterator import apply, apply_
@@ -19,9 +19,9 @@ from .unary_ops_kernel import NEVER, declare, unary
 for _name, _function in {
     "relu": f.relu,
     "silu": f.silu,
-    "mish": g.mish,
+    "mish": f.mish,
     "hardswish": f.hardswish,
-    "hardsigmoid": g.hardsigmoid,
+    "hardsigmoid": f.hardsigmoid,
 }.items():
     unary(_name, _function)
 
@@ -47,7 +47,7 @@ declare(
 
 @cuda_kernel(operator_named("log_sigmoid_forward"))
 def log_sigmoid_forward_cuda(self):
-    return apply(g.log_sigmoid, [self]), empty((0,), self._array.dtype)
+    return apply(f.log_sigmoid, [self]), empty((0,), self._array.dtype)
 
 
 def gradient(name, function, scalars=lambda *arguments: NEVER):
@@ -62,13 +62,13 @@ gradient("threshold_backward", f.threshold_backward, lambda threshold: (threshol
 gradient("sigmoid_backward", f.sigmoid_backward)
 gradient("tanh_backward", f.tanh_backward)
 gradient("silu_backward", f.silu_backward)
-gradient("mish_backward", g.mish_backward)
-gradient("hardsigmoid_backward", g.hardsigmoid_backward)
-gradient("hardswish_backward", g.hardswish_backward)
+gradient("mish_backward", f.mish_backward)
+gradient("hardsigmoid_backward", f.hardsigmoid_backward)
+gradient("hardswish_backward", f.hardswish_backward)
 gradient("leaky_relu_backward", f.leaky_relu_backward, lambda slope, is_result: (slope,))
-gradient("hardtanh_backward", g.hardtanh_backward, lambda low, high: (low, high))
-gradient("softplus_backward", g.softplus_backward, lambda beta, threshold: (beta, threshold))
-gradient("log_sigmoid_backward", g.log_sigmoid_backward)
+gradient("hardtanh_backward", f.hardtanh_backward, lambda low, high: (low, high))
+gradient("softplus_backward", f.softplus_backward, lambda beta, threshold: (beta, threshold))
+gradient("log_sigmoid_backward", f.log_sigmoid_backward)
 
 
 @cuda_kernel(operator_named("gelu_backward"))
@@ -79,18 +79,18 @@ def gelu_backward_cuda(grad_output, self, approximate):
 @cuda_kernel(operator_named("elu_backward"))
 def elu_backward_cuda(grad_output, alpha, scale, input_scale, is_result, self_or_result):
     return apply(
-        g.elu_backward, [grad_output, self_or_result], (alpha * scale, scale, input_scale, is_result)
+        f.elu_backward, [grad_output, self_or_result], (alpha * scale, scale, input_scale, is_result)
     )
 
 
 @cuda_kernel(operator_named("_prelu_kernel"))
 def prelu_cuda(self, weight):
-    return apply(g.prelu, [self, weight])
+    return apply(f.prelu, [self, weight])
 
 
 @cuda_kernel(operator_named("_prelu_kernel_backward"))
 def prelu_backward_cuda(grad_output, self, weight):
-    return apply(g.prelu_backward, [grad_output, self, weight]), apply(g.prelu_slope_backward, [grad_output, self])
+    return apply(f.prelu_backward, [grad_output, self, weight]), apply(f.prelu_slope_backward, [grad_output, self])
 
 
 @cuda_kernel(operator_named("rrelu_with_noise"))
@@ -144,15 +144,15 @@ def halves(t, dim):
 def glu_cuda(self, dim):
     if not dtype_of(self).is_floating_point:
         raise not_implemented("glu_cuda")(dtype_of(self))
-    return apply(g.gated, halves(self, dim))
+    return apply(f.gated, halves(self, dim))
 
 
 @cuda_kernel(operator_named("glu_backward"))
 def glu_backward_cuda(grad_output, self, dim):
     result = empty(self._array.shape, self._array.dtype)
     (x, gate), (to_x, to_gate) = halves(self, dim), halves(result, dim)
-    apply(g.gated, [grad_output, gate], out=to_x)
-    apply(g.gated_backward, [grad_output, x, gate], out=to_gate)
+    apply(f.gated, [grad_output, gate], out=to_x)
+    apply(f.gated_backward, [grad_output, x, gate], out=to_gate)
     return result
 
 

@@ -5,12 +5,12 @@ In PyTorch: `aten/src/ATen/native/BinaryOps.cpp`, `aten/src/ATen/native/cuda/Bin
 """
 
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_iterator import float_result_type, not_implemented, result_type, scalar_tensor as weak
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import COMPLEX, FLOAT, INTEGRAL
 from readtorch.c10.tensor_impl import dtype_of
 
-from . import bits, functions as f, more_functions as g
 from .register_dispatch_key import cuda_kernel, operator_named
 from .tensor_iterator import apply, apply_
 from .unary_ops_kernel import NEVER, declare
@@ -46,7 +46,7 @@ def alpha_alone(alpha=1):
     return (alpha,)
 
 
-for _name, _function in {"add": f.add, "sub": f.sub, "rsub": g.rsub}.items():
+for _name, _function in {"add": f.add, "sub": f.sub, "rsub": f.rsub}.items():
     binary(f"{_name}.Tensor", _function, scalars=alpha_alone)
     scalar(f"{_name}.Scalar", _function, scalars=alpha_alone)
 
@@ -65,19 +65,19 @@ for _kind in (("Tensor", binary), ("Scalar", scalar)):
     }.items():
         _declare(f"{_name}.{_form}", _function, result=scalar_type.bool)
     for _name, _function in {
-        "bitwise_and": g.bitwise_and,
-        "bitwise_or": g.bitwise_or,
-        "bitwise_xor": g.bitwise_xor,
+        "bitwise_and": f.bitwise_and,
+        "bitwise_or": f.bitwise_or,
+        "bitwise_xor": f.bitwise_xor,
     }.items():
         _declare(f"{_name}.{_form}", _function)
 
 
-for _name, _function in {"maximum": f.maximum, "minimum": f.minimum, "fmax": g.fmax, "fmin": g.fmin}.items():
+for _name, _function in {"maximum": f.maximum, "minimum": f.minimum, "fmax": f.fmax, "fmin": f.fmin}.items():
     binary(_name, _function)
 for _name, _function in {
-    "logical_and": g.logical_and,
-    "logical_or": g.logical_or,
-    "logical_xor": g.logical_xor,
+    "logical_and": f.nonzero_and,
+    "logical_or": f.nonzero_or,
+    "logical_xor": f.nonzero_xor,
 }.items():
     binary(_name, _function, result=scalar_type.bool)
 binary("atan2", f.atan2, float_result_type)
@@ -104,25 +104,25 @@ def quotient(name, integral, floating, wrap_other):
     declare(name, kernel, kernel_)
 
 
-quotient("remainder.Tensor", g.integer_remainder, g.remainder, lambda t: t)
-quotient("remainder.Scalar", g.integer_remainder, g.remainder, weak)
-quotient("fmod.Tensor", g.fmod, g.fmod, lambda t: t)
-quotient("fmod.Scalar", g.fmod, g.fmod, weak)
-quotient("floor_divide", g.floor_divide, g.floor_divide, lambda t: t)
+quotient("remainder.Tensor", f.integer_remainder, f.remainder, lambda t: t)
+quotient("remainder.Scalar", f.integer_remainder, f.remainder, weak)
+quotient("fmod.Tensor", f.fmod, f.fmod, lambda t: t)
+quotient("fmod.Scalar", f.fmod, f.fmod, weak)
+quotient("floor_divide", f.floor_divide, f.floor_divide, lambda t: t)
 
 
 @cuda_kernel(operator_named("div.Tensor_mode"))
 def div_mode_cuda(self, other, rounding_mode):
     if rounding_mode is None:
         return apply(f.div, [self, other], (), float_result_type(self, other))
-    return apply(g.floor_divide if rounding_mode == "floor" else g.trunc_divide, [self, other])
+    return apply(f.floor_divide if rounding_mode == "floor" else f.trunc_divide, [self, other])
 
 
 def copysign_cuda(self, other):
     common = float_result_type(self, other)
     if common.category == COMPLEX:
         raise not_implemented("copysign_cuda")(common)
-    return apply(bits.copysign, [self, other], (), common)
+    return apply(f.copysign, [self, other], (), common)
 
 
 cuda_kernel(operator_named("copysign.Tensor"))(copysign_cuda)
@@ -137,7 +137,7 @@ def heaviside_cuda(self, values):
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     if dtype_of(self) is scalar_type.bool:
         return at.logical_or(self, values)
-    return apply(bits.heaviside, [self, values])
+    return apply(f.heaviside, [self, values])
 
 
 @cuda_kernel(operator_named("nextafter"))
@@ -145,7 +145,7 @@ def nextafter_cuda(self, other):
     common = result_type(self, other)
     if common not in (scalar_type.float32, scalar_type.float64):
         raise not_implemented("nextafter_cuda")(common)
-    return apply(bits.nextafter, [self, other], (), common)
+    return apply(f.nextafter, [self, other], (), common)
 
 
 @cuda_kernel(operator_named("ldexp.Tensor"))
@@ -164,8 +164,8 @@ def of_integers(name, function):
         return apply(function, [self, other], (), common)
 
 
-of_integers("gcd", bits.gcd)
-of_integers("lcm", bits.lcm)
+of_integers("gcd", f.gcd)
+of_integers("lcm", f.lcm)
 
 
 def shift(name, function, kernel_name):
@@ -183,11 +183,11 @@ def shift(name, function, kernel_name):
     cuda_kernel(operator_named(f"{name}.Scalar_Tensor"))(lambda self, other: kernel(weak(self), other))
 
 
-shift("bitwise_left_shift", bits.shift_left, "lshift_cuda")
-shift("bitwise_right_shift", bits.shift_right, "rshift_cuda")
+shift("bitwise_left_shift", f.shift_left, "lshift_cuda")
+shift("bitwise_right_shift", f.shift_right, "rshift_cuda")
 
 
-for _name, _function in {"and": g.bitwise_and, "or": g.bitwise_or, "xor": g.bitwise_xor}.items():
+for _name, _function in {"and": f.bitwise_and, "or": f.bitwise_or, "xor": f.bitwise_xor}.items():
     cuda_kernel(operator_named(f"bitwise_{_name}.Scalar_Tensor"))(
         lambda self, other, function=_function: apply(function, [weak(self), other])
     )
@@ -200,7 +200,7 @@ def remainder_of_number_cuda(self, other):
 
 def xlogy_cuda(self, other):
     common = float_result_type(self, other)
-    return apply(g.xlogy, [self, other], (), common)
+    return apply(f.xlogy, [self, other], (), common)
 
 
 cuda_kernel(operator_named("xlogy.Tensor"))(xlogy_cuda)

@@ -4,10 +4,10 @@ In PyTorch: `aten/src/ATen/native/cuda/ComplexKernel.cu`, `aten/src/ATen/native/
 """
 
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native.unary_ops.complex import complex_type
 from readtorch.c10.tensor_impl import dtype_of
 
-from . import bits
 from .copy import clone_cuda
 from .register_dispatch_key import broadcast_shape, cuda_kernel, empty, operator_named, write_back
 from .tensor_iterator import apply
@@ -18,13 +18,13 @@ from .unary_ops_kernel import own_float
 def angle_cuda(self):
     dtype = dtype_of(self)
     if dtype.is_complex:
-        return apply(bits.angle_of_complex, [self], (), dtype, dtype.to_real())
-    return apply(bits.angle, [self], (), own_float(self))
+        return apply(f.angle_of_complex, [self], (), dtype, dtype.to_real())
+    return apply(f.angle, [self], (), own_float(self))
 
 
 @cuda_kernel(operator_named("_conj"), operator_named("_conj_physical"))
 def conj_physical_cuda(self):
-    return apply(bits.conjugate, [self]) if dtype_of(self).is_complex else clone_cuda(self, None)
+    return apply(f.conjugate, [self]) if dtype_of(self).is_complex else clone_cuda(self, None)
 
 
 @cuda_kernel(operator_named("conj_physical_"))

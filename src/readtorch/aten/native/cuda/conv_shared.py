@@ -19,10 +19,10 @@ import typing
 
 import numpy as np
 
+from readtorch.aten.native.math import add, copy
 from readtorch.c10.cuda.launch import scratch, strided
 
 from .cuda_blas import run_tiles
-from .functions import add, copy
 from .loops import pointwise
 from .reduce import SUM, reduce
 from .rows import contiguous

@@ -17,18 +17,18 @@ from numba import cuda
 import numpy as np
 
 from readtorch.aten.common_device import wait_for
+from readtorch.aten.native import math as f
 from readtorch.aten.native import copy as native_copy
 from readtorch.aten.native.copy import copy_in_format
 from readtorch.aten.native.tensor_iterator import broadcast_error, inplace_shape_error, refuse_overlap
 from readtorch.aten.sparse_tensor_impl import refuse_sparse
 from readtorch.c10.cuda import runtime
+from readtorch.c10.cuda.cuda_stream import DeviceGuard, current_stream
 from readtorch.c10.cuda.device_memory import copy_bytes, empty_on, reach_of, tensor_on
 from readtorch.c10.cuda.launch import launch, strided
-from readtorch.c10.cuda.cuda_stream import DeviceGuard, current_stream
 from readtorch.c10.memory_format import dense_strides, is_non_overlapping_and_dense, strides_in_format
 from readtorch.c10.tensor_impl import host_array
 
-from . import functions as f
 from .loops import broadcast, pointwise
 from .register_dispatch_key import cuda_kernel, empty, here, is_on_device
 

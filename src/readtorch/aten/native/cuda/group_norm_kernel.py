@@ -6,11 +6,11 @@ In PyTorch: `aten/src/ATen/native/cuda/group_norm_kernel.cu`.
 import math
 
 from readtorch.aten.native.group_norm import check as check_groups
+from readtorch.aten.native.math import copy
 from readtorch.aten.native.normalization import statistics_type
 from readtorch.c10.cuda.launch import scratch, strided
 
 from .fill_kernel import filled
-from .functions import copy
 from .layer_norm_kernel import in_types_of, run_backward, run_forward, wanted
 from .loops import pointwise
 from .normalization import channel_sums

@@ -14,13 +14,13 @@ from numba import cuda
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.native.math import add
 from readtorch.aten.native.tensor_advanced_indexing.index import BOOL, BYTE
 from readtorch.aten.native.tensor_iterator import refuse_overlap
 from readtorch.c10.cuda.launch import blocks_of, launch, scratch
 from readtorch.c10.tensor_impl import type_name
 
 from .copy import clone_cuda, copy_elements
-from .functions import add
 from .indexing import writes
 from .loops import broadcast, pointwise
 from .nonzero import nonzero_cuda

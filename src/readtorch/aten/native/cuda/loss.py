@@ -13,13 +13,13 @@ import math
 from numba import cuda
 
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native.loss import MEAN, NONE, SUM as TOTAL
 from readtorch.aten.native.loss_nll import check_target_type, check_weight
+from readtorch.aten.native.math import div
 from readtorch.c10.cuda.launch import blocks_of, launch, scratch
 
-from . import more_functions as g
 from .fill_kernel import filled
-from .functions import div
 from .loops import pointwise
 from .normalization import by_channel
 from .reduce import SUM, reduce
@@ -127,10 +127,10 @@ def elementwise(name, function, backward, factor=1):
         return apply(backward, [grad_output, self, target], (factor / count, *given))
 
 
-elementwise("mse_loss", g.squared_difference, g.squared_difference_backward, factor=2)
-elementwise("smooth_l1_loss", g.smooth_l1, g.smooth_l1_backward)
-elementwise("huber_loss", g.huber, g.huber_backward)
-elementwise("soft_margin_loss", g.soft_margin, g.soft_margin_backward)
+elementwise("mse_loss", f.squared_difference, f.squared_difference_backward, factor=2)
+elementwise("smooth_l1_loss", f.smooth_l1, f.smooth_l1_backward)
+elementwise("huber_loss", f.huber, f.huber_backward)
+elementwise("soft_margin_loss", f.soft_margin, f.soft_margin_backward)
 
 
 @cuda_kernel(operator_named("binary_cross_entropy"))

@@ -14,11 +14,11 @@ from numba import cuda
 import numpy as np
 
 from readtorch.aten.functions import at
+from readtorch.aten.native.math import copy
 from readtorch.aten.native.normalization import statistics_type
 from readtorch.c10.cuda.launch import blocks_of, launch, scratch, strided
 
 from .block_reduce import block_sum, whole_warps
-from .functions import copy
 from .layer_norm_kernel import in_types_of, wanted
 from .loops import pointwise
 from .reduce import SUM, reduce

@@ -3,7 +3,7 @@
 In PyTorch: `aten/src/ATen/native/cuda/PointwiseOpsKernel.cu`, `aten/src/ATen/native/cuda/Lerp.cu`.
 """
 
-from . import functions as f, more_functions as g
+from readtorch.aten.native import math as f
 from .register_dispatch_key import cuda_kernel, operator_named
 from .tensor_iterator import apply, apply_
 from .unary_ops_kernel import declare
@@ -11,12 +11,12 @@ from .unary_ops_kernel import declare
 
 @cuda_kernel(operator_named("lerp.Scalar"))
 def lerp_number_cuda(self, end, weight):
-    return apply(g.lerp_by_number, [self, end], (weight,))
+    return apply(f.lerp_by_number, [self, end], (weight,))
 
 
 @cuda_kernel(operator_named("lerp.Scalar").inplace)
 def lerp_number_cuda_(self, end, weight):
-    return apply_(g.lerp_by_number, self, [end], (weight,))
+    return apply_(f.lerp_by_number, self, [end], (weight,))
 
 
 @cuda_kernel(operator_named("lerp.Tensor"))

@@ -3,9 +3,9 @@
 In PyTorch: `aten/src/ATen/native/cuda/PowKernel.cu`.
 """
 
+from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_iterator import result_type, scalar_tensor as weak
 
-from . import functions as f, more_functions as g
 from .register_dispatch_key import cuda_kernel, operator_named
 from .tensor_iterator import apply
 
@@ -27,4 +27,4 @@ def apply_power(self, exponent, common):
 
 @cuda_kernel(operator_named("pow.Scalar"))
 def number_to_the_power_cuda(self, exponent):
-    return apply(g.number_to_the_power, [exponent], (self,), result_type(weak(self), exponent))
+    return apply(f.number_to_the_power, [exponent], (self,), result_type(weak(self), exponent))

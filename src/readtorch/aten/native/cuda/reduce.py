@@ -22,10 +22,10 @@ import typing
 import numpy as np
 from numba import cuda
 
+from readtorch.aten.native.math import copy
 from ....c10.cuda.launch import launch, scratch, strided
 from . import block_reduce as combining
 from .block_reduce import block_reduce, whole_warps
-from .functions import copy
 from .loops import pointwise
 
 MOST_BLOCKS = 2048

@@ -18,9 +18,9 @@ from readtorch.aten.dispatcher import fallbacks, registry
 from readtorch.aten.native.tensor_iterator import broadcast_error
 from readtorch.aten.native_function import below_autograd, check_no_overlap, check_result_type, write_out
 from readtorch.c10.cuda import runtime
-from readtorch.c10.cuda.device_memory import empty_on, tensor_within
 from readtorch.c10.cuda.cuda_exception import AcceleratorError
 from readtorch.c10.cuda.cuda_stream import DeviceGuard, current_stream
+from readtorch.c10.cuda.device_memory import empty_on, tensor_within
 from readtorch.c10.device import current_device, device as Device
 from readtorch.c10.dispatch_key import CPU, CUDA
 from readtorch.c10.tensor_impl import TensorImpl, detached

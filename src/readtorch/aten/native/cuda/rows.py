@@ -5,8 +5,8 @@ others.
 """
 import math
 
+from readtorch.aten.native.math import copy
 from ....c10.cuda.launch import scratch, strided
-from .functions import copy
 from .loops import pointwise
 
 

@@ -5,6 +5,7 @@ In PyTorch: `aten/src/ATen/native/cuda/Shape.cu`.
 
 import numpy as np
 
+from readtorch.aten.native import math as f
 from readtorch.aten.functions import at
 from readtorch.aten.native.tensor_iterator import result_type
 from readtorch.aten.native.tensor_shape.cat import (
@@ -14,7 +15,6 @@ from readtorch.c10.memory_format import strides_in_format
 from readtorch.c10.scalar_type import get_default_dtype
 from readtorch.c10.wrap_dim import wrap_dim
 
-from . import functions as f
 from .copy import copy_elements
 from .fill_kernel import filled
 from .loops import pointwise

@@ -19,11 +19,11 @@ import functools
 from numba import cuda
 import numpy as np
 
+from readtorch.aten.native import math as f
 from readtorch.aten.native import return_types
 from readtorch.c10.cuda.launch import launch, scratch, strided
 from readtorch.c10.wrap_dim import wrap_dim
 
-from . import functions as f
 from .loops import pointwise
 from .reduce_ops import LONG
 from .register_dispatch_key import cuda_kernel, empty, operator_named

@@ -4,6 +4,7 @@ In PyTorch: `aten/src/ATen/native/cuda/TensorCompare.cu`, `aten/src/ATen/native/
 """
 
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native.tensor_advanced_indexing.index import BOOL
 from readtorch.aten.native.tensor_advanced_indexing.masked import mask_error
 from readtorch.aten.native.tensor_iterator import refuse_overlap, result_type, scalar_tensor as weak
@@ -11,7 +12,6 @@ from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import FLOAT, uint8
 from readtorch.c10.tensor_impl import dtype_of, type_name
 
-from . import functions as f, more_functions as g
 from .binary_ops import binary
 from .loops import pointwise
 from .reduce_ops import converted
@@ -43,7 +43,7 @@ def fill_where(self, mask, value, out):
     if mask._array.dtype != bool:
         raise mask_error(mask)
     number = self._array.dtype.type(value)
-    pointwise(g.masked_fill, [self._array, operand(mask, BOOL)], out._array, (number,))
+    pointwise(f.fill_masked, [self._array, operand(mask, BOOL)], out._array, (number,))
     return out
 
 
@@ -73,19 +73,19 @@ def clamp_cuda(self, min, max):
     common = result_type(self, *scalars)
     if min is not None and max is not None:
         return apply(f.clamp, [self], (min, max), common)
-    return apply(g.clamp_min if max is None else g.clamp_max, [self], (min if max is None else max,), common)
+    return apply(f.clamp_min if max is None else f.clamp_max, [self], (min if max is None else max,), common)
 
 
 @cuda_kernel(operator_named("clamp.Tensor"))
 def clamp_tensors_cuda(self, min, max):
     common = result_type(*[t for t in (self, min, max) if t is not None])
     if min is not None and max is not None:
-        return apply(g.clamp_between, [self, min, max], (), common)
+        return apply(f.clamp_between, [self, min, max], (), common)
     bound = max if min is None else min
     return apply(f.minimum if min is None else f.maximum, [self, bound], (), common)
 
 
-for _name, _function in {"clamp_min": g.clamp_min, "clamp_max": g.clamp_max}.items():
+for _name, _function in {"clamp_min": f.clamp_min, "clamp_max": f.clamp_max}.items():
     unary(_name, _function, scalars=lambda bound: (bound,))
 binary("clamp_min.Tensor", f.maximum)
 binary("clamp_max.Tensor", f.minimum)
@@ -96,7 +96,7 @@ def isclose_cuda(self, other, rtol, atol, equal_nan):
     common = result_type(self, other)
     if common.category < FLOAT:
         common = scalar_type.float64
-    return apply(g.is_close, [self, other], (rtol, atol, equal_nan), common, scalar_type.bool)
+    return apply(f.is_close, [self, other], (rtol, atol, equal_nan), common, scalar_type.bool)
 
 
 @cuda_kernel(operator_named("equal"))

@@ -9,13 +9,13 @@ import ml_dtypes
 
 from readtorch.aten.dispatcher import registry
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f
 from readtorch.aten.native import return_types
 from readtorch.aten.native.tensor_iterator import not_implemented
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import BOOL, FLOAT
 from readtorch.c10.tensor_impl import dtype_of
 
-from . import bits, functions as f, more_functions as g
 from .copy import clone_cuda
 from .fill_kernel import filled
 from .register_dispatch_key import cuda_kernel, empty, operator_named
@@ -57,11 +57,11 @@ def unary(name, function, dtype=dtype_of, result=None, scalars=lambda *arguments
 def chosen(function, self):
     """Rounding leaves integers as they are. The sign of a complex number is a direction."""
     if function is f.sign and dtype_of(self).is_complex:
-        return bits.direction
-    return g.itself if function in ROUNDING and dtype_of(self).category < FLOAT else function
+        return f.direction
+    return f.itself if function in ROUNDING and dtype_of(self).category < FLOAT else function
 
 
-ROUNDING = {f.floor, f.ceil, g.trunc, g.nearest}
+ROUNDING = {f.floor, f.ceil, f.trunc, f.nearest}
 
 
 for _name, _function in {
@@ -70,8 +70,8 @@ for _name, _function in {
     "sgn": f.sign,
     "floor": f.floor,
     "ceil": f.ceil,
-    "trunc": g.trunc,
-    "round": g.nearest,
+    "trunc": f.trunc,
+    "round": f.nearest,
 }.items():
     unary(_name, _function)
 
@@ -92,39 +92,39 @@ declare("abs", abs_cuda, abs_cuda_)
 
 for _name, _function in {
     "exp": f.exp,
-    "exp2": g.exp2,
-    "expm1": g.expm1,
+    "exp2": f.exp2,
+    "expm1": f.expm1,
     "log": f.log,
-    "log2": g.log2,
-    "log10": g.log10,
-    "log1p": g.log1p,
+    "log2": f.log2,
+    "log10": f.log10,
+    "log1p": f.log1p,
     "sqrt": f.sqrt,
     "rsqrt": f.rsqrt,
     "reciprocal": f.reciprocal,
     "sin": f.sin,
     "cos": f.cos,
-    "tan": g.tan,
-    "asin": g.asin,
-    "acos": g.acos,
-    "atan": g.atan,
-    "sinh": g.sinh,
-    "cosh": g.cosh,
+    "tan": f.tan,
+    "asin": f.asin,
+    "acos": f.acos,
+    "atan": f.atan,
+    "sinh": f.sinh,
+    "cosh": f.cosh,
     "tanh": f.tanh,
-    "asinh": g.asinh,
-    "acosh": g.acosh,
-    "atanh": g.atanh,
+    "asinh": f.asinh,
+    "acosh": f.acosh,
+    "atanh": f.atanh,
     "erf": f.erf,
-    "erfc": g.erfc,
+    "erfc": f.erfc,
     "sigmoid": f.sigmoid,
 }.items():
     unary(_name, _function, own_float)
 
 
 for _name, _function in {
-    "logical_not": g.logical_not,
-    "isnan": g.isnan,
-    "isfinite": g.isfinite,
-    "isinf": g.isinf,
+    "logical_not": f.is_zero,
+    "isnan": f.isnan,
+    "isfinite": f.isfinite,
+    "isinf": f.isinf,
 }.items():
     unary(_name, _function, result=scalar_type.bool)
 
@@ -132,7 +132,7 @@ for _name, _function in {
 @cuda_kernel(operator_named("round.decimals"))
 def round_decimals_cuda(self, decimals):
     return apply(
-        g.round_to_parts if decimals >= 0 else g.round_to_multiples, [self], (10.0 ** abs(decimals),)
+        f.round_to_parts if decimals >= 0 else f.round_to_multiples, [self], (10.0 ** abs(decimals),)
     )
 
 
@@ -147,7 +147,7 @@ def signbit_cuda(self):
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     if dtype is scalar_type.bool:
         return constant(self, False)
-    function = bits.signbit if dtype.category == FLOAT else bits.is_negative
+    function = f.signbit if dtype.category == FLOAT else f.is_negative
     return apply(function, [self], (), dtype, scalar_type.bool)
 
 
@@ -159,7 +159,7 @@ def which_infinity(name, value):
             raise RuntimeError(f"{name} does not support complex inputs.")
         if dtype.category < FLOAT:
             return constant(self, False)
-        return apply(bits.is_infinite, [self], (value,), dtype, scalar_type.bool)
+        return apply(f.is_infinite, [self], (value,), dtype, scalar_type.bool)
 
 
 which_infinity("isposinf", math.inf)
@@ -175,7 +175,7 @@ def isreal_cuda(self):
 def frac_cuda(self):
     if not dtype_of(self).is_floating_point:
         raise not_implemented("frac_cuda")(dtype_of(self))
-    return apply(bits.fraction, [self])
+    return apply(f.fraction, [self])
 
 
 @cuda_kernel(operator_named("frexp.Tensor"))
@@ -183,7 +183,7 @@ def frexp_cuda(self):
     if not dtype_of(self).is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     return return_types.frexp(
-        apply(bits.mantissa, [self]), apply(bits.exponent, [self], result=scalar_type.int32)
+        apply(f.mantissa, [self]), apply(f.exponent, [self], result=scalar_type.int32)
     )
 
 

@@ -6,16 +6,14 @@ In PyTorch: `aten/src/ATen/native/cuda/UnarySpecialOpsKernel.cu`.
 import math
 
 from readtorch.aten.functions import at
+from readtorch.aten.native import math as f, math_special as special
 from readtorch.aten.native.binary_ops.polynomials import POLYNOMIALS
+from readtorch.aten.native.math_special import i0, i0e, i1, i1e, j0, j1, k0, k0e, k1, k1e, limit_of, spherical_j0, value, y0, y1
 from readtorch.aten.native.tensor_iterator import float_result_type, not_implemented, result_type, scalar_tensor as weak
 from readtorch.c10 import scalar_type
 from readtorch.c10.scalar_type import COMPLEX, op_math_type
 from readtorch.c10.tensor_impl import dtype_of
 
-from . import bits, special
-from .bessel import i0, i0e, i1, i1e, k0, k0e, k1, k1e, spherical_j0
-from .oscillating import j0, j1, y0, y1
-from .polynomials import limit_of, value
 from .register_dispatch_key import cuda_kernel, operator_named, write_back
 from .tensor_iterator import apply
 from .unary_ops_kernel import NEVER, own_float
@@ -70,8 +68,8 @@ for _name, _function in {
     of_one(f"special_{_name}", _function, narrow=False)
 
 
-of_one("deg2rad", bits.times, scalars=(math.pi / 180,))
-of_one("rad2deg", bits.times, scalars=(180 / math.pi,))
+of_one("deg2rad", f.times, scalars=(math.pi / 180,))
+of_one("rad2deg", f.times, scalars=(180 / math.pi,))
 
 
 @cuda_kernel(operator_named("logit"))
@@ -155,6 +153,6 @@ for _name, _function in {
     "igammac": special.igammac,
     "logaddexp": special.logaddexp,
     "logaddexp2": special.logaddexp2,
-    "hypot": bits.hypot,
+    "hypot": f.hypot,
 }.items():
     of_floats(_name, _function)

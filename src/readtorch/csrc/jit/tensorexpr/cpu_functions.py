@@ -1,6 +1,6 @@
 """The scalar functions as CPU kernels call them.
 
-`from .cpu_functions import tanh` gives the function `tanh` of `aten/native/cuda/functions.py`, compiled to
+`from .cpu_functions import tanh` gives the function `tanh` of `aten/native/math.py`, compiled to
 be put in place of its call, with `aten/cpu/vec/vector_math.py` as its `math`. The text is the same for both
 machines.
 
@@ -19,7 +19,7 @@ from ....aten.cpu.vec import vector_math
 from ....aten.cpu.compile import kernel
 from ....aten.cpu.vec.interleave import interleave  # noqa: F401
 from ....aten.native.cpu.sum_kernel import sum_of  # noqa: F401
-from ....aten.native.cuda import functions
+from ....aten.native import math as functions
 from ....c10.cuda.compile import Intrinsic
 from ....c10.global_names import names_in
 

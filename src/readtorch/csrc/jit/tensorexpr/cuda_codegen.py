@@ -1,6 +1,6 @@
 """The same loop as a CUDA kernel: a grid-stride loop around the same assignments.
 
-The scalar functions are those of `aten/native/cuda/functions.py` as they stand, so the text runs on a GPU
+The scalar functions are those of `aten/native/math.py` as they stand, so the text runs on a GPU
 (numba compiles it) and on the kernel simulator.
 
 In PyTorch: `torch/csrc/jit/tensorexpr/cuda_codegen.cpp`; torch.compile writes Triton instead.
@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from ....aten.codegen import compile_function
-from ....aten.native.cuda import functions
+from ....aten.native import math as functions
 from ....c10.cuda.launch import blocks_of, launch
 from .loop_nest import CODES, Unfusable
 

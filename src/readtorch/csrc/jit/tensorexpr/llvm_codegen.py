@@ -19,7 +19,7 @@ import sys
 import threading
 import types
 
-from readtorch.aten.native.cuda import functions
+from readtorch.aten.native import math as functions
 from readtorch.c10 import cache_dir_utils
 from readtorch.c10.global_names import names_in
 
@@ -185,5 +185,5 @@ def functions_stamp():
     from readtorch.aten.cpu.compile import shared_stamp  # it imports numba
 
     room = pathlib.Path(__file__).parents[3] / "aten/native"
-    texts = [(room / part).read_text(encoding="utf8") for part in ("cuda/functions.py", "cpu/sum_kernel.py")]
+    texts = [(room / part).read_text(encoding="utf8") for part in ("math.py", "cpu/sum_kernel.py")]
     return repr(shared_stamp()) + "".join(texts)

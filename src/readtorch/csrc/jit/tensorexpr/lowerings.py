@@ -1,6 +1,6 @@
 """Which operators can be fused, and what each is for one element.
 
-Nothing is computed here: a lowering names a function of `aten/native/cuda/functions.py`, which serves CUDA
+Nothing is computed here: a lowering names a function of `aten/native/math.py`, which serves CUDA
 kernels, too, and says which of the operator's arguments are operands (one element each) and which are plain
 numbers.
 

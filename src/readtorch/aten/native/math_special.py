@@ -1,14 +1,23 @@
-"""Special functions of single elements, for `pointwise` (loops.py): what belongs to the normal distribution,
-the gamma functions, entropy and logarithms of ratios. (bessel.py: Bessel functions.)
+"""Special functions of single elements, as in math.py: of the normal distribution, gamma, zeta, Bessel functions, entropy,
+logarithms of ratios, and orthogonal polynomials.
 
-Each computes in the width of its arguments, float32 or float64, from a formula that is good in both: series,
-continued fractions and Halley's steps rather than tables of coefficients, which are others for each width.
-"DLMF" numbers are those of the Digital Library of Mathematical Functions, dlmf.nist.gov.
+Each computes in the width of its arguments, float32 or float64, from a formula that is good in both: series, continued
+fractions and Halley's steps rather than tables of coefficients, which are others for each width. The Bessel functions J and
+Y come from one computation, in float64 whatever the width: the terms of the recurrence cover more powers of ten than float32
+has. "DLMF" numbers are those of the Digital Library of Mathematical Functions, dlmf.nist.gov.
 
-In PyTorch: `aten/src/ATen/native/cuda/{UnarySpecialOpsKernel,UnaryGammaKernels,ZetaKernel,IGammaKernel,
-LogAddExpKernel}.cu` and `Math.cuh`, mostly with the coefficients of the Cephes library.
+    waves(x) = (J0, J1, Y0, Y1)      for x > 0
+
+A polynomial is computed from the two before it, in the steps of the CPU's kernels (binary_ops/polynomials.py).
+
+In PyTorch: `aten/src/ATen/native/Math.h`, `aten/src/ATen/native/cuda/Math.cuh`.
 """
+
+import functools
 import math
+
+from .binary_ops.polynomials import POLYNOMIALS
+
 
 # ------------------------------------------------------------------------------------------ logarithms, sinc
 
@@ -318,3 +327,255 @@ def igamma(a, x, scalars):
 
 def igammac(a, x, scalars):
     return shares(a, x)[1]
+
+
+FAR, LAST = 20, 40  # from where on I is computed by its asymptotic series, and how many terms that has
+
+
+# ------------------------------------------------------------------------------------------------- growing: I
+
+
+def scaled_i(x, order):
+    """exp(-x) · I(x) for x >= 0."""
+    return near_i(x, order) if x < type(x)(FAR) else far_i(x, order)
+
+
+def near_i(x, order):
+    """The power series DLMF 10.25.2. All its terms are positive: nothing is lost."""
+    z = x * x * type(x)(0.25)
+    term = type(x)(0.5) * x if order else type(x)(1)
+    total, k = type(x)(0), 1
+    while total + term != total:
+        total += term
+        term *= z / type(x)(k * (k + order))
+        k += 1
+    return total * math.exp(-x)
+
+
+def far_i(x, order):
+    """The asymptotic series DLMF 10.40.1, which is good to exp(-2x)."""
+    term, total = type(x)(1), type(x)(1)
+    for k in range(1, LAST):
+        term *= type(x)((2 * k - 1) * (2 * k - 1) - 4 * order) / (type(x)(8 * k) * x)
+        total += term
+    return total / math.sqrt(type(x)(2 * math.pi) * x)
+
+
+def i0e(x, scalars):
+    return scaled_i(abs(x), 0)
+
+
+def i1e(x, scalars):
+    return math.copysign(scaled_i(abs(x), 1), x)
+
+
+def unscaled(value, x):
+    """value · exp|x|, in two steps: exp|x| alone may be too large for a number. At infinity it is nan."""
+    root = math.exp(abs(x) * type(x)(0.5))
+    return value * root * root
+
+
+def i0(x, scalars):
+    return unscaled(scaled_i(abs(x), 0), x)
+
+
+def i1(x, scalars):
+    return unscaled(math.copysign(scaled_i(abs(x), 1), x), x)
+
+
+# ----------------------------------------------------------------------------------------------- shrinking: K
+
+
+def scaled_k(x, order):
+    """exp(x) · K(x) = ∫ exp(-x (cosh t - 1)) cosh(order · t) dt from 0 on, DLMF 10.32.9, by trapezoids.
+
+    For such a function, smooth and with tails that fall so fast, trapezoids of width h are wrong by about
+    exp(-π²/h), or exp(-2π² / (h²x)) where x is large: a few dozens of them are exact.
+    """
+    zero = type(x)(0)
+    if not x > zero:
+        return type(x)(math.inf) if x == zero else type(x)(math.nan)
+    h = type(x)(0.25) if x < type(x)(8) else type(x)(0.7) / math.sqrt(x)
+    if h == zero:
+        return zero
+    part, total, k = type(x)(0.5), zero, 0
+    while total + part != total:
+        total += part
+        k += 1
+        t = h * type(x)(k)
+        s = math.sinh(t * type(x)(0.5))
+        fall, lift = (x + x) * s * s, t if order else zero
+        part = (math.exp(lift - fall) + math.exp(-lift - fall)) * type(x)(0.5)
+    return total * h
+
+
+def k0(x, scalars):
+    return scaled_k(x, 0) * math.exp(-x)
+
+
+def k1(x, scalars):
+    return scaled_k(x, 1) * math.exp(-x)
+
+
+def k0e(x, scalars):
+    return scaled_k(x, 0)
+
+
+def k1e(x, scalars):
+    return scaled_k(x, 1)
+
+
+# -------------------------------------------------------------------------------------------------- spherical
+
+
+def spherical_j0(x, scalars):
+    """sin(x) / x"""
+    if x == type(x)(0):
+        return type(x)(1)
+    return math.sin(x) / x if abs(x) < type(x)(math.inf) else x - x if x != x else type(x)(0)
+
+
+TINY, ASYMPTOTIC, LAST_TERM = 1e-8, 25.0, 40  # from where to where there is a recurrence; terms of the series beyond
+EULER = 0.5772156649015329
+
+
+def waves(x):
+    if x < TINY:
+        return 1.0, x / 2, 2 / math.pi * (math.log(x / 2) + EULER), -2 / (math.pi * x)
+    return near(x) if x < ASYMPTOTIC else far(x)
+
+
+def near(x):
+    """Miller's algorithm: J[n - 1] = 2n/x · J[n] - J[n + 1], down from an order where J is about 0 and any
+    small number will do. All are too large by one factor, which J0 + 2 (J2 + J4 + …) = 1 tells: DLMF 10.12.4.
+
+    Y0 is a sum over the even ones, DLMF 10.23.16, and its derivative, -Y1, one over the odd ones.
+    """
+    above, here, whole, even, odd = 0.0, 1e-300, 0.0, 0.0, 0.0
+    for n in range(24 + 2 * int(x), 0, -1):
+        k = n // 2
+        sign = -1.0 if k % 2 else 1.0
+        if n % 2 == 0:
+            whole += 2 * here
+            even += sign * here / k
+        elif k:
+            odd += sign * here * n / (k * (k + 1))
+        above, here = here, 2 * n / x * here - above
+    whole += here
+    j0, j1, log = here / whole, above / whole, math.log(x / 2) + EULER
+    y0 = 2 / math.pi * (log * j0 - 2 * even / whole)
+    return j0, j1, y0, 2 / math.pi * ((log - 1) * j1 - j0 / x - odd / whole)
+
+
+def hankel(x, order):
+    """Hankel's series: the parts in phase and out of phase, DLMF 10.17.3."""
+    term, in_phase, out_of_phase = 1.0, 0.0, 0.0
+    for k in range(0, LAST_TERM, 2):
+        in_phase += term
+        term *= (4 * order - (2 * k + 1) * (2 * k + 1)) / (8 * (k + 1) * x)
+        out_of_phase += term
+        term *= ((2 * k + 3) * (2 * k + 3) - 4 * order) / (8 * (k + 2) * x)
+    return in_phase, out_of_phase
+
+
+def far(x):
+    """Waves of the phases x - π/4 and x - 3π/4, whose length falls with the root of x."""
+    size, sine, cosine = 1 / math.sqrt(math.pi * x), math.sin(x), math.cos(x)
+    rising, falling = (cosine + sine) * size, (sine - cosine) * size
+    p0, q0 = hankel(x, 0)
+    p1, q1 = hankel(x, 1)
+    j0, y0 = rising * p0 - falling * q0, falling * p0 + rising * q0
+    return j0, falling * p1 + rising * q1, y0, falling * q1 - rising * p1
+
+
+def j0(x, scalars):
+    return type(x)(waves(abs(float(x)))[0]) if x != type(x)(0) else type(x)(1)
+
+
+def j1(x, scalars):
+    if x == type(x)(0):
+        return x
+    value = type(x)(waves(abs(float(x)))[1])
+    return -value if x < type(x)(0) else value
+
+
+def y0(x, scalars):
+    if x > type(x)(0):
+        return type(x)(waves(float(x))[2])
+    return type(x)(-math.inf) if x == type(x)(0) else type(x)(math.nan)
+
+
+def y1(x, scalars):
+    if x > type(x)(0):
+        return type(x)(waves(float(x))[3])
+    return type(x)(-math.inf) if x == type(x)(0) else type(x)(math.nan)
+
+
+UNLIMITED = 2.0**63
+
+
+def limit_of(name, itemsize):
+    """The number of a polynomial above which it is nan, or 2**63: see Note [ The number of a polynomial ]."""
+    highest = POLYNOMIALS[name]["highest"]
+    return UNLIMITED if highest is None else float(highest[itemsize > 4])
+
+
+@functools.cache
+def value(name):
+    """The function of x and a polynomial's number; numbers: the highest one."""
+    settings = POLYNOMIALS[name]
+    polynomial = steps(settings["first"], settings["step"])
+    if settings["beyond"] is not None:
+        polynomial = by_angle(polynomial, settings["beyond"], *CHEBYSHEV[name[-1]])
+    return shifted(polynomial) if settings["shifted"] else polynomial
+
+
+def steps(first, step):
+    """From number 1 up to n; a nan stays one."""
+
+    def polynomial(x, n, scalars):
+        one = type(x)(1)
+        if not -UNLIMITED < n < UNLIMITED or n <= -one:
+            return type(x)(0)
+        if n < one:
+            return one
+        if n >= scalars[0] + one:
+            return type(x)(math.nan)
+        before, last = one, type(x)(first(x))
+        k = 2
+        while k <= int(n) and last == last:
+            before, last = last, type(x)(step(k, x, last, before))
+            k += 1
+        return last
+
+    return polynomial
+
+
+def by_angle(few, beyond, inside, right, left):
+    """few(x, n), but above a number by the angle whose cosine x is, and by formulas of n where x is 1 or -1."""
+
+    def polynomial(x, n, scalars):
+        if beyond + 1 <= n < UNLIMITED and abs(x) <= type(x)(1):
+            whole = type(x)(int(n))
+            if abs(x) < type(x)(1):
+                return type(x)(inside(whole, math.acos(x)))
+            return type(x)(right(whole) if x > 0 else left(whole) if int(n) % 2 == 0 else -left(whole))
+        return few(x, n, scalars)
+
+    return polynomial
+
+
+def shifted(polynomial):
+    def of_shifted(x, n, scalars):
+        return polynomial(type(x)(2 * x - 1), n, scalars)
+
+    return of_shifted
+
+
+# In terms of x's angle; at x = 1; at x = -1, but for the sign.
+CHEBYSHEV = {
+    "t": (lambda n, a: math.cos(n * a), lambda n: 1.0, lambda n: 1.0),
+    "u": (lambda n, a: math.sin((n + 1) * a) / math.sin(a), lambda n: n + 1, lambda n: n + 1),
+    "v": (lambda n, a: math.cos((n + 0.5) * a) / math.cos(a / 2), lambda n: 1.0, lambda n: 2 * n + 1),
+    "w": (lambda n, a: math.sin((n + 0.5) * a) / math.sin(a / 2), lambda n: 2 * n + 1, lambda n: 1.0),
+}
