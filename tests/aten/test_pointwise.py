@@ -222,3 +222,12 @@ def test_in_place_makes_what_was_saved_stale(name):
             (getattr(owner, name + "_") if owner is not None else lambda *r: getattr(T, name + "_")(y, *r))(*tensors, *rest)
         z.sum().backward()
     both(program, torch.rand(4).requires_grad_(), torch.rand(4), torch.rand(4) + 1)
+
+
+def test_gradients_of_xlogy_and_xlog1py_at_their_edges():
+    x = torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0, 1.0, -2.0], requires_grad=True)
+    y = torch.tensor([-1.0, -2.0, -0.5, 0.0, -1.0, 0.0, 3.0], requires_grad=True)
+    for name in ("xlogy", "xlog1py"):
+        both(lambda T, a, b: getattr(T.special, name)(a, b), x, y)
+        both(lambda T, a: getattr(T.special, name)(a, -1.0 if name == "xlog1py" else 0.0), x)
+        both(lambda T, b: getattr(T.special, name)(0.0, b), y)

@@ -99,6 +99,7 @@ def test_nodes_tell():
         show(type(repr(node)).__name__, repr(node).split(" at ")[0], node.name(), a.grad_fn.next_functions[0][1], b.output_nr, node.next_functions[0][1])
         show(node._sequence_nr() < a.grad_fn._sequence_nr(), type(node._sequence_nr()).__name__)
         show(node.next_functions[0][0].variable is x, node.metadata, T.empty(0).data_ptr(), x.name, x.grad_fn, x.is_leaf, y.is_leaf, y.retains_grad)
+        show((x * T.ones(2)).grad_fn.next_functions[1], (T.ones(2) * x).grad_fn.next_functions[0])
         show.error(lambda: y.requires_grad_(False))
         show.error(lambda: setattr(y, "requires_grad", False))
         show.error(lambda: y.requires_grad_(True))

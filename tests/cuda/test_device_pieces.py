@@ -9,7 +9,7 @@ from numba import cuda as cuda_  # as kernels have it: the simulator puts its ow
 import readtorch as rt
 from readtorch import cuda
 from readtorch.aten.native.cuda import batch_linear_algebra_lib, reduce
-from readtorch.c10.cuda import simulator
+from readtorch.c10.cuda import runtime, simulator
 from tests.cuda.test_operator_table import device  # noqa: F401  a fixture
 
 
@@ -133,6 +133,7 @@ def test_a_rotation_leaves_zero_between_and_turns_by_less_than_an_eighth(p, q, b
 
 def test_streams_and_generators(device):  # noqa: F811
     assert cuda.default_stream().stream_id == 0 == cuda.current_stream().stream_id and cuda.default_stream().cuda_stream == 0
+    assert cuda.default_stream().priority == 0 == cuda.Stream().priority and cuda.Stream(priority=-1).priority == -1
     stream = cuda.Stream()
     again = cuda.Stream(stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type)
     assert again == stream != cuda.default_stream()
@@ -214,3 +215,11 @@ def too_many_to_read(x):
 def test_more_indices_than_dimensions(run, kernel):
     with pytest.raises(simulator.OutOfBounds, match="x has 2 dimensions, and 3 indices were given"):
         run(kernel, 1, 1, np.zeros((2, 2)))
+
+
+def test_a_new_machine_has_no_settings_of_the_old_one(device):  # noqa: F811
+    fresh = vars(runtime.config()).copy()
+    cuda.memory._set_allocator_settings("max_split_size_mb:100,garbage_collection_threshold:0.5")
+    assert vars(runtime.config()) != fresh
+    cuda.simulate(1)
+    assert runtime.config().max_split_size == fresh["max_split_size"] and runtime.config().last_settings == fresh["last_settings"]

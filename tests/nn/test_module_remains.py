@@ -218,6 +218,8 @@ def test_recurrent_weights_that_were_replaced():
         net.reset_parameters()
         net.flatten_parameters()
         show.numbers(*net(x)[1])
+        net._parameters["weight_ih_l0"] = T.nn.Parameter(T.full((12, 2), 0.5))
+        show.numbers(*net(x)[1])
 
     same(program)
 

@@ -109,6 +109,22 @@ def test_adam_s_function_and_what_it_refuses():
     same(program)
 
 
+def test_functions_with_a_graph():
+    """Outside of `step` nobody switches gradients off."""
+    def program(T, show):
+        from importlib import import_module
+        adam, sgd = (import_module(f"{T.__name__}.optim.{name}") for name in ("adam", "sgd"))
+        for size in (2, 3000):
+            for lr in (0.1, T.tensor(0.1)):
+                p, grad = T.ones(size, requires_grad=True), T.ones(size)
+                settings = dict(weight_decay=0.0, lr=lr, maximize=False, foreach=False)
+                show.error(lambda: adam.adam([p], [grad], [T.zeros(size)], [T.zeros(size)], [], [T.tensor(0.0)], amsgrad=False, beta1=0.9, beta2=0.9, eps=0.1, **settings))
+                show.error(lambda: sgd.sgd([p], [grad], [None], momentum=0.0, dampening=0.0, nesterov=False, has_sparse_grad=False, **settings))
+                show.numbers(p)
+
+    same(program)
+
+
 def test_lbfgs_without_some_gradients():
     def program(T, show):
         p, q = T.tensor([1.0, 2.0], requires_grad=True), T.tensor([3.0], requires_grad=True)
