@@ -150,3 +150,15 @@ def test_given_tests_run_in_the_given_order_until_one_does_not_end(tmp_path):
     assert status not in (0, 5) and (tmp_path / "now").read_text(encoding="utf8") == order[-1], printed
     assert printed.index("test_compiled PASSED") < printed.index("test_plain PASSED") and "test_child" not in printed
     assert words_of(status, printed) == "does not end"
+
+
+def test_the_recorded_runs_are_whole():
+    """The counts are those of the rows; a bug that changes nothing has a reason, in both files."""
+    here = trace.ROOT / "tests/mutation"
+    found, excused = (json.loads((here / name).read_text(encoding="utf8")) for name in ("results.json", "equivalent.json"))
+    for seed, run in found["runs"].items():
+        rows = [row for row in found["rows"] if str(row["seed"]) == seed]
+        assert {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in run["counts"]} == run["counts"]
+        assert len(rows) >= 100
+    equivalent = {f"{row['file']}: {row['change']}": row["why"] for row in found["rows"] if row["outcome"] == "equivalent"}
+    assert equivalent == excused and all(row["by"] for row in found["rows"] if row["outcome"] == "caught")
