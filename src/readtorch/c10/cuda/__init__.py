@@ -4,5 +4,5 @@ Read it upwards: `driver_api` (what a device can do), `simulated_driver` and `re
 settings (`allocator_config`) and `sizes`, and the package `cuda_caching_allocator`; then `runtime`, `cuda_stream` and
 `device_memory`; last `launch`, `compile` and `simulator`, which run kernels.
 
-PyTorch has no such file, its `c10/cuda` is C++. Explained in the chapter "The caching allocator".
+In PyTorch: `c10/cuda`. PyTorch has no such file: the folder is C++. Explained in the chapter "The caching allocator".
 """

@@ -1,4 +1,4 @@
 """The autograd engine. It knows no operation: formulas reach it as nodes, made from the dispatcher's registry.
 
-PyTorch has no such file: C++ has the folder `torch/csrc/autograd`. Explained in the chapter "Autograd".
+In PyTorch: `torch/csrc/autograd`. PyTorch has no such file: C++ has the folder. Explained in the chapter "Autograd".
 """

@@ -1,1 +1,3 @@
-"""The old tensor types by name. PyTorch has no such file: C++ has the folder `torch/csrc/tensor`."""
+"""The old tensor types by name. In PyTorch: `torch/csrc/tensor`. PyTorch has no such file: C++
+has the folder.
+"""

@@ -1,1 +1,3 @@
-"""Tensors from Python values, and memory shared with NumPy. PyTorch has no such file: C++ has the folder `torch/csrc/utils`."""
+"""Tensors from Python values, and memory shared with NumPy. In PyTorch: `torch/csrc/utils`. PyTorch has no such file: C++
+has the folder.
+"""
